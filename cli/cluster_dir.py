@@ -203,9 +203,13 @@ def entry_of(config: NodeConfig) -> NodeEntry:
 
     Its address is that of the node's first advertised listener."""
     listeners = config.listeners.client or config.listeners.controller
-    told = config.listeners.advertisement(listeners[0].name) or listeners[0]
+    advertised = config.listeners.advertisement(listeners[0].name) or listeners[0]
     return NodeEntry(
-        id=config.node_id, pid=None, host=told.host, port=told.port, log_dir=config.log_dir
+        id=config.node_id,
+        pid=None,
+        host=advertised.host,
+        port=advertised.port,
+        log_dir=config.log_dir,
     )
 
 

@@ -66,9 +66,9 @@ def console_producer(
     from quorate.cli.client.producer import Producer
     from quorate.quorum.log.compression import Codec
 
-    told = dict(each.partition("=")[::2] for each in (*properties, *reader_properties))
-    separator = told.get("key.separator", "\t").encode()
-    keyed = told.get("parse.key", "false").lower() == "true"
+    settings = dict(each.partition("=")[::2] for each in (*properties, *reader_properties))
+    separator = settings.get("key.separator", "\t").encode()
+    keyed = settings.get("parse.key", "false").lower() == "true"
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:

@@ -108,20 +108,21 @@ def force_voters(
 def plan_lines(planned: Plan, backup: str) -> list[str]:
     """Return the lines of a plan: the chosen log, the records missing in others, the voters."""
     chosen = planned.chosen
+    best = f"{chosen.directory} (node {chosen.meta.node_id}) has the most up-to-date log"
     lines = [
         f"Cluster {chosen.meta.cluster_id}: of {1 + len(planned.others)} directories",
-        f"  {chosen.directory} (node {chosen.meta.node_id}) goes furthest: {end_text(chosen)}",
+        f"  {best}: {end_text(chosen)}",
     ]
     for each in planned.others:
         lines += lack_lines(each)
     lines += [
-        "What only lost controllers had is gone: any change acknowledged after that record.",
+        "Changes acknowledged after that record, which only lost controllers had, are lost.",
         f"New quorum: generation {planned.generation}, epoch {planned.quorum.epoch}, voters",
     ]
     for controller in planned.controllers:
         endpoint = controller.voter.endpoints[0]
         directory = controller.config.metadata_log_dir
-        kept = f", what is there is kept in {directory}/{backup}" if controller.replaces else ""
+        kept = f", the present log is kept in {directory}/{backup}" if controller.replaces else ""
         lines.append(
             f"  {controller.voter.voter_id}@{endpoint.host}:{endpoint.port} in {directory}{kept}"
         )
@@ -129,16 +130,16 @@ def plan_lines(planned: Plan, backup: str) -> list[str]:
 
 
 def lack_lines(lack: LogComparison) -> list[str]:
-    """Return the lines that compare another survivor's log with the chosen one."""
+    """Return the lines that compare another directory's log with the chosen one."""
     source = lack.source
     lines = [f"  {source.directory} (node {source.meta.node_id}): {end_text(source)}"]
     if lack.lacks:
         lines.append(f"    lacks offsets {range_text(lack.lacks)}")
     if lack.surplus:
         why = (
-            "never committed: a later leader was elected without them"
+            "which were never committed: a later leader was elected without them"
             if lack.never_committed
-            else "which are gone: the quorum was rebuilt without them before"
+            else "which are lost: an earlier rebuild did without them"
         )
         lines.append(f"    has offsets {range_text(lack.surplus)} of its own, {why}")
     for kind, names in lack.changes.items():
@@ -149,7 +150,7 @@ def lack_lines(lack: LogComparison) -> list[str]:
 
 
 def end_text(source: SourceDirectory) -> str:
-    """Return the end of a survivor's log as text."""
+    """Return the end of a directory's log as text."""
     generation = f", generation {len(source.rebuilds)}" if source.rebuilds else ""
     image = source.image
     last = f", last record {time_text(image.last_timestamp_ms)}" if image.last.offset >= 0 else ""
@@ -189,10 +190,10 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
     return {
         "clusterId": planned.chosen.meta.cluster_id,
         "done": done,
-        "chosen": survivor_value(planned.chosen),
+        "chosen": source_value(planned.chosen),
         "others": [
             {
-                **survivor_value(each.source),
+                **source_value(each.source),
                 "lacks": offsets_value(each.lacks),
                 "surplus": offsets_value(each.surplus),
                 "surplusNeverCommitted": each.never_committed,
@@ -215,8 +216,8 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
     }
 
 
-def survivor_value(source: SourceDirectory) -> dict[str, Any]:
-    """Return a survivor as JSON values."""
+def source_value(source: SourceDirectory) -> dict[str, Any]:
+    """Return a source directory as JSON values."""
     return {
         "directory": source.directory,
         "nodeId": source.meta.node_id,

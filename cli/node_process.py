@@ -150,7 +150,7 @@ def on_signal(stop: asyncio.Event) -> None:
     Repeated signals have no effect, because a supervisor and a service manager may both send
     one."""
     if not stop.is_set():
-        logger.info("told to stop")
+        logger.info("received a signal to stop")
         stop.set()
 
 

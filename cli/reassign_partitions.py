@@ -151,8 +151,8 @@ def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> 
     """Raise UsageError if the options do not fit the action."""
     if arguments.throttle is not None or arguments.replica_alter_log_dirs_throttle is not None:
         raise click.UsageError(
-            "--throttle and --replica-alter-log-dirs-throttle: replication is not throttled here; "
-            "leave them out"
+            "--throttle and --replica-alter-log-dirs-throttle: replication is not throttled; "
+            "omit them"
         )
     if controllers and action not in ("list", "cancel"):
         raise click.UsageError(f'Option "bootstrap-controller" can\'t be used with "{action}"')

@@ -121,10 +121,10 @@ def format_storage(
     if parsed:
         directory_id = own_directory_id(config, parsed)
     elif standalone:
-        told = config.listeners.advertisement(config.listeners.controller[0].name)
-        assert told is not None
+        advertised = config.listeners.advertisement(config.listeners.controller[0].name)
+        assert advertised is not None
         key = ReplicaKey(config.node_id, directory_id)
-        voters = [InitialVoter(key=key, host=told.host, port=told.port)]
+        voters = [InitialVoter(key=key, host=advertised.host, port=advertised.port)]
     disk = OsDisk()
     try:
         refuse_other_cluster(read_meta(disk, config.log_dir), config, cluster_id)

@@ -345,8 +345,8 @@ def supervise(supervisor: Supervisor, output: int) -> int:
             loop.add_signal_handler(number, stop.set)
         watching = loop.create_task(supervisor.watch(stop))
         if await wait_ready(supervisor, stop):
-            told = addresses(directory.read()["brokers"])
-            lines = [f"ready {told}"]
+            bootstrap = addresses(directory.read()["brokers"])
+            lines = [f"ready {bootstrap}"]
             if supervisor.failures:
                 status = PARTLY
                 lines += supervisor.failures.values() if output > 2 else ()

@@ -144,25 +144,25 @@ def resolve_listeners(
     controller = tuple(each for each in bound if each.name in names)
     others = tuple(each for each in bound if each.name not in names)
     check_roles(listeners, roles, controller, others)
-    told = (
+    by_name = (
         {each.name: each for each in parse_listeners("advertised.listeners", advertised)}
-        if (advertised)
+        if advertised
         else {}
     )
     replication = None
     if "broker" in roles:
         others, replication = set_replication_apart(others, inter_broker_name)
     public = [*others, *controller, *([replication] if replication else [])]
-    for name in told:
+    for name in by_name:
         if name not in {each.name for each in public}:
             raise refused("advertised.listeners", name, "a name that listeners contains")
-    fallback = next((each.host for each in told.values() if not each.wildcard), hostname)
+    fallback = next((each.host for each in by_name.values() if not each.wildcard), hostname)
     return Listeners(
         client=others,
         controller=controller,
         replication=replication,
         advertised=tuple(
-            told.get(each.name) or (replace(each, host=fallback) if each.wildcard else each)
+            by_name.get(each.name) or (replace(each, host=fallback) if each.wildcard else each)
             for each in public
         ),
     )

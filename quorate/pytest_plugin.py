@@ -29,7 +29,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, (default, help_text) in OPTIONS.items():
         parser.addini(name, help_text, default=default)
     parser.addini(
-        "quorate_config", "properties of all nodes, KEY=VALUE a line", type="linelist", default=[]
+        "quorate_config",
+        "properties of all nodes, one KEY=VALUE per line",
+        type="linelist",
+        default=[],
     )
 
 
@@ -37,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the `quorate` marker."""
     config.addinivalue_line(
         "markers",
-        "quorate(controllers=, brokers=, config=, dir=): what quorate_cluster is to be like",
+        "quorate(controllers=, brokers=, config=, dir=): size and configs of quorate_cluster",
     )
 
 

@@ -71,9 +71,9 @@ class Comparison:
             self.reordered.add(f"{where}: line {line} comes after line {self._last[lane]}")
         self._seen[line] = 1
         self._last[lane] = max(line, self._last[lane])
-        told = self._acknowledged[line]
-        if told not in (NOT_ACKNOWLEDGED, offset):
-            self.moved.add(f"{where}: line {line} was acknowledged at offset {told}")
+        acknowledged_at = self._acknowledged[line]
+        if acknowledged_at not in (NOT_ACKNOWLEDGED, offset):
+            self.moved.add(f"{where}: line {line} was acknowledged at offset {acknowledged_at}")
 
     def verdict(self) -> Verdict:
         """Return the result after all records were read."""

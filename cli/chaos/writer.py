@@ -146,8 +146,8 @@ class Writer:
             answer = await self.brokers.call(node_id, request, timeout_ms=timeout_ms)
         except FAILURES:
             return ErrorCode.NETWORK_EXCEPTION, -1
-        (told,) = answer.responses[0].partition_responses
-        return ErrorCode.of(told.error_code), told.base_offset
+        (result,) = answer.responses[0].partition_responses
+        return ErrorCode.of(result.error_code), result.base_offset
 
     def _request(self, partition: int, numbers: Sequence[int]) -> ProduceRequest:
         now_ms = time.time_ns() // 1_000_000

@@ -56,7 +56,7 @@ def _contents(given: Path, slices: list[Slice], offset: int | None) -> Contents:
         return _replayed(given, logged(slices), offset)
     except ReplayError as error:
         raise Refused(
-            f"{given}: it stands on a snapshot or on segments before it: give the log directory "
+            f"{given}: it continues an earlier snapshot or segment; give the log directory "
             f"instead ({error})"
         ) from None
     except MetadataError as error:

@@ -44,7 +44,7 @@ def supervisor(directory: ClusterDir) -> int:
 
 
 def was_told(directory: ClusterDir, node_id: int) -> bool:
-    return "told to stop" in directory.node_log(node_id).read_text()
+    return "received a signal to stop" in directory.node_log(node_id).read_text()
 
 
 def test_a_detached_cluster_lives_until_it_is_told_to_stop(directory: ClusterDir) -> None:
@@ -106,7 +106,7 @@ def test_nodes_are_told_when_their_supervisor_is_killed(directory: ClusterDir) -
     left = [(node["id"], node["pid"]) for node in nodes(directory)]
     os.kill(supervisor(directory), signal.SIGKILL)
     for node_id, pid in left:
-        wait_for(partial(was_told, directory, node_id), f"node {node_id} is told to stop")
+        wait_for(partial(was_told, directory, node_id), f"node {node_id} received SIGTERM")
         if pid is not None and alive(pid):  # a broker asks a controller that may be gone
             os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not any(alive(pid) for _, pid in left), "all nodes ended")

@@ -70,7 +70,9 @@ def test_what_would_be_lost_is_shown_before_it_asks(tmp_path: Path, arguments: l
     assert refused.exit_code == 1
     assert not (tmp_path / "10").exists()
     lines = [line.strip() for line in refused.output.splitlines()]
-    assert lines[1].startswith(f"{tmp_path}/5 (node 5) goes furthest: ends at offset 20, epoch 2")
+    assert lines[1].startswith(
+        f"{tmp_path}/5 (node 5) has the most up-to-date log: ends at offset 20, epoch 2"
+    )
     assert "lacks offsets 3 to 19" in lines
     shown = ", ".join(f"topic-{n}" for n in sorted(range(3, 20), key=lambda n: f"topic-{n}")[:10])
     assert f"topics created since: {shown} and 7 more" in lines

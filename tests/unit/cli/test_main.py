@@ -57,3 +57,10 @@ def test_hidden_commands_are_not_listed() -> None:
     listed = CliRunner().invoke(main, ["--help"]).output
     for name, lazy in COMMANDS.items():
         assert (f"\n  {name} " in listed) is not lazy.hidden
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "quorate", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("quorate, version ")
