@@ -55,6 +55,6 @@ def prepare_archive(disk: Disk, log_directory: str, directory: str) -> None:
         disk.remove(f"{directory}/{PROBE_NAME}")
     except OSError as error:
         raise ArchiveRefused(
-            f"quorate.metadata.archive.dir: {directory} cannot take files of {log_directory} "
-            f"({error}); name a writable directory on the same file system"
+            f"quorate.metadata.archive.dir: files of {log_directory} cannot be moved to "
+            f"{directory} ({error}). Set it to a writable directory on the same file system"
         ) from error

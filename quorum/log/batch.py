@@ -96,7 +96,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     the header's own, or a negative last offset delta. The CRC is not checked."""
     if len(buffer) - position < HEADER_BYTES:
         raise CorruptBatch(
-            f"{len(buffer) - position} bytes at {position} are fewer than a batch header has"
+            f"{len(buffer) - position} bytes at byte {position} are too few for a batch header"
         )
     header = BatchHeader._make(HEADER.unpack_from(buffer, position))
     if header.magic != MAGIC:

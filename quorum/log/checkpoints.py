@@ -65,8 +65,10 @@ def read_small(disk: Disk, path: str, *, max_bytes: int = MAX_SMALL_FILE_BYTES) 
     try:
         size = file.size()
         if size > max_bytes:
-            reason = f"{size} bytes, and such a file has at most {max_bytes}"
-            raise CorruptCheckpoint(path, 0, f"{reason}: it was written by something else")
+            reason = f"the file has {size} bytes, but at most {max_bytes} are valid"
+            raise CorruptCheckpoint(
+                path, 0, f"{reason}. Another program wrote it; restore or remove the file"
+            )
         return file.pread(size, 0)
     finally:
         file.close()
@@ -93,10 +95,12 @@ def decode_lines(path: str, content: bytes, parse: Callable[[list[str]], T]) -> 
     if lines[0] != str(CHECKPOINT_VERSION):
         raise CorruptCheckpoint(path, 1, f"version {lines[0]!r} is not {CHECKPOINT_VERSION}")
     if len(lines) < 2 or not (lines[1].isdecimal() and len(lines[1]) <= MAX_COUNT_DIGITS):
-        raise CorruptCheckpoint(path, 2, "the number of entries is missing")
+        raise CorruptCheckpoint(path, 2, "this line must hold the number of entries")
     count = int(lines[1])
     if lines[2 + count :] != [""]:
-        raise CorruptCheckpoint(path, 2, f"{count} entries are announced, {len(lines) - 3} follow")
+        raise CorruptCheckpoint(
+            path, 2, f"line 2 declares {count} entries, but {len(lines) - 3} follow"
+        )
     entries = []
     for number, line in enumerate(lines[2 : 2 + count], start=3):
         try:
@@ -206,7 +210,9 @@ def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
         return uuid_from_text(topic_id[1])
     except (ValueError, IndexError) as error:
         raise CorruptCheckpoint(
-            path, 2, f"no topic id ({error}): write the one that `quorate topics --describe` tells"
+            path,
+            2,
+            f"no valid topic id ({error}). Write the id that `quorate topics --describe` prints",
         ) from None
 
 

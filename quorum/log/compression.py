@@ -169,7 +169,9 @@ def _beginning_of_gzip(payload: Buffer, max_bytes: int) -> Decompressed:
 
 
 def _broken(codec: Codec, payload: Buffer, error: object) -> CorruptBatch:
-    return CorruptBatch(f"{codec.name} payload of {len(payload)} bytes: {error}")
+    return CorruptBatch(
+        f"{codec.name} payload of {len(payload)} bytes cannot be decompressed: {error}"
+    )
 
 
 def _cramjam() -> Any:
@@ -219,11 +221,11 @@ def snappy_blocks(payload: Buffer) -> list[tuple[memoryview, int]]:
         position = XERIAL_HEADER_BYTES
         while position < len(view):
             if len(blocks) == most_blocks:
-                raise ValueError(f"more than {most_blocks} blocks, none of which holds much")
+                raise ValueError(f"more than {most_blocks} blocks, most of them almost empty")
             (size,) = INT32.unpack_from(view, position)
             position += INT32.size
             if size <= 0 or position + size > len(view):
-                raise ValueError(f"block of {size} bytes at {position} leaves the payload")
+                raise ValueError(f"block of {size} bytes at {position} exceeds the payload")
             block = view[position : position + size]
             blocks.append((block, raw.decompress_raw_len(block)))
             position += size

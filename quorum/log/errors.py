@@ -38,7 +38,8 @@ class OffsetOutOfRange(LogError):
 
     def __init__(self, path: str, offset: int, start_offset: int, end_offset: int) -> None:
         super().__init__(
-            f"{path}: offset {offset} is outside of {start_offset}..{end_offset} that the log holds"
+            f"{path}: offset {offset} is outside of the log, which holds {start_offset} to "
+            f"{end_offset}"
         )
         self.offset = offset
 
@@ -55,11 +56,12 @@ class CorruptLog(LogError):
     def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
         super().__init__(
             f"{path}: damaged at byte {position}, offset {offset}: {reason}. Nothing was changed."
-            " `quorate storage verify DIR` lists all that is damaged. Restore this replica from its"
-            " peers. Metadata: move this metadata directory out of the data directory, keep the"
-            " rest, and start the node: it fetches the metadata again, and a controller does not"
-            " vote before it has caught up. A partition: let another replica of the ISR lead it, or"
-            " reassign it, before its directory is moved"
+            " `quorate storage verify DIR` lists all damage. Restore this replica from its "
+            "peers. For"
+            " the metadata log: move this metadata directory out of the data directory, keep all"
+            " other files, and start the node. It fetches the metadata again; a controller does not"
+            " vote until it has caught up. For a partition: let another replica of the ISR lead it,"
+            " or reassign it, before you move its directory"
         )
         self.path = path
         self.position = position

@@ -45,7 +45,9 @@ class IndexCheck:
             timestamp_ms, relative = entry
             offset = relative + self._base_offset
             if offset < header.base_offset or timestamp_ms != header.max_timestamp_ms:
-                self._times.problem = f"the batch of offset {offset} has another largest timestamp"
+                self._times.problem = (
+                    f"the batch of offset {offset} has a different largest timestamp"
+                )
             self._times.step()
 
     def _take_offset(self, position: int, header: BatchHeader) -> None:
@@ -65,14 +67,17 @@ class IndexCheck:
     def wrong(self, end_offset: int) -> Iterator[tuple[str, str]]:
         """Yield (file suffix, fault) for each faulty index, after the last batch."""
         if self._started is not None:
-            self._offsets.problem = f"offset {self._started[0] + self._base_offset} is not there"
+            self._offsets.problem = (
+                "the segment has no batch that ends with offset "
+                f"{self._started[0] + self._base_offset}"
+            )
         for entries in (self._offsets, self._times):
             if entries.missing:
                 if not self._is_last and end_offset > self._base_offset:
                     yield entries.suffix, "is missing"
                 continue
             if entries.now is not None and not entries.problem:
-                entries.problem = f"entry {entries.now} lies behind the end of the segment"
+                entries.problem = f"entry {entries.now} points beyond the end of the segment"
             if entries.problem:
                 yield entries.suffix, f"contradicts its segment: {entries.problem}"
 
@@ -102,4 +107,4 @@ class _Entries:
         self.now = None if row is None else (row[0], row[1])
         if before is not None and self.now is not None and not self.problem:
             rising = before[0] < self.now[0] and before[1] < self.now[1]
-            self.problem = "" if rising else f"entry {self.now} follows {before}"
+            self.problem = "" if rising else f"entry {self.now} follows entry {before}"

@@ -54,9 +54,12 @@ def check_read(segment: Segment, data: bytes, offset: int, epoch_of: EpochOf) ->
         for position, header in batches(data):
             first = position == 0 and header.base_offset <= offset < header.next_offset
             if not first and header.base_offset != expected:
-                raise CorruptBatch(f"the batch says offset {header.base_offset}")
+                raise CorruptBatch(f"the batch has base offset {header.base_offset}")
             if header.leader_epoch != epoch_of(header):
-                raise CorruptBatch(f"leader epoch {header.leader_epoch} is not that offset's")
+                raise CorruptBatch(
+                    f"the batch has leader epoch {header.leader_epoch}, the log epoch "
+                    f"{epoch_of(header)}"
+                )
             position, expected = position + header.size_bytes, header.next_offset
     except CorruptBatch as error:
         start = segment.position_of(offset)
@@ -70,12 +73,17 @@ def check_all(segments: Iterable[Segment], epoch_of: EpochOf) -> None:
         for position, header, intact in scan(segment):
             reason = ""
             if header is None or not intact or header.base_offset != offset:
-                reason = f"no valid batch of offset {offset}"
+                reason = f"no valid batch with base offset {offset}"
             elif header.leader_epoch != epoch_of(header):
-                reason = f"leader epoch {header.leader_epoch} is not the one of that offset"
+                reason = (
+                    f"the batch has leader epoch {header.leader_epoch}, the log epoch "
+                    f"{epoch_of(header)}"
+                )
             if header is None or reason:
                 raise CorruptLog(segment.path, position, offset, reason)
             offset = header.next_offset
         if offset != segment.next_offset:
-            reason = f"it ends here, the log goes on at offset {segment.next_offset}"
+            reason = (
+                f"the segment ends here, but the next one begins at offset {segment.next_offset}"
+            )
             raise CorruptLog(segment.path, segment.size, offset, reason)

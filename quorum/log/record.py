@@ -84,13 +84,13 @@ def decode_records(
             else:
                 timestamp_delta_ms, position = read_varint(payload, position)
                 if base_timestamp_ms + timestamp_delta_ms not in INT64_RANGE:
-                    raise CorruptBatch(f"timestamp before byte {position} is no int64")
+                    raise CorruptBatch(f"timestamp before byte {position} exceeds int64")
             if (byte := payload[position]) < 0x80:
                 offset_delta, position = ZIGZAG[byte], position + 1
             else:
                 offset_delta, position = read_varint(payload, position)
                 if offset_delta not in INT32_RANGE:
-                    raise CorruptBatch(f"offset delta before byte {position} is no int32")
+                    raise CorruptBatch(f"offset delta before byte {position} exceeds int32")
             if (byte := payload[position]) == NULL:
                 key, position = None, position + 1
             else:
@@ -158,7 +158,7 @@ def _read_bytes(payload: Buffer, position: int) -> tuple[Buffer | None, int]:
         return None, position
     end = position + length
     if end > len(payload):
-        raise CorruptBatch(f"field of {length} bytes at {position} leaves the payload")
+        raise CorruptBatch(f"field of {length} bytes at {position} exceeds the payload")
     return payload[position:end], end
 
 
@@ -166,7 +166,7 @@ def _read_headers(
     payload: Buffer, count: int, position: int
 ) -> tuple[tuple[tuple[str, Buffer | None], ...], int]:
     if not 0 <= count <= len(payload) - position:
-        raise CorruptBatch(f"{count} headers at byte {position} of the payload")
+        raise CorruptBatch(f"{count} headers at byte {position} do not fit the payload")
     headers = []
     for _ in range(count):
         name, position = _read_bytes(payload, position)

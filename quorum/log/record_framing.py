@@ -53,7 +53,9 @@ def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
         if length < LEAST_RECORD_BYTES - 1 or end > size:
             if end > size and not whole:
                 return
-            raise CorruptBatch(f"record of {length} bytes at byte {start} of {size}")
+            raise CorruptBatch(
+                f"record of {length} bytes at byte {start} does not fit a payload of {size} bytes"
+            )
         if not position:
             _check_first(payload, start, end)
         left -= 1
@@ -68,7 +70,9 @@ def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
     if left == 0 and whole and position != size:
         raise CorruptBatch(f"{size - position} bytes follow the last of {count} records")
     if whole and left * LEAST_RECORD_BYTES > size - position:
-        raise CorruptBatch(f"{size - position} bytes cannot hold the last {left} of {count}")
+        raise CorruptBatch(
+            f"{size - position} bytes cannot hold the last {left} of {count} records"
+        )
 
 
 def _check_first(payload: Buffer, start: int, end: int) -> None:

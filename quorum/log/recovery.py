@@ -157,7 +157,7 @@ class LogRecovery:
         if start_offset > last.next_offset:
             reason = (
                 f"the log ends here, but {checkpoints.START_OFFSETS_NAME} says that it begins at "
-                f"offset {start_offset} (if that is wrong, take the log's line out of it)"
+                f"offset {start_offset} (if the checkpoint is wrong, remove the line of this log)"
             )
             raise CorruptLog(last.path, last.size, last.next_offset, reason)
 
@@ -181,7 +181,9 @@ class LogRecovery:
             segment = self.segments[index]
             damage: Damage | None = None
             if segment.base_offset != offset:
-                damage = Damage(0, offset, f"the log goes on at offset {segment.base_offset}")
+                damage = Damage(
+                    0, offset, f"the next segment begins at offset {segment.base_offset}"
+                )
                 self._record_cut(segment, damage, torn=True)
                 self._drop_from(index)
                 break
@@ -205,11 +207,11 @@ class LogRecovery:
             self.segments[-1].resume()
         if self.report.cut_at_offset is not None:
             logger.warning(
-                "%s: cut at offset %d, %d bytes %s: %s",
+                "%s: recovery cut the log at offset %d; %d bytes %s; reason: %s",
                 self.segments[-1].path,
                 self.report.cut_at_offset,
                 self.report.cut_bytes,
-                "are set aside" if self.quarantine else "were not synced",
+                "are kept in .damaged files" if self.quarantine else "were not flushed",
                 self.report.reason,
             )
 
@@ -223,11 +225,11 @@ class LogRecovery:
                 yield
             if header is None:
                 return Damage(position, segment.next_offset, "no batch header")
-            reason = "" if intact else "the batch fails its CRC-32C or is cut"
+            reason = "" if intact else "the batch fails its CRC-32C or is incomplete"
             if header.base_offset != segment.next_offset:
-                reason = f"the batch says offset {header.base_offset}"
+                reason = f"the batch has base offset {header.base_offset}"
             elif header.leader_epoch < self.epochs.latest:
-                reason = f"leader epoch {header.leader_epoch} follows {self.epochs.latest}"
+                reason = f"leader epoch {header.leader_epoch} follows epoch {self.epochs.latest}"
             elif not self._may_be_its_epoch(header):
                 reason = (
                     f"leader epoch {header.leader_epoch} differs from {checkpoints.EPOCHS_NAME}"
@@ -288,8 +290,8 @@ class LogRecovery:
         started = beginning(self._saved_epochs, start_offset)
         if started is not None and started < first.base_offset:
             reason = (
-                f"the log began at offset {started} (to give up what is missing, have "
-                f"{checkpoints.START_OFFSETS_NAME} say {first.base_offset})"
+                f"the log began at offset {started} (to give up the missing records, write "
+                f"{first.base_offset} as its offset into {checkpoints.START_OFFSETS_NAME})"
             )
             raise CorruptLog(first.path, 0, started, reason)
 

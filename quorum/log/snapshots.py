@@ -146,7 +146,11 @@ class SnapshotFiles:
         except CorruptBatch as error:
             self.damaged.add(snapshot)
             path = self.path(snapshot)
-            logger.error("%s is damaged, the next one takes its place: %s", path, error)
+            logger.error(
+                "snapshot %s is damaged and not served any more; the next one replaces it: %s",
+                path,
+                error,
+            )
             return None
 
     def chunks(self, snapshot: EpochOffset, *, part: bool = False) -> Iterator[bytes]:

@@ -28,13 +28,14 @@ from quorate.quorum.log.scan import is_torn, scan
 from quorate.quorum.seams import Disk
 
 FROM_PEERS = (
-    "a replica in sync has it: with the partition led elsewhere, start the broker, which takes the "
-    "rest from its leader; if no other replica has it, restore this file from a backup"
+    "if another replica is in sync, let it lead the partition and start this broker, which fetches "
+    "the records from the leader; otherwise restore this file from a backup"
 )
 CUT_AT_START = (
-    "nobody acknowledged it: the next start cuts it and what follows; --repair does so now"
+    "it was never acknowledged; the next start cuts it off with all that follows; --repair "
+    "does so now"
 )
-REBUILT = "the next start reads the batches instead; --repair writes it anew"
+REBUILT = "the next start reads the batches instead; --repair rewrites it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +117,8 @@ class LogCheck:
             self._add(
                 Kind.DERIVED,
                 path,
-                "is no flushed-offset marker",
-                "the next start does without it, and every torn batch counts as not flushed",
+                "is not a valid flushed-offset marker",
+                "the next start ignores it, and every torn batch counts as not flushed",
             )
         else:
             self._trusted_offset = offset
@@ -131,7 +132,7 @@ class LogCheck:
         except CorruptCheckpoint:
             entries = None
         if entries is None:
-            self._add(Kind.DERIVED, path, "is no list of leader epochs", REBUILT)
+            self._add(Kind.DERIVED, path, "is not a valid list of leader epochs", REBUILT)
         else:
             self._saved = EpochCache(lambda: 0, entries)
 
@@ -149,7 +150,7 @@ class LogCheck:
             for suffix, what in indexes.wrong(self.end_offset):
                 path = segment_file(self._directory, base_offset, suffix)
                 if is_last and not self._expected.clean:  # its index is written at close
-                    self._add(Kind.NOTE, path, f"{what}; the next start does without it", "")
+                    self._add(Kind.NOTE, path, f"{what}; the next start ignores it", "")
                     continue
                 self._add(Kind.DERIVED, path, what, REBUILT)
                 self.wrong_indexes.append(base_offset)
@@ -177,11 +178,11 @@ class LogCheck:
         if header.base_offset < expected or (
             header.base_offset > expected and not self._expected.compacted
         ):
-            return f"the batch says offset {header.base_offset}"
+            return f"the batch has base offset {header.base_offset}"
         if header.leader_epoch < self.epochs.latest:
-            return f"leader epoch {header.leader_epoch} follows {self.epochs.latest}"
+            return f"leader epoch {header.leader_epoch} follows epoch {self.epochs.latest}"
         if not intact:
-            return "the batch fails its CRC-32C or is cut"
+            return "the batch fails its CRC-32C or is incomplete"
         if header.base_offset < self._trusted_offset and self._saved is not None:
             saved = self._saved.epoch_at(header.base_offset)
             if saved not in (header.leader_epoch, NO_EPOCH):
@@ -201,9 +202,9 @@ class LogCheck:
 
     def _hole(self, base_offset: int) -> None:
         path = segment_file(self._directory, base_offset, LOG_SUFFIX)
-        what = f"the segment before it ends at offset {self.end_offset}: one is missing"
+        what = f"the segment before it ends at offset {self.end_offset}; a segment is missing"
         if base_offset < self.end_offset:
-            what = f"the segment before it goes on up to offset {self.end_offset}"
+            what = f"the segment before it ends at offset {self.end_offset}, after this one begins"
         kind, way_out = Kind.TORN, CUT_AT_START
         if self._is_acknowledged(self.end_offset):
             kind, way_out = Kind.DAMAGED, self._expected.way_out
@@ -214,7 +215,7 @@ class LogCheck:
         started = beginning(saved, self._expected.start_offset)
         if self._expected.clean and started is not None and started < self.start_offset:
             path = segment_file(self._directory, self.start_offset, LOG_SUFFIX)
-            what = f"the log begins here, but began at offset {started}: a segment is missing"
+            what = f"the log begins here, but began at offset {started}; a segment is missing"
             self._add(Kind.DAMAGED, path, what, self._expected.way_out, 0, started)
 
     def _is_acknowledged(self, offset: int) -> bool:

@@ -68,11 +68,12 @@ def _check(directory: str, held: Election, last_epoch: int, chosen: int) -> None
     """Raise EpochKept unless the held epoch is implausible and the chosen one is possible."""
     if held.epoch <= last_epoch + MAX_EPOCH_JUMP:
         raise EpochKept(
-            f"{directory}: epoch {held.epoch} is plausible, the log ends in {last_epoch}. It is "
-            "kept, because a node that forgets its vote could vote twice"
+            f"{directory}: epoch {held.epoch} is plausible, because the log ends in epoch "
+            f"{last_epoch}. The epoch was not changed: a node that loses its vote could vote twice"
         )
     if not last_epoch < chosen <= min(MAX_EPOCH, last_epoch + MAX_EPOCH_JUMP):
         raise EpochKept(
-            f"{directory}: the log ends in epoch {last_epoch}; the new epoch must be above it, by "
-            f"{MAX_EPOCH_JUMP} at most, and not above {MAX_EPOCH}: {chosen} is not"
+            f"{directory}: the new epoch {chosen} is not possible. Give an epoch above "
+            f"{last_epoch}, in "
+            f"which the log ends, and at most {min(MAX_EPOCH, last_epoch + MAX_EPOCH_JUMP)}"
         )

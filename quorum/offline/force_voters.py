@@ -112,7 +112,7 @@ def locked(disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]
                 held.callback(disk.lock(f"{path}/{LOCK_FILE}").release)
             except BlockingIOError:
                 raise ForceRefused(
-                    f"{path} is in use by a running node: stop all nodes of the cluster first"
+                    f"{path} is in use by a running node. Stop all nodes of the cluster first"
                 ) from None
         yield
 
@@ -128,8 +128,8 @@ def plan(
     for parent in (*given, *(config.metadata_log_dir for config in configs)):
         if replacement_is_pending(disk, parent):
             raise ForceRefused(
-                f"{parent}: an earlier rebuild was interrupted and is not complete; run it again "
-                "without --dry-run, or start the node"
+                f"{parent}: an earlier rebuild was interrupted and is not complete. Run this "
+                "command without --dry-run to complete it, or start the node"
             )
     sources = [read_source(disk, each) for each in given]
     chosen = max(sources, key=lambda each: each.rank)
@@ -137,7 +137,8 @@ def plan(
         _require_same_cluster(each.directory, each.meta.cluster_id, chosen)
     if chosen.end.offset == 0:
         raise ForceRefused(
-            f"none of {', '.join(given)} holds records of the metadata log: nothing to rebuild from"
+            f"cannot rebuild the quorum: none of {', '.join(given)} holds records of the "
+            "metadata log. Give the directory of a node that does"
         )
     known = {each.meta.directory_id for each in sources}
     controllers = _controllers(disk, configs, known, chosen, random)
@@ -145,7 +146,7 @@ def plan(
     epoch = max(each.highest_epoch for each in sources) + EPOCH_MARGIN
     if epoch > INT32_MAX:
         raise ForceRefused(
-            f"the rebuilt quorum would begin in epoch {epoch}, beyond the last one, {INT32_MAX}. "
+            f"the rebuilt quorum would begin in epoch {epoch}, above the highest one, {INT32_MAX}. "
             "Run `quorate storage repair-epoch` on every directory whose quorum-state says so"
         )
     quorum = NewQuorum(
@@ -211,7 +212,9 @@ def _controllers(
         if not config.is_controller:
             raise ForceRefused(f"node {config.node_id}: process.roles must contain controller")
         if config.node_id in found:
-            raise ForceRefused(f"node.id {config.node_id} is given twice: it must be unique")
+            raise ForceRefused(
+                f"node.id {config.node_id} is given twice. Give each controller once"
+            )
         parent = config.metadata_log_dir
         meta = read_meta(disk, parent)
         if meta is not None:
@@ -230,8 +233,8 @@ def _controllers(
 def _require_same_cluster(where: str, cluster_id: str, chosen: SourceDirectory) -> None:
     if cluster_id != chosen.meta.cluster_id:
         raise ForceRefused(
-            f"{where} belongs to cluster {cluster_id}, {chosen.directory} to "
-            f"{chosen.meta.cluster_id}: give directories of one cluster"
+            f"{where} belongs to cluster {cluster_id}, but {chosen.directory} belongs to cluster "
+            f"{chosen.meta.cluster_id}. Give directories of one cluster"
         )
 
 
@@ -239,13 +242,13 @@ def _require_own(config: NodeConfig, meta: MetaProperties, known: set[Uuid]) -> 
     parent = config.metadata_log_dir
     if meta.node_id != config.node_id:
         raise ForceRefused(
-            f"{parent} belongs to node.id {meta.node_id}, not to {config.node_id}: set log.dirs "
-            "or node.id right"
+            f"{parent} belongs to node.id {meta.node_id}, not to {config.node_id}. Correct "
+            "log.dirs or node.id"
         )
     if meta.directory_id not in known:
         raise ForceRefused(
-            f"{parent} is formatted, and what it holds may be the most of all: give it with --dir "
-            "too"
+            f"{parent} is formatted, and its log may be the longest one. Give the directory with "
+            "--dir too"
         )
 
 
@@ -254,7 +257,7 @@ def _voter(config: NodeConfig, directory_id: Uuid) -> Voter:
     if voter is None:
         listener = config.listeners.controller[0]
         raise ForceRefused(
-            f"node {config.node_id}: value {listener} of {listener.name} must say a port: set "
+            f"node {config.node_id}: listener {listener.name} has no port in {listener}. Set "
             "advertised.listeners"
         )
     return voter
@@ -277,7 +280,9 @@ def carry_out(disk: Disk, planned: Plan, *, wall_ms: int, backup: str) -> None:
     for each in planned.controllers:
         config = each.config
         if disk.exists(f"{config.metadata_log_dir}/{backup}"):
-            raise StorageError(f"{config.metadata_log_dir}/{backup} exists already")
+            raise StorageError(
+                f"{config.metadata_log_dir}/{backup} exists already. Run the command again"
+            )
         settings = metadata_log_settings(config)
         prepare(disk, config.metadata_log_dir, planned.quorum, settings, wall_ms=wall_ms)
     for each in planned.controllers:

@@ -34,12 +34,13 @@ from quorate.quorum.seams import Disk
 BEFORE_ALL = EpochOffset(0, 0)
 """The snapshot with the initial voters, which `storage format` writes."""
 WAY_OUT = (
-    "the other nodes have it. A broker: `storage verify --repair` with its --config, and it "
-    "fetches everything again. A controller: move this metadata directory out of the data "
-    "directory, keep the rest, and start it; it catches up before it votes. Or restore this file "
-    "from a backup"
+    "the other nodes have the metadata. On a broker, run `storage verify --repair` with its "
+    "--config; "
+    "it fetches the metadata again. On a controller, move this metadata directory out of the data "
+    "directory, keep all other files, and start the node; it catches up before it votes. Or "
+    "restore this file from a backup"
 )
-SET_ASIDE = "the log still has what it stands for: the next start sets it aside"
+SET_ASIDE = "the log still has its records; the next start sets it aside"
 
 Report = Callable[[CheckResult], None]
 """Receives one result."""
@@ -56,7 +57,7 @@ def check_mark(disk: Disk, parent: str, metadata: DirectoryContents, report: Rep
         return
     path = f"{parent}/{MARK_NAME}"
     if disk.exists(path):
-        again = "the next start of a controller writes it again"
+        again = "the next start of a controller rewrites it"
         report(CheckResult(Kind.DERIVED, path, "is damaged", again))
     if metadata.has_flag:
         report(CheckResult(Kind.DAMAGED, directory, why_lost(mark, metadata), MARK_WAY_OUT))
@@ -81,11 +82,13 @@ def check_election(
     for name, content in files.items():
         path = f"{directory}/{name}"
         if isinstance(content, Damaged):
-            again = "the next start writes it again from the other"
+            again = "the next start rewrites it from the other copy"
             report(CheckResult(Kind.DERIVED, path, content.reason, again))
         elif content is None and kafka != copy:
             report(
-                CheckResult(Kind.NOTE, path, "is missing: the next start writes it from the other")
+                CheckResult(
+                    Kind.NOTE, path, "is missing; the next start rewrites it from the other copy"
+                )
             )
     return election
 
@@ -122,15 +125,18 @@ def check_snapshots(disk: Disk, directory: str, log: LogCheck, report: Report) -
     if content is not None:
         problem = check_snapshot(BEFORE_ALL, formatted, [content], report)
         if problem:
-            way_out = "restore it from a backup: it says who votes in a new quorum"
+            way_out = "restore it from a backup; it holds the initial voters"
             report(CheckResult(Kind.DAMAGED, formatted, problem, way_out, offset=0))
     start = log.start_offset
     if start > 0 and not any(each.offset >= start for each in whole):
-        what = "the log starts here, but no whole snapshot says what was before"
+        what = "the log starts here, but no complete snapshot has the records before it"
         report(CheckResult(Kind.DAMAGED, directory, what, WAY_OUT, offset=start))
     sound = all(each.kind is not Kind.DAMAGED for each in log.results)
     if sound and whole and _is_replaced(log, whole[-1]):
-        what = f"it replaces the log, which ends at {log.end_offset}: the next start does so"
+        what = (
+            f"it is ahead of the log, which ends at offset {log.end_offset}; the next start "
+            "replaces the log"
+        )
         report(CheckResult(Kind.NOTE, files.path(whole[-1]), what))
 
 
@@ -145,7 +151,7 @@ def check_snapshot(
     except CorruptSnapshot as error:
         if not isinstance(error.__cause__, UnknownRecord):
             return str(error)
-        report(CheckResult(Kind.NOTE, path, f"was written by another version: {error}"))
+        report(CheckResult(Kind.NOTE, path, f"was written by another version of Quorate: {error}"))
     return ""
 
 
@@ -162,4 +168,4 @@ def _misnamed(snapshot: EpochOffset, log: LogCheck) -> str:
     epoch = log.epochs.epoch_at(snapshot.offset - 1)
     if epoch == snapshot.epoch:
         return ""
-    return f"its name says epoch {snapshot.epoch}, the log {epoch} at that offset"
+    return f"its name has epoch {snapshot.epoch}, but the log has epoch {epoch} at that offset"

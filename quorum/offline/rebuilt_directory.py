@@ -71,7 +71,9 @@ def prepare(
         (quorum.end.epoch, quorum.end.offset),
         (-1, quorum.end.offset),
     ):
-        reason = f"its copy ends there in epoch {log.last_epoch}, {quorum.end} was expected"
+        reason = (
+            f"the copy of the log ends here in epoch {log.last_epoch}, but {quorum.end} was planned"
+        )
         raise CorruptLog(quorum.source, 0, log.end_offset, reason)
     for batch in _records(quorum, wall_ms):
         log.append(batch, wall_ms=wall_ms)

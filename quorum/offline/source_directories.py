@@ -48,9 +48,11 @@ class DamagedSource(Exception):
         if damage.position != UNKNOWN:
             marker = f"`truncate --size {damage.position} {damage.path}`, and {marker}"
         super().__init__(
-            f"{damage.path}: damaged at offset {damage.offset}: {damage.what}. What stood behind "
-            f"that cannot be read. If another directory goes further, leave {directory} out; if "
-            f"none does, restore this file from a backup, or give up what cannot be read: {marker}"
+            f"{damage.path}: damaged at offset {damage.offset}: {damage.what}. The records "
+            "after it "
+            f"cannot be read. If another directory has a longer log, leave {directory} out. "
+            "Otherwise "
+            f"restore this file from a backup, or give up the unreadable records: {marker}"
         )
 
 
@@ -102,8 +104,8 @@ def read_source(disk: Disk, directory: str) -> SourceDirectory:
     meta = read_meta(disk, directory)
     if meta is None:
         raise StorageError(
-            f"{directory} holds no meta.properties: give the directory that log.dirs (or "
-            "metadata.log.dir) of a node names"
+            f"{directory} holds no meta.properties. Give the directory that is the log.dirs (or "
+            "metadata.log.dir) of a node"
         )
     metadata = f"{directory}/{METADATA_DIRECTORY}"
     if not disk.is_dir(metadata):

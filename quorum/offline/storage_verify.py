@@ -179,11 +179,11 @@ class _Check:
             elif partition is not None:
                 self._partition(path, partition)
             elif is_deleted_directory(name):
-                self._note(path, "a deleted partition: the next start removes it")
+                self._note(path, "belongs to a deleted partition; the next start removes it")
             elif name.endswith(STRAY_DIRECTORY_SUFFIX):
-                self._note(path, "was set aside: nobody reads it, remove it when you like")
+                self._note(path, "was set aside; no node reads it, and you may remove it")
             else:
-                self._note(path, "is no partition's directory: nobody reads it")
+                self._note(path, "is not the directory of a partition; no node reads it")
         if self._metadata_found is not None:
             check_mark(
                 self._disk, self._directory, self._metadata_found, self.result.results.append
@@ -195,7 +195,7 @@ class _Check:
         """Report partitions that were there at the last clean shutdown and are missing."""
         for name, offset in self._offsets.get(checkpoints.RECOVERY_POINTS_NAME, {}).items():
             if offset > 0 and str(name) not in names:
-                what = f"is missing, and was flushed up to offset {offset}"
+                what = f"is missing, but was flushed up to offset {offset}"
                 self._add(Kind.DAMAGED, f"{self._directory}/{name}", what, FROM_PEERS)
 
     def _root_file(self, name: str, path: str) -> None:
@@ -206,9 +206,9 @@ class _Check:
                 way_out = "restore it from a backup; only the first start of a cluster reads it"
                 self._add(Kind.DAMAGED, path, problem, way_out)
         elif name.endswith(TEMPORARY_SUFFIX):
-            self._note(path, "left by a crash: the next write of that file replaces it")
+            self._note(path, "was left by a crash; the next write of that file replaces it")
         elif name not in (*ROOT_FILES, *OFFSETS_NAMES):
-            self._note(path, "is none of a node's files")
+            self._note(path, "is not a file of a node")
 
     def _identity(self) -> None:
         path = f"{self._directory}/{META_FILE}"
@@ -224,16 +224,16 @@ class _Check:
             path = f"{self._directory}/{name}"
             content = checkpoints.read_small(self._disk, path)
             if content is None:
-                self._note(path, "is missing: the next start writes it from the other")
+                self._note(path, "is missing; the next start rewrites it from the other copy")
             elif attempt(content, path, decoder)[0] is None:
-                again = "the next start writes it again from the other"
+                again = "the next start rewrites it from the other copy"
                 self._add(Kind.DERIVED, path, "is damaged", again)
 
     def _read_offsets(self, name: str) -> None:
         try:
             self._offsets[name] = checkpoints.read_offsets(self._disk, self._directory, name)
         except CorruptCheckpoint as error:
-            way_out = "the next start does without it, and reads and fetches more"
+            way_out = "the next start ignores it, and reads and fetches more"
             self._add(Kind.DERIVED, f"{self._directory}/{name}", str(error), way_out)
 
     # -- logs ------------------------------------------------------------------------------------
@@ -272,18 +272,21 @@ class _Check:
             checkpoints.read_partition_metadata(self._disk, directory)
         except CorruptCheckpoint as error:
             path = f"{directory}/{checkpoints.PARTITION_METADATA_NAME}"
-            self._add(Kind.DAMAGED, path, str(error), "restore it; the topic's id stands in it")
+            self._add(Kind.DAMAGED, path, str(error), "restore it; it holds the topic id")
         self._producers(directory, check.end_offset)
 
     def _begins_beyond_end(self, directory: str, start_offset: int, end_offset: int) -> None:
         what = (
             f"the log ends at offset {end_offset}, but {checkpoints.START_OFFSETS_NAME} says "
-            f"that it begins at {start_offset}"
+            f"that it begins at offset {start_offset}"
         )
-        kind, way_out = Kind.DERIVED, "the next start begins it anew there, as Apache Kafka does"
+        kind, way_out = (
+            Kind.DERIVED,
+            "the next start begins an empty log there, as Apache Kafka does",
+        )
         if self._clean:
             kind = Kind.DAMAGED
-            way_out = f"{FROM_PEERS}. If the checkpoint is wrong, take the log's line out of it"
+            way_out = f"{FROM_PEERS}. If the checkpoint is wrong, remove the line of this log"
         self._add(kind, directory, what, way_out, end_offset)
 
     def _log(self, directory: str, expected: LogExpectations) -> LogCheck:
@@ -301,19 +304,19 @@ class _Check:
     def _log_file(self, name: str, path: str, logs: set[str], expected: LogExpectations) -> None:
         stem, dot, suffix = name.rpartition(".")
         if name.endswith(LEFTOVER_SUFFIXES):
-            self._note(path, "left by a crash: the next start settles it")
+            self._note(path, "was left by a crash; the next start removes or restores it")
         elif name.endswith(DAMAGED_SUFFIX):
-            self._note(path, "was set aside as damaged: nobody reads it, remove it when you like")
+            self._note(path, "was set aside as damaged; no node reads it, and you may remove it")
         elif dot + suffix in SEGMENT_SUFFIXES and offset_of(name) is not None:
             if stem not in logs:
-                self._note(path, "has no segment: the next start removes it")
+                self._note(path, "has no segment; the next start removes it")
         elif not (
             name in LOG_FILES
             or (name.endswith(PRODUCER_SNAPSHOT_SUFFIX) and offset_of(name) is not None)
             or (expected.metadata and snapshot_of(name) is not None)
             or (path.startswith(f"{self._directory}/{name}") and name in ROOT_FILES)
         ):
-            self._note(path, "is none of a log's files")
+            self._note(path, "is not a file of a log")
 
     def _producers(self, directory: str, end_offset: int) -> None:
         for name in self._disk.list(directory):
@@ -322,10 +325,10 @@ class _Check:
                 continue
             path = f"{directory}/{name}"
             if offset > end_offset:
-                self._note(path, "lies behind the log's end: the next start removes it")
+                self._note(path, "lies after the log end; the next start removes it")
             elif not self._whole_producers(checkpoints.read_small(self._disk, path) or b""):
-                way_out = "the next start passes it over and reads the log instead"
-                self._add(Kind.DERIVED, path, "is no whole producer snapshot", way_out)
+                way_out = "the next start ignores it and reads the log instead"
+                self._add(Kind.DERIVED, path, "is not a valid producer snapshot", way_out)
 
     def _note(self, path: str, what: str) -> None:
         self.result.results.append(CheckResult(Kind.NOTE, path, what))

@@ -88,7 +88,7 @@ def test_a_yes_rebuilds_and_says_what_to_do_next(tmp_path: Path, arguments: list
     assert found.image.topic_names() == sorted(f"topic-{number}" for number in range(20))
     assert len(found.rebuilds) == 1
     again = run(*arguments, "--yes")
-    assert again.exit_code == 1 and "give it with --dir too" in again.output
+    assert again.exit_code == 1 and "Give the directory with --dir too" in again.output
 
 
 def test_dry_runs_and_scripts(tmp_path: Path, arguments: list[str]) -> None:

@@ -144,7 +144,7 @@ def test_a_missing_segment_and_a_shortened_log() -> None:
     disk.remove(f"{PATH}/{names[1]}")
     (hole,) = results(disk)
     assert hole.path.endswith(names[2])
-    assert "one is missing" in hole.what
+    assert "a segment is missing" in hole.what
     disk.open(f"{PATH}/{names[1]}", create=True).pwrite(content, 0)
     disk.remove(f"{PATH}/{names[2]}")
     (short,) = results(disk)
@@ -195,7 +195,7 @@ def test_a_misdirected_write_is_damage() -> None:
     disk.open(f"{PATH}/{name}").pwrite(batch(7, 0, [b"0 " + b"x" * 100]), 0)
     (found, *_) = results(disk)
     assert (found.kind, found.position) == (Kind.DAMAGED, 0)
-    assert found.what == "the batch says offset 7"
+    assert found.what == "the batch has base offset 7"
 
 
 def test_a_lost_write_leaves_a_hole_of_zeros_and_below_the_marker_it_is_damage() -> None:

@@ -378,7 +378,7 @@ def test_a_directory_in_use_is_refused(cluster: Cluster) -> None:
         (["/n4", "/n6"], [10], "/n6 belongs to cluster another"),
         (["/n7"], [10], "none of /n7 holds records"),
         (["/n4"], [10, 10], "node.id 10 is given twice"),
-        (["/n4"], [1], "give it with --dir too"),
+        (["/n4"], [1], "Give the directory with --dir too"),
         (["/n4", "/n1"], [4], "process.roles must contain controller"),
     ],
 )
