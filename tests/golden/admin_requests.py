@@ -1,6 +1,6 @@
-"""Admin requests with one thing wrong in each, and what is there when they are sent.
+"""Admin requests with one mistake each, and the topics and groups that they name.
 
-A case's name says what is wrong. What 4.1.1 answers stands in admin_errors.json (capture.py).
+The name of a case states the mistake. Kafka's answers are in admin_errors.json (capture.py).
 """
 
 from __future__ import annotations
@@ -489,7 +489,8 @@ CASES: dict[str, Message] = {
 
 
 def prepare(admin: Admin) -> None:
-    """Two topics, a group that committed, and one with a member; node 1 coordinates both."""
+    """Create two topics, a group with a committed offset, and a group with a member. Node 1
+    coordinates both groups."""
     made = create(
         new_topic(PRESENT, -1, -1, [(0, [1, 2]), (1, [2, 1])]),
         new_topic(DOTTED, -1, -1, [(0, [1])], cleanup_policy="compact"),
@@ -503,7 +504,7 @@ def prepare(admin: Admin) -> None:
 
 
 def join(groups: Groups) -> None:
-    """A member of BUSY that is subscribed to PRESENT, for as long as a session may be."""
+    """Join a member to BUSY that subscribes to PRESENT, with a session of five minutes."""
     name = PRESENT.encode()
     subscription = struct.pack(f">hih{len(name)}si", 0, 1, len(name), name, -1)
     asked = group_membership.JoinGroupRequest(
@@ -539,7 +540,7 @@ def join_error(answer: group_membership.JoinGroupResponse) -> list[int]:
 
 
 def ask(admin: Admin, request: Message) -> list[str]:
-    """Every error of the answer, in its order."""
+    """Return every error of the response, in the order of the response."""
     answer: Any = admin.ask_node(1, request, APIS[request.API_KEY].response)
     return list(errors_of(answer))
 

@@ -1,4 +1,4 @@
-"""What a refused admin request must leave as it was: every metadata record, and the groups."""
+"""The state that a refused admin request must not change: all metadata records, and the groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.golden.nodes import TwoNodes
 
 
 def state(nodes: TwoNodes, admin: Admin) -> list[str]:
-    """Without the active controller's signs of life."""
+    """Return this state as lines, without the active controller's periodic no-op records."""
     told = run_quorate("dump-log", "--cluster-metadata-decoder", "--files", str(nodes.metadata_log))
     assert told.returncode == 0, told.stderr
     records = [line.partition("payload: ")[2] for line in told.stdout.splitlines()]

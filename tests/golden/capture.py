@@ -1,8 +1,9 @@
-"""Ask Apache Kafka 4.1.1 again, and write what it says into the golden files here.
+"""Asks Apache Kafka 4.1.1 again, and writes its answers to the golden files.
 
     QUORATE_KAFKA_LIBS=... python -m tests.golden.capture [admin] [tools] [shell]
 
-Run by hand, after a change of the cases; look at the difference before it is committed."""
+Run it by hand after a change of the cases, and read the difference before you commit it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our command line, without a process for each call where it needs none."""
+"""Runs our command line in this process where a command needs no process of its own."""
 
 from __future__ import annotations
 

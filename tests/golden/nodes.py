@@ -1,6 +1,6 @@
-"""Two nodes of one .properties file each, run by either program: what both say can be compared.
+"""Two nodes, run by Apache Kafka or by Quorate from the same .properties files.
 
-Node 1 is controller and broker, node 2 a broker. What is started here ends here.
+Node 1 is a controller and a broker, node 2 a broker. The nodes end with the test.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STOP_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Apache Kafka 4.1.1 or Quorate: how a tool of it, and a node, is called."""
+    """Apache Kafka 4.1.1 or Quorate: the commands that run a tool or a node."""
 
     name: str
 

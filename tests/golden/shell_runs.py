@@ -1,8 +1,9 @@
-"""What Kafka's metadata shell says of some files, command by command: golden lines in shell.txt.
+"""Commands of the metadata shell on some files, with Kafka's output in shell.txt.
 
-`@kafka` is a snapshot that Apache Kafka wrote, `@log` a segment of its, `@ours` a snapshot that we
-write of such a log, `@foreign` one with all that our image does not hold. Left out is where Kafka's
-shell fails (docs/differences.md), and `/local`, which is of the tool itself.
+`@kafka` is a snapshot that Apache Kafka wrote, and `@log` a segment of Kafka's log. `@ours` is a
+snapshot that Quorate writes of such a log, and `@foreign` a snapshot with all records that
+Quorate's image does not hold. The commands at which Kafka's shell fails (docs/differences.md) and
+`/local`, which describes the shell itself, are omitted.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def play(wanted: Run, files: dict[str, Path], runner: Runner) -> Played:
 
 
 def files_in(root: Path) -> dict[str, Path]:
-    """The files that the runs name; made are those that are no fixtures."""
+    """Return the files that the runs name. Those that are no fixtures are written below `root`."""
     kafka = FIXTURES / "kafka-4.1.1-metadata" / "c1"
     at_end = moment(kafka)
     ours = root / f"{at_end.offset + 1:020}-{at_end.epoch:010}.checkpoint"
@@ -152,7 +153,7 @@ def files_in(root: Path) -> dict[str, Path]:
 
 
 def snapshot_of(contents: Sequence[tuple[MetadataRecord, int | None]]) -> Iterator[bytes]:
-    """Of any records, each in a version of its own."""
+    """Yield the batches of a snapshot with these records, each in the given version."""
     values = [encode_record(record, version) for record, version in contents]
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=WALL_MS)
     yield control_batch(0, header)
@@ -194,7 +195,7 @@ def broker() -> MetadataRecord:
 
 
 def partitions() -> Iterator[tuple[MetadataRecord, int]]:
-    """In the oldest version and the newest."""
+    """Yield partition records in the oldest and in the newest version."""
     old = records.PartitionRecord(
         partition_id=0,
         topic_id=TOPIC,

@@ -1,6 +1,8 @@
-"""Every admin request with one thing wrong: the error is Kafka's, and nothing is changed.
+"""Admin requests with one mistake each get Kafka's error, and change nothing.
 
-Ours is compared with what 4.1.1 said (admin_errors.json); with a Java, that is asked again."""
+Quorate's errors are compared with those that Kafka 4.1.1 gave (admin_errors.json). With a Java,
+Kafka is asked again.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def codes(errors: list[str]) -> list[str]:
 
 
 def worded(case: str, errors: list[str]) -> list[str]:
-    """Only those whose words must be Kafka's."""
+    """Return the errors whose text must equal Kafka's."""
     if case.partition(":")[0] not in TOLD:
         return []
     return [each for each in errors if each.partition(": ")[2] and not OWN_WORDS.search(each)]

@@ -1,4 +1,4 @@
-"""Our metadata shell says of the same files what Apache Kafka's says, line by line."""
+"""Our metadata shell prints the same lines as Kafka's for the same files."""
 
 from __future__ import annotations
 

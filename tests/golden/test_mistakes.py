@@ -1,6 +1,8 @@
-"""What people do wrong with the tools: one line that says what, and the exit code.
+"""Wrong uses of the tools: each prints one line that names the mistake, and has its exit code.
 
-1: the cluster, a directory or a file said no; 2: wrong usage; 3: not reachable."""
+The exit codes: 1 if the cluster, a directory or a file refused, 2 for wrong usage, 3 if the cluster
+cannot be reached.
+"""
 
 from __future__ import annotations
 

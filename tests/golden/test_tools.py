@@ -1,8 +1,10 @@
-"""The tools tell the golden story: ours on ours always, and with a Java ours on Apache Kafka and
-Apache Kafka's on ours.
+"""The command line tools print the golden lines.
 
-Compared are standard output and whether the tool failed. What ours say when they fail is one line
-on standard error, where Kafka's print a stack trace; test_mistakes.py has those."""
+Our tools on our nodes are always compared. With a Java, our tools on Apache Kafka and Kafka's tools
+on our nodes are compared, too. A test compares standard output and whether the tool failed. After a
+failure, our tools print one line on standard error, where Kafka's print a stack trace
+(test_mistakes.py).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(1200)]
 
 
 def comparable(run: Run, found: Played) -> tuple[bool, list[str]]:
-    """What is told of a failure is Kafka's own except where it stands on standard output."""
+    """Return whether the tool failed and the lines to compare.
+
+    The text of a failure is compared only if the tool prints it on standard output."""
     failed = found.code != 0 or run.fails
     told = found.lines if not failed or run.line.startswith("topics") else []
     return failed, told
@@ -64,7 +68,7 @@ def test_the_story(tmp_path: Path, cluster: Program, tools: Runner) -> None:
 
 @pytest.mark.kafka
 def test_what_has_no_golden_lines_on_apache_kafka(tmp_path: Path) -> None:
-    """Usable is what the asking program speaks, and epochs move."""
+    """The usable versions depend on the program that asks, and epochs change."""
     if reason := missing():
         pytest.skip(reason)
     with two_nodes(tmp_path / "nodes", KAFKA) as nodes:

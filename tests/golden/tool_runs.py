@@ -1,11 +1,11 @@
-"""One story, told by the command line tools: each run with what stands on standard output.
+"""A sequence of runs of the command line tools, with the standard output of each in tools.txt.
 
-The same runs are played by Apache Kafka's tools on Apache Kafka (capture.py, which writes
-tools.txt), by ours on ours, by ours on Apache Kafka and by Apache Kafka's on ours.
+Apache Kafka's tools and ours play the same runs on Apache Kafka and on our nodes. `capture.py`
+writes tools.txt.
 
 `@server` and `@controller` stand for the bootstrap options, `@files` for a directory with FILES,
-`@data` for the directory of the nodes' files. What no two clusters share (ports, directories, topic
-ids, and where a run says so its numbers) is masked.
+`@data` for the directory of the nodes' files. The tests mask the values that differ between two
+clusters: ports, directories, topic ids, and all numbers where a run says so.
 """
 
 from __future__ import annotations
@@ -28,43 +28,42 @@ ID = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])")
 
 
 def numbers(lines: list[str]) -> list[str]:
-    """They move between two calls, and with them the width of a column; so do directory ids, which
-    static voters of Kafka's do not tell."""
+    """Mask numbers, the width of their columns, and directory ids, which differ in each call."""
     named = [ID.sub("ID", line).replace('"directoryId": "ID", "endp', '"endp') for line in lines]
     return [re.sub(r"\d+ +\t|-?\d+", "N", line) for line in named]
 
 
 def in_order(lines: list[str]) -> list[str]:
-    """Kafka's tool prints topics in the order of their hashes."""
+    """Sort the lines, because Kafka's tool prints topics in the order of their hashes."""
     return sorted(lines)
 
 
 def spaced(lines: list[str]) -> list[str]:
-    """Columns are as wide as a member's id, which nobody chose; a table stands between empty
-    lines or not. Ours warn on standard error, so that --export can be kept."""
+    """Mask member ids and the width of their columns. Omit empty lines and warnings."""
     words = [re.sub(r"-[0-9a-f-]{36}", "-UUID", " ".join(line.split())) for line in lines]
     return [each for each in words if each and not each.startswith("Warn: ")]
 
 
 def sizes(lines: list[str]) -> list[str]:
-    """Of log directories: batches are cut by time, and a directory's name is a node's own."""
+    """Mask the sizes and names of log directories, which depend on time and on the node."""
     masked = [re.sub(r'"size":\d+', '"size":N', line) for line in lines]
     return [re.sub(r'"logDir":"[^"]*"', '"logDir":"D"', line) for line in masked]
 
 
 def proposal(lines: list[str]) -> list[str]:
-    """The plan after the heading is the planner's own; it names the same partitions."""
+    """Mask the replicas of the proposed plan. Each program plans differently for the same
+    partitions."""
     return [*lines[:-1], re.sub(r'"replicas":\[[\d,]*\]', '"replicas":[..]', lines[-1])]
 
 
 def metadata_version(lines: list[str]) -> list[str]:
-    """Which other features there are is each program's own, and the epoch moves."""
+    """Keep only the line of metadata.version, and mask its epoch and supported versions."""
     ours = [each for each in lines if each.startswith("Feature: metadata.version")]
     return [re.sub(r"(Epoch|SupportedM[a-z]+Version): [^\t]+", r"\1: V", line) for line in ours]
 
 
 def untiered(lines: list[str]) -> list[str]:
-    """There is no tiered storage here."""
+    """Omit the configs of tiered storage, which Quorate does not have."""
     return [each for each in lines if not each.startswith(("  remote.", "  local."))]
 
 
@@ -278,8 +277,10 @@ def played(
     settled: Callable[[Run, Played, Played], bool] | None = None,
     golden: Sequence[Played] = (),
 ) -> list[Played]:
-    """What only looks is run again, for a while, until it is `settled` as it is in `golden`: a
-    broker may learn of a change after the tool that made it has ended."""
+    """Play the runs and return their results.
+
+    A run that only reads is repeated, for at most SETTLE_S, until `settled` accepts its result. A
+    broker may learn of a change after the tool that made the change has ended."""
     write_files(nodes)
     names: dict[str, str] = {}
     found = []
@@ -338,7 +339,7 @@ TOPIC_ID = re.compile(r"(?<=TopicId: )[\w-]{22}")
 
 
 def without_places(lines: list[str], nodes: TwoNodes) -> list[str]:
-    """Directories and ports."""
+    """Mask the names of directories and ports."""
     text = "\n".join(lines).replace(str(nodes.root), "@data")
     for who, port in nodes.ports.items():
         text = text.replace(str(port), f"PORT-{who}")
@@ -346,7 +347,7 @@ def without_places(lines: list[str], nodes: TwoNodes) -> list[str]:
 
 
 def named(lines: list[str], names: dict[str, str]) -> list[str]:
-    """The same topic id has the same name in all runs."""
+    """Replace each topic id by a name. All runs use the same name for an id."""
 
     def name(found: re.Match[str]) -> str:
         return names.setdefault(found[0], f"ID{len(names) + 1}")

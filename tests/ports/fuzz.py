@@ -1,5 +1,7 @@
-"""Frames that no client should send: random bytes, and valid requests of every API and version,
-damaged. A seed always gives the same ones."""
+"""Frames that no correct client sends: random bytes, and damaged requests of every API and version.
+
+A seed always gives the same frames.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ Mutation = Callable[[bytearray, random.Random], bytes]
 
 
 def valid(world: World) -> list[bytes]:
-    """One request of every API and version, with its header."""
+    """Return one valid request of every API and version, with its header."""
     requests = []
     for api in APIS.values():
         for version in range(api.min_version, api.max_version + 1):
@@ -48,14 +50,14 @@ def prolong(data: bytearray, chance: random.Random) -> bytes:
 
 
 def number(data: bytearray, chance: random.Random) -> bytes:
-    """Huge, negative or no lengths and counts, where one may stand."""
+    """Write a huge or negative length or count at a random place."""
     at = chance.randrange(8, max(9, len(data) - 4))
     data[at : at + 4] = chance.choice(NUMBERS)
     return bytes(data)
 
 
 def varint(data: bytearray, chance: random.Random) -> bytes:
-    """Of compact lengths: five bytes and more of them, or one that is too long."""
+    """Write a compact length that has five bytes or more, or is too long."""
     at = chance.randrange(8, max(9, len(data)))
     data[at : at + 1] = b"\xff" * chance.choice((4, 5, 9, 12)) + b"\x01"
     return bytes(data)
@@ -78,7 +80,7 @@ def api(data: bytearray, chance: random.Random) -> bytes:
 
 
 def nested(data: bytearray, chance: random.Random) -> bytes:
-    """Tagged fields of one byte each, and arrays of arrays as deep as they fit."""
+    """Continue the request with many tagged fields of one byte, or with deeply nested arrays."""
     filler = chance.choice((b"\x02", b"\x00\x00\x00\x01", b"\x02\x01\x00"))
     return bytes(data[:16]) + filler * (NESTED // len(filler))
 
@@ -93,7 +95,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def frames(world: World, seed: int) -> Iterator[bytes]:
-    """Without end."""
+    """Yield frames without an end."""
     chance = random.Random(seed)
     requests = valid(world)
     while True:
@@ -106,7 +108,8 @@ def frames(world: World, seed: int) -> Iterator[bytes]:
 
 
 def stops_the_cluster(frame: bytes) -> bool:
-    """A registration or a topic that is taken away would be just obeyed."""
+    """Return True for a request that would validly remove a registration, or a topic that the test
+    needs."""
     key = frame[:2]
     return (
         key == struct.pack(">h", ApiKey.UNREGISTER_BROKER)

@@ -1,4 +1,4 @@
-"""One controller and one broker on virtual time, and raw connections to their Kafka ports."""
+"""A cluster on virtual time, with one controller and one broker, and raw connections to it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_FRAME_BYTES = 64 << 20
 
 
 class Raw:
-    """A LinkHandler that keeps what comes."""
+    """A LinkHandler that keeps the received frames."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -47,6 +47,8 @@ class Raw:
 
 
 class Node:
+    """The cluster and its virtual time. The test talks to its first broker."""
+
     def __init__(
         self, loop: SimLoop, overrides: Mapping[str, str], controllers: int = 1, brokers: int = 1
     ) -> None:
@@ -63,6 +65,7 @@ class Node:
         self.until(self._serves)
 
     def until(self, condition: object) -> None:
+        """Run the cluster until the condition holds, for ANSWER_TIMEOUT_S at most."""
         assert callable(condition)
         deadline_s = self.loop.time() + ANSWER_TIMEOUT_S
         while not condition():
@@ -70,11 +73,13 @@ class Node:
             self.run(0.02)
 
     def run(self, seconds: float) -> None:
+        """Run the cluster for some seconds of virtual time. Raise the failure of a node."""
         self.loop.run_for(seconds)
         if self.cluster.failed.done():
             self.cluster.failed.result()
 
     def connect(self, address: Address) -> Raw:
+        """Return a connection to a Kafka port."""
         made: list[Raw] = []
 
         def accept(link: Link) -> Raw:
@@ -92,6 +97,7 @@ class Node:
         return made[0]
 
     def send(self, raw: Raw, request: Message, version: int, correlation_id: int) -> None:
+        """Send a request and do not wait."""
         api = APIS[request.API_KEY]
         head = headers.request_header(
             api.key, version, correlation_id, "test", api.request_header_version(version)
@@ -99,7 +105,7 @@ class Node:
         raw.link.send(head, encode(request, version))
 
     def ask(self, raw: Raw, request: Message, version: int) -> Message:
-        """Its answer, on an open connection."""
+        """Send the request, and return its response."""
         api = APIS[request.API_KEY]
         raw.frames.clear()
         self.send(raw, request, version, 7)
@@ -112,6 +118,7 @@ class Node:
         return answer
 
     def prepared(self) -> World:
+        """Create what the requests of `tests/ports/requests.py` name, and return the ids."""
         raw = self.connect(self.broker_port)
         for request, version in preparation():
             self.ask(raw, request, version)

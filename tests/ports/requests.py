@@ -1,7 +1,7 @@
-"""A sensible request for every API and version, and what must be there before they are sent.
+"""A valid request for every API and version, and the topics, records and groups that it names.
 
-The same requests go to a node in memory, to fuzzing, and to a real Kafka, whose answers are
-compared with ours.
+The same requests are sent to a node in memory, by the fuzzer, and to Apache Kafka, whose responses
+are compared with ours.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SESSION_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What differs between two nodes in the same state."""
+    """The ids that differ between two nodes in the same state."""
 
     broker_id: int
     topic_id: Uuid = ZERO_UUID
@@ -83,7 +83,7 @@ def doomed(version: int) -> str:
 
 
 def preparation() -> Iterator[tuple[Message, int]]:
-    """What is there: topics, records, a group with an offset."""
+    """Yield the requests that create the topics, records and the offsets topic."""
     api = APIS[ApiKey.DELETE_TOPICS]
     yield create(WRITTEN), 5
     yield create(READ, 2), 5
@@ -124,7 +124,7 @@ def fetched(world: World, version: int) -> Message:
 
 
 def listed(*wanted: tuple[int, int]) -> Build:
-    """(partition, time)."""
+    """Return a builder of ListOffsets requests for pairs of partition and timestamp."""
 
     def build(world: World, version: int) -> Message:
         partitions = tuple(
@@ -141,7 +141,8 @@ def listed(*wanted: tuple[int, int]) -> Build:
 
 
 def described_metadata(*names: str) -> Build:
-    """No names: by topic id, where the version has that."""
+    """Return a builder of Metadata requests. Without names, it names topics by id if the version
+    can."""
 
     def build(world: World, version: int) -> Message:
         by_name = [metadata.MetadataRequestTopic(name=each) for each in names]
@@ -285,7 +286,8 @@ def described_partitions(world: World, version: int) -> Message:
 
 
 def updated_features(world: World, version: int) -> Message:
-    """Version 0 cannot say what it is: what it asks for is there already."""
+    """Return a request that changes nothing: it validates only, or names the present level (version
+    0)."""
     update = update_features.FeatureUpdateKey(
         feature="metadata.version", max_version_level=26 if version else 27, upgrade_type=2
     )

@@ -1,4 +1,4 @@
-"""Answers in which we once differed from Apache Kafka 4.1.1 (found by tests/kafka/test_answers)."""
+"""Answers that once differed from Apache Kafka 4.1.1 (found by tests/kafka/test_answers)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_offsets_that_are_asked_for_twice_are_not_answered(ask: Any) -> None:
 
 
 def test_what_a_version_cannot_ask_for_is_not_answered(ask: Any) -> None:
-    """KIP-734: the record with the greatest timestamp, since version 7."""
+    """The record with the largest timestamp can be requested since version 7 (KIP-734)."""
     errors = [
         ask(ApiKey.LIST_OFFSETS, version, listed((0, -3))).topics[0].partitions[0].error_code
         for version in (6, 7)
@@ -80,7 +80,8 @@ def test_a_sync_names_its_protocol_since_version_5(ask: Any, version: int, error
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_metadata_by_topic_id_is_refused_before_it_is_answered(ask: Any, version: int) -> None:
-    """KAFKA-10774; the connection was closed, because null is no name in these versions."""
+    """KAFKA-10774. The broker once closed the connection, because these versions have no null
+    names."""
 
     def build(world: World, version: int) -> MetadataRequest:
         return MetadataRequest(topics=(MetadataRequestTopic(topic_id=world.read_id, name=None),))
@@ -161,7 +162,7 @@ def test_controllers_describe_themselves(prepared: tuple[Node, World]) -> None:
 
 
 def test_controllers_describe_configs(prepared: tuple[Node, World]) -> None:
-    """For kafka-configs --bootstrap-controller."""
+    """kafka-configs --bootstrap-controller sends this request."""
     node, _ = prepared
     request = DescribeConfigsRequest(
         resources=tuple(

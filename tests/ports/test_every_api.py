@@ -1,4 +1,4 @@
-"""Every API and version that a port advertises is answered, and nothing else is advertised."""
+"""A port answers every API and version that it advertises, and it advertises no others."""
 
 from __future__ import annotations
 

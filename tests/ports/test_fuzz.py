@@ -1,5 +1,4 @@
-"""Damaged frames on both ports of a node in memory: answered, or that connection ends; the node
-goes on, and other clients do not notice."""
+"""A node answers damaged frames or closes their connection, and still serves other clients."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def test_no_frame_harms_a_node(
     for each in open_:
         each.link.abort()
     assert closed > FRAMES // 10, "most of these cannot be answered"
-    node.run(60.0)  # whatever waits for its time is over
+    node.run(60.0)  # all delayed requests have expired
     assert connection_counts(node) == (1, 0), "the bystander's"
     assert queued(node) == (0, 0)
     bystander.link.abort()

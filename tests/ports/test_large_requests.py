@@ -1,4 +1,4 @@
-"""Requests with many items: they are worked on in slices, in linear time, and answered whole."""
+"""A node handles requests with many items in steps, in linear time, and answers them completely."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_the_work_grows_linearly(
 
 
 def cpu_s(node: Node, request: Message, version: int) -> float:
-    """Return the time without garbage collections, which grow with the heap of the whole test
+    """Return the CPU time without garbage collections, which grow with the heap of the whole test
     run."""
     raw = node.connect(BROKER_PORT)
     gc.collect()
@@ -318,7 +318,8 @@ def test_records_are_deleted_in_parts(world: tuple[Node, World]) -> None:
 def test_pipelined_requests_append_in_order_although_the_first_takes_steps(
     world: tuple[Node, World],
 ) -> None:
-    """The steps of the first append to partition 0 last; the second one must come behind it."""
+    """The first request appends to partition 0 in its last step. The second one must append after
+    it."""
     node, prepared = world
     unknown = tuple(
         produce.PartitionProduceData(index=1000 + each, records=batch(0))
@@ -352,7 +353,7 @@ def produce_answer(frame: memoryview) -> produce.ProduceResponse:
 def test_a_group_or_resource_that_is_named_twice_is_described_once(
     world: tuple[Node, World],
 ) -> None:
-    """The answer would grow with the repetitions and not with what there is to say."""
+    """Otherwise the response would grow with the repetitions in the request."""
     node, _ = world
     raw = node.connect(BROKER_PORT)
     groups: Any = node.ask(raw, group_admin.DescribeGroupsRequest(groups=("a", "b", "a")), 5)

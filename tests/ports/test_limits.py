@@ -1,4 +1,4 @@
-"""A node's limits on its ports, from its properties to what clients see, on virtual time."""
+"""The limits of a node's ports, set by its properties, as clients see them, on virtual time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_limits_are_changed_while_the_node_runs() -> None:
 
 
 def test_pipelined_requests_wait_for_their_turn_and_all_are_answered() -> None:
-    """Long polls of one connection, and no room for what waits behind them."""
+    """One connection has long polls, and there is no room for the requests behind them."""
     with running(queued_max_requests="1") as node:
         world: World = node.prepared()
         raw = node.connect(BROKER_PORT)

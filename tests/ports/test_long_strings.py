@@ -1,5 +1,8 @@
-"""Strings at and beyond the bounds: each of these requests once stopped a broker or the active
-controller, because it arrived in one version and could not leave in another."""
+"""Strings at and beyond their bounds.
+
+Each of these requests once stopped a broker or the active controller. The string was valid in the
+version that it arrived in, and too long for the version that it was written in.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def node() -> Iterator[Node]:
 
 
 def still_serves(node: Node, port: Address = BROKER_PORT) -> None:
-    """Both nodes run on, and answer the next request."""
+    """Assert that both nodes run and answer the next request."""
     node.run(0.5)
     raw = node.connect(port)
     request: Message = MetadataRequest(topics=())
@@ -114,7 +117,7 @@ def test_a_string_beyond_the_bound_closes_the_connection(
 
 
 def test_a_long_client_id_closes_the_connection(node: Node) -> None:
-    """The id of a member that JoinGroup v4 makes of it could be in no response."""
+    """JoinGroup v4 makes a member id of the client id. No response could hold that member id."""
     raw = node.connect(BROKER_PORT)
     head = headers.request_header(11, 4, 7, LONGEST, 1)
     raw.link.send(head, encode(join("consumer"), 4))

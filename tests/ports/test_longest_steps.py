@@ -198,8 +198,9 @@ def crowds() -> Iterator[Any]:
 
 
 def most(api: Api, field: Field, fill: str) -> int:
-    """Return how many elements the array may have. Each of a full one has one of each array
-    inside."""
+    """Return the largest valid number of elements of the array.
+
+    Each element of a full array has one element of each array inside."""
     assert field.count is not None
     limit = min(field.count.limit, LIMITS.get(api.key, field.count.limit))
     version, flexible = api.max_version, api.max_version >= api.flexible_since

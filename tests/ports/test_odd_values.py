@@ -1,7 +1,8 @@
-"""Requests that can be read and make no sense: numbers at their edges, nulls, duplicates, empty and
-unknown names. Handlers expect them: none raises, and each request is answered or waits.
+"""Requests that decode, but make no sense: extreme numbers, nulls, duplicates, unknown names.
 
-The values come from the schemas. A seed always gives the same ones."""
+No handler may raise, and each request is answered or waits. The values come from the schemas. A
+seed always gives the same values.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def node() -> Iterator[Node]:
 
 
 def odd(cls: type, version: int, flexible: bool, chance: random.Random, favourite: str) -> Any:
-    """Half of the strings are the `favourite`."""
+    """Return a message with random values. Half of its strings are the `favourite`."""
     plan = layout(cls, version, flexible)
     values = dict(plan.defaults)
     for field in (*plan.plain, *plan.tagged):
@@ -55,7 +56,8 @@ def odd(cls: type, version: int, flexible: bool, chance: random.Random, favourit
 
 
 def _many(field: Field, version: int, flexible: bool, chance: random.Random, favourite: str) -> Any:
-    """Return many elements of an outer array, because its items fail one by one."""
+    """Return the elements of an array. An outer array gets many of them, because they fail one by
+    one."""
     outer = field.struct is not None and any(
         each.array for each in layout(field.struct, version, flexible).plain
     )
@@ -88,7 +90,8 @@ def _number(kind: str, chance: random.Random) -> int:
 
 
 def failures(node: Node) -> dict[str, int]:
-    """Return what handlers, the controller's rules and the groups' shards failed at."""
+    """Return the number of unexpected failures by API, and of the controller's rules and the
+    groups' shards."""
     (broker,), (controller,) = node.cluster.brokers, node.cluster.controllers
     assert broker.process is not None and broker.process.broker is not None
     assert controller.process is not None and controller.process.controller is not None

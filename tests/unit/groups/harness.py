@@ -1,4 +1,7 @@
-"""One shard on a fake clock, with a journal that commits when told to."""
+"""One shard of the group coordinator on a fake clock.
+
+Its journal commits appended records immediately, or when the test calls `commit`.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,9 @@ TOPIC = "t"
 
 
 class MemoryJournal:
+    """A journal in memory. With `refusal`, appends fail; with `held`, they are committed by
+    `commit`."""
+
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.refusal = ErrorCode.NONE
@@ -53,6 +59,7 @@ class MemoryJournal:
             done(ErrorCode.NONE)
 
     def commit(self) -> None:
+        """Commit all records, and those that are appended later."""
         self.held = False
         waiting, self._waiting = self._waiting, []
         for done in waiting:
@@ -60,7 +67,7 @@ class MemoryJournal:
 
 
 class Asked:
-    """An answer that comes now or later."""
+    """Keeps the responses that a shard sends through `reply`."""
 
     def __init__(self, refusal: Callable[[ErrorCode], Message]) -> None:
         self.answers: list[Message] = []
@@ -68,6 +75,8 @@ class Asked:
 
 
 class AskedJoin(Asked):
+    """Keeps the response of one JoinGroup request."""
+
     def __init__(self, member_id: str) -> None:
         super().__init__(lambda error: join_refused(error, member_id))
 
@@ -79,6 +88,8 @@ class AskedJoin(Asked):
 
 
 class AskedSync(Asked):
+    """Keeps the response of one SyncGroup request."""
+
     def __init__(self) -> None:
         super().__init__(lambda error: SyncGroupResponse(error_code=error, assignment=b""))
 
@@ -90,6 +101,8 @@ class AskedSync(Asked):
 
 
 class World:
+    """A shard, its journal and its clock, with a method for each request of a client to GROUP."""
+
     def __init__(self, settings: GroupSettings | None = None) -> None:
         self.clock = FakeClock()
         self.journal = MemoryJournal()
@@ -112,7 +125,7 @@ class World:
         return self.group.state
 
     def take_over(self) -> None:
-        """Another broker leads: it has the log and nothing else."""
+        """Replace the shard by one that another broker loads from the log."""
         finished(self.shard.close())
         self.shard = self._shard()
         for key, value in self.journal.records:
@@ -133,7 +146,10 @@ class World:
         skip: bool = True,
         group: str = GROUP,
     ) -> AskedJoin:
-        """`known`: an unknown dynamic member is sent back for its id (v4+)."""
+        """Send a JoinGroup request.
+
+        If `known` is true, the request has a version (v4 or later) in which a dynamic member
+        without an id gets MEMBER_ID_REQUIRED."""
         asked = AskedJoin(member_id)
         request = JoinGroupRequest(
             group_id=group,
@@ -160,7 +176,7 @@ class World:
         return asked
 
     def new_member(self, **options: str) -> AskedJoin:
-        """Asks for an id, and joins with it."""
+        """Request a member id, and join with it."""
         return self.join(self.join().answer.member_id)
 
     def sync(
@@ -171,6 +187,7 @@ class World:
         instance: str | None = None,
         protocol: str | None = None,
     ) -> AskedSync:
+        """Send a SyncGroup request, with assignments by member id if the leader sends it."""
         asked = AskedSync()
         request = SyncGroupRequest(
             group_id=GROUP,
@@ -190,6 +207,7 @@ class World:
         return asked
 
     def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
+        """Send a Heartbeat and return its error."""
         request = HeartbeatRequest(
             group_id=GROUP,
             generation_id=generation,
@@ -202,10 +220,13 @@ class World:
             return error.code
 
     def leave(self, *identities: MemberIdentity) -> list[int]:
+        """Send a LeaveGroup request and return the error of each member."""
         return [each.error_code for each in self.shard.leave(GROUP, identities)]
 
     def stable(self, count: int = 2) -> list[str]:
-        """A stable group of so many members, the leader first; each is assigned its own id."""
+        """Return the member ids of a stable group with `count` members, the leader first.
+
+        Each member is assigned its own id as bytes."""
         joins = [self.new_member() for _ in range(count)]
         self.clock.advance(0)
         generation = joins[0].answer.generation_id
@@ -230,6 +251,8 @@ class World:
         version: int = 9,
         retention_ms: int = -1,
     ) -> ErrorCode:
+        """Commit one offset of partition 0, and return the error of the request or of the
+        partition."""
         partition = schemas.OffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=metadata
         )

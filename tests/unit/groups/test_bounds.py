@@ -1,4 +1,4 @@
-"""State that clients could grow without end: member ids that no client joins with."""
+"""The state that clients could otherwise grow without a bound: member ids that no client uses."""
 
 from __future__ import annotations
 

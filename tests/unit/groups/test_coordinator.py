@@ -1,4 +1,4 @@
-"""Which groups a broker coordinates: as leadership of __consumer_offsets comes and goes."""
+"""The shards of a broker, while leadership of the partitions of __consumer_offsets changes."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class World:
             self.clock.advance(0)
 
     def write(self, offset: int) -> None:
-        """A commit of the group, in the log as another leader left it."""
+        """Append a commit of the group to the log, as an earlier leader did."""
         log = self.replicas.hosted.log
         value = OffsetValue(offset=offset, metadata="", commit_timestamp=0)
         record = GroupRecord(OffsetKey(group=GROUP, topic="t", partition=0), value)
@@ -148,7 +148,7 @@ class World:
         log.append(batch, wall_ms=0)
 
     def ask(self) -> None:
-        """What the group committed, or why that is not known."""
+        """Record the committed offset of the group, or the error."""
 
         def committed(context: ShardContext) -> None:
             held = context.shard.offsets.of(GROUP)
@@ -179,7 +179,7 @@ def test_who_waited_long_is_told_to_come_again() -> None:
 
 
 def test_nothing_is_told_before_the_end_of_the_log_is_committed() -> None:
-    """Otherwise a commit could be read that the next leader does not have."""
+    """Otherwise a client could read a commit that the next leader does not have."""
     world = World()
     world.write(3)
     world.replicas.hosted.partition.behind = True
@@ -213,7 +213,7 @@ def test_leadership_that_goes_takes_the_groups_along_and_wakes_who_waits() -> No
 
 
 def test_leadership_that_went_and_came_back_unseen_is_loaded_anew() -> None:
-    """Both changes in one delta: the other leader may have taken commits."""
+    """Both changes are in one delta. The other leader may have taken commits in between."""
     world = World()
     world.write(3)
     world.create()

@@ -1,4 +1,4 @@
-"""LeaveGroup with many members is handled in parts, with the same result."""
+"""A LeaveGroup request with many members is handled in parts, with the same result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.groups.harness import GROUP, MemoryJournal, World
 
 
 class OneShard:
-    """A coordinator of one shard, which is the context of the shard, too."""
+    """Stands for the coordinator of one shard, and for the context of that shard."""
 
     def __init__(self, world: World) -> None:
         self.shard = world.shard
@@ -35,7 +35,7 @@ class OneShard:
 
 
 class Request:
-    """The context of a request: keeps the response."""
+    """Stands for the context of a request, and keeps the response."""
 
     version = 5
 

@@ -1,4 +1,4 @@
-"""Commits, fetches, deletions and retention of offsets, and what ends a group."""
+"""Committed offsets: commits, fetches, deletions and retention, and the end of a group."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_members_commit_in_their_generation_only() -> None:
     assert world.commit(1, ids[0], 1) == E.NONE
     assert world.commit(1, ids[0], 0) == E.ILLEGAL_GENERATION
     assert world.commit(1, "x", 1) == E.UNKNOWN_MEMBER_ID
-    assert world.commit(1) == E.UNKNOWN_MEMBER_ID  # somebody who is no member at all
+    assert world.commit(1) == E.UNKNOWN_MEMBER_ID  # not a member
     rejoins = [world.join(each) for each in ids]
     assert rejoins[0].answer.generation_id == 2
     assert world.commit(2, ids[0], 2) == E.REBALANCE_IN_PROGRESS
 
 
 def test_commits_while_others_rejoin_are_taken() -> None:
-    """What was consumed before the partitions are given up can still be committed."""
+    """A member can still commit what it consumed before it gives up its partitions."""
     world = World()
     ids = world.stable(2)
     world.join(ids[0])
@@ -136,7 +136,7 @@ def test_offsets_without_a_group_are_kept_from_their_commit_on() -> None:
 
 
 def test_offsets_of_a_group_are_kept_from_its_end_on() -> None:
-    """KIP-211: a group that lived long must not lose its offsets the moment it stops."""
+    """KIP-211: a group that lived long must not lose its offsets as soon as it is empty."""
     world = World(SETTINGS)
     ids = world.stable(1)
     world.commit(1, ids[0], 1)
@@ -167,7 +167,8 @@ def test_offsets_of_topics_that_a_living_group_gave_up_expire() -> None:
 
 
 def test_a_commit_that_says_for_ever_is_kept_for_ever() -> None:
-    """The sum with the time of day was too large to be written, and that stopped the node."""
+    """The sum of this retention and the time of day once was too large to write, which stopped the
+    node."""
     world = World(SETTINGS)
     assert world.commit(1, version=4, retention_ms=2**63 - 1) == E.NONE
     world.take_over()
@@ -177,7 +178,7 @@ def test_a_commit_that_says_for_ever_is_kept_for_ever() -> None:
 
 
 def test_a_commit_may_say_how_long_it_is_kept() -> None:
-    """retention_time_ms, until v4; written in the one version that can say it."""
+    """Up to v4, OffsetCommit has retention_time_ms. Only one version of the record can hold it."""
     world = World(SETTINGS)
     world.commit(1, version=4, retention_ms=5000)
     world.take_over()

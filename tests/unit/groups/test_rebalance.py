@@ -1,4 +1,4 @@
-"""Joins, generations, sessions and static members, step by step."""
+"""Joins, generations, sessions and static members of one group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ E = ErrorCode
 
 
 def test_a_dynamic_member_joins_with_the_id_it_was_given() -> None:
-    """KIP-394: otherwise a client that repeats its join leaves ghosts behind."""
+    """KIP-394: otherwise a client that repeats its join would leave members behind that no client
+    uses."""
     world = World()
     first = world.join().answer
     assert first.error_code == E.MEMBER_ID_REQUIRED

@@ -1,4 +1,6 @@
-"""Bytes of __consumer_offsets, by hand from Kafka's schemas; hashes as Java computes them."""
+"""The bytes of records in __consumer_offsets, written by hand from Kafka's schemas, and Java's
+hashes.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ def test_java_hashes(text: str, hashed: int) -> None:
 
 
 def test_partitions_of_groups() -> None:
-    """Math.abs of the smallest int is negative: Kafka takes 0 there."""
+    """Math.abs of the smallest int is negative. Kafka takes partition 0 for it."""
     assert partition_of("polygenelubricants", 50) == 0
     assert partition_of("hello", 50) == 22
     assert java_hash("\U0001f600") == 31 * 0xD83D + 0xDE00

@@ -1,4 +1,4 @@
-"""What is appended is told when it is committed, in order, or not at all."""
+"""The journal reports appended records in order when they are committed, or reports an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORD = GroupRecord(GroupKey(group="g"), None)
 
 
 class Partition:
-    """Answers at once with `now`, or keeps the callbacks."""
+    """Stands for a partition: reports `now` immediately, or keeps the callbacks."""
 
     def __init__(self) -> None:
         self.now: ErrorCode | None = None
@@ -66,7 +66,9 @@ def test_answers_wait_for_what_was_appended_before_them() -> None:
     assert [name for name, _ in told] == ["before"]
     partition.waiting[0](ErrorCode.NONE)
     assert [name for name, _ in told] == ["before", "first"]
-    partition.waiting[1](ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)  # committed all the same
+    partition.waiting[1](
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    )  # this append is committed, too
     assert told[-1] == ("second", ErrorCode.NONE)
 
 
