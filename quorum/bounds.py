@@ -21,7 +21,7 @@ INT32_MAX = (1 << 31) - 1
 INT64_MAX = (1 << 63) - 1
 
 MAX_NODE_FRAME_BYTES = 32 * 1024 * 1024
-"""Largest frame of a node link, and so of any field of a node message."""
+"""Maximum size of a frame of a node link, and therefore of any field of a node message."""
 
 
 @dataclass(frozen=True, slots=True)

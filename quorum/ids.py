@@ -1,4 +1,4 @@
-"""Identities: Kafka's 16-byte uuids, a replica's (id, directory id), and (offset, epoch) pairs."""
+"""Identities: Kafka's uuids, the keys of replicas, and positions in a log (epoch, offset)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from quorate.quorum.bounds import Epoch, NodeId, Offset
 from quorate.quorum.seams import Random
 
 Uuid = NewType("Uuid", bytes)
-"""16 bytes, as on the wire and as dictionary key; text is Kafka's url-safe base64 without
-padding."""
+"""A uuid as its 16 bytes. Its text is Kafka's: url-safe base64 without padding."""
 
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC = "__cluster_metadata"
 NO_NODE = -1
+"""Stands for a node id where there is none."""
 
 
 def uuid_to_text(uuid: Uuid) -> str:
+    """Return Kafka's text of a uuid: 22 characters."""
     return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode("ascii")
 
 
 def uuid_from_text(text: str) -> Uuid:
-    """ValueError when `text` is not 22 characters of url-safe base64."""
+    """Return the uuid. Raise ValueError if `text` is not 22 characters of url-safe base64."""
     try:
         raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
@@ -36,7 +37,9 @@ def uuid_from_text(text: str) -> Uuid:
 
 
 def random_uuid(random: Random) -> Uuid:
-    """Version 4; never one whose text starts with '-' (it would read as an option) as in Kafka."""
+    """Return a random uuid of version 4.
+
+    As in Kafka, its text never starts with '-', because a command line would read an option."""
     while True:
         raw = bytearray(random.getrandbits(128).to_bytes(16, "big"))
         raw[6] = raw[6] & 0x0F | 0x40
@@ -48,8 +51,8 @@ def random_uuid(random: Random) -> Uuid:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ReplicaKey:
-    """A voter or observer: a wiped disk has a new directory id and so is another replica
-    (KIP-853)."""
+    """The key of a voter or observer (KIP-853). A replaced disk has a new directory id, and so the
+    node is another replica."""
 
     id: NodeId
     directory_id: Uuid
@@ -60,7 +63,8 @@ class ReplicaKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochOffset:
-    """Ordered by epoch first: the longest log is the greatest (last epoch, end offset)."""
+    """A position in a log, ordered by the epoch first. The log that wins an election has the
+    greatest (last epoch, end offset)."""
 
     epoch: Epoch
     offset: Offset

@@ -1,7 +1,7 @@
-"""A limit on log lines that a peer can provoke.
+"""Limits the log lines that a peer can provoke.
 
-One line of a kind passes in each interval. The next line that passes says how many were left out.
-The number of kinds is bounded, because a kind may contain what a peer sent.
+One line of each kind passes in an interval. The next line of the kind that passes has the count of
+the lines that were left out. The number of kinds is bounded, because a peer may choose the kind.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from quorate.quorum.seams import Clock
 
 INTERVAL_MS = 10_000
 MAX_KINDS = 256
+"""Maximum number of kinds with a count. The kind whose last line is oldest is dropped."""
 
 
 class LogLimit:
+    """The counts of one logger's lines by kind. Owned by one thread."""
+
     def __init__(self, clock: Clock, interval_ms: int = INTERVAL_MS) -> None:
         self._clock = clock
         self._interval_ms = interval_ms

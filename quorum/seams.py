@@ -1,16 +1,16 @@
-"""The four seams through which everything nondeterministic is handed in: Clock, Random, Transport,
-Disk.
+"""The interfaces through which clock, random numbers, network and disk are injected into a node.
 
-A node is given one `Seams` and reaches time, chance, the network and files through nothing else, so
-the simulator, chaos runs and production run the very same node classes. The implementations stand
-beside what they serve: `log/disk.py`, `rpc/transport.py`, `clock.py`; the simulated ones in
-`tests/sim`.
+A node gets one `Seams` object and uses time, chance, the network and files only through it. The
+simulation, the failure scenarios and production therefore run the same node classes. The real
+implementations are `clock.py`, `log/disk.py` and `rpc/transport.py`. The simulated ones are in
+tests/sim.
 
-Invariants that every implementation keeps (each has a conformance suite in `tests/unit`):
+Invariants of every implementation (tests/unit checks them):
 
-- All callbacks run on the event loop, never inside the call that registered them.
-- A `Link` delivers whole frames, in order, each once, then `on_closed` exactly once, then nothing.
-- `Disk.submit` runs work in order of submission, one piece at a time, off the loop.
+- All callbacks run on the event loop, and never inside the call that registered them.
+- A `Link` delivers whole frames in order, each one once, then `on_closed` exactly once, and then
+  nothing more.
+- `Disk.submit` runs work in the order of submission, one piece at a time, in another thread.
 """
 
 from __future__ import annotations
@@ -25,116 +25,147 @@ T = TypeVar("T")
 
 
 class Timer(Protocol):
+    """A scheduled callback."""
+
     def cancel(self) -> None:
-        """Idempotent; also harmless after the callback has run."""
+        """Prevent the callback. Do nothing if it has run or is cancelled already."""
 
 
 class Clock(Protocol):
-    """Monotonic time decides (sessions, lag, timeouts); wall time is only written into records."""
+    """The time. Sessions, lag and timeouts use monotonic time. Wall time is only written into
+    records and compared with their timestamps."""
 
-    def now_ms(self) -> int: ...
+    def now_ms(self) -> int:
+        """Return the monotonic time in ms, from an arbitrary start."""
 
-    def wall_ms(self) -> int: ...
+    def wall_ms(self) -> int:
+        """Return the time in ms since 1970 UTC. It may jump."""
 
     def cpu_ms(self) -> float:
-        """Return the CPU time that the loop's thread has used. It only measures how long work
-        took, so a simulated clock may stand still."""
+        """Return the CPU time of the event loop's thread in ms. It only measures the cost of work,
+        so a simulated clock need not advance it."""
 
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        """Call `callback` on the event loop after `delay_ms`, unless the timer is cancelled."""
 
-    def call_soon(self, callback: Callable[[], None]) -> None: ...
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call `callback` in the next iteration of the event loop."""
 
 
 class Random(Protocol):
-    """What `random.Random` offers and the project uses; cores take it, never the module."""
+    """A source of random numbers, with the methods of `random.Random` that the project uses."""
 
-    def random(self) -> float: ...
+    def random(self) -> float:
+        """Return a number from 0, inclusive, to 1, exclusive."""
 
-    def randrange(self, start: int, stop: int, /) -> int: ...
+    def randrange(self, start: int, stop: int, /) -> int:
+        """Return an integer from `start`, inclusive, to `stop`, exclusive."""
 
-    def getrandbits(self, k: int, /) -> int: ...
+    def getrandbits(self, k: int, /) -> int:
+        """Return an integer of `k` random bits."""
 
-    def shuffle(self, x: list[T], /) -> None: ...
+    def shuffle(self, x: list[T], /) -> None:
+        """Put the elements of `x` into a random order."""
 
 
 class File(Protocol):
-    """One open file. Calls block; `sync` is only ever made from `Disk.submit` or before serving."""
+    """One open file. All calls block, and raise OSError if the disk fails.
+
+    Only work of `Disk.submit`, and a node that does not serve yet, call `sync`."""
 
     path: str
 
     def pread(self, size: int, offset: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end of the file."""
+        """Return `size` bytes from `offset` on, fewer only at the end of the file."""
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        """All of `data` or an OSError; nothing is durable before `sync` returns."""
+        """Write all of `data` at `offset`. Nothing is durable before `sync` returns."""
 
-    def truncate(self, size: int) -> None: ...
+    def truncate(self, size: int) -> None:
+        """Cut or extend the file to `size` bytes."""
 
     def sync(self) -> None:
-        """When it returns, all that was written before is durable. When it raises, nothing is
-        known: the node stops (fsync is never retried; see style-and-testing R45)."""
+        """Make everything that was written before the call durable.
 
-    def size(self) -> int: ...
+        If it raises, the state of the written bytes is unknown, so the node stops. A failed fsync
+        is never repeated, because a second one can succeed without the bytes (R45 in
+        tests/scenarios).
+        """
 
-    def close(self) -> None: ...
+    def size(self) -> int:
+        """Return the size of the file in bytes."""
+
+    def close(self) -> None:
+        """Close the file."""
 
 
 class DirectoryLock(Protocol):
-    def release(self) -> None: ...
+    """A lock that this process holds."""
+
+    def release(self) -> None:
+        """Release the lock. A second call does nothing."""
 
 
 class Disk(Protocol):
-    """Paths are absolute strings with `/`. Names are durable only after `sync_dir` of the
-    parent."""
+    """The file system. Paths are absolute strings with `/`. All methods but `submit` block.
+
+    A new, renamed or removed name is durable only after `sync_dir` of its parent."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
-        """FileNotFoundError when absent and not `create`."""
+        """Open a file. Raise FileNotFoundError if it is missing and not `create`."""
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """Return True if there is a file or directory."""
 
-    def is_dir(self, path: str) -> bool: ...
+    def is_dir(self, path: str) -> bool:
+        """Return True if the path is a directory."""
 
     def list(self, path: str) -> list[str]:
-        """Names in the directory, sorted."""
+        """Return the names in a directory, sorted."""
 
     def make_dir(self, path: str) -> None:
-        """One directory in an existing one; FileExistsError when it is there. Costs no sync."""
+        """Create one directory in an existing one, without a sync. Raise FileExistsError."""
 
     def make_dirs(self, path: str) -> None:
-        """Makes missing parents too; durable when it returns."""
+        """Create a directory and its missing parents. They are durable on return."""
 
     def rename(self, source: str, target: str) -> None:
-        """Atomic replace, for files and directories; durable after `sync_dir` of the parent(s)."""
+        """Rename a file or directory atomically. A file at `target` is replaced."""
 
-    def remove(self, path: str) -> None: ...
+    def remove(self, path: str) -> None:
+        """Remove a file."""
 
-    def remove_tree(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with everything in it."""
 
-    def sync_dir(self, path: str) -> None: ...
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory durable."""
 
     def restrict(self, path: str) -> bool:
-        """Take all access to the directory `path` from group and others. Return True if they had
-        some. Raise PermissionError if another user owns it."""
+        """Remove the access of the group and of other users to a directory. Return True if they had
+        access. Raise PermissionError if another user owns the directory."""
 
     def lock(self, path: str) -> DirectoryLock:
-        """An exclusive lock file; BlockingIOError when another process (or node) holds it."""
+        """Lock a file exclusively. Raise BlockingIOError if another process or node holds it."""
 
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """Run `work` in the disk's own thread, then `done(result, error)` on the event loop."""
+        """Run `work` in the disk's thread, then call `done(result, error)` on the event loop."""
 
 
 class Wire(enum.Enum):
-    """What travels in the frames of a link: told apart on a listening port by the first bytes."""
+    """The protocol of a link. A listening port recognizes it by the first bytes."""
 
-    NODE = "node"  # one WebSocket binary message = one frame
-    KAFKA = "kafka"  # int32 size + payload = one frame (the size is not part of the frame)
-    HTTP = "http"  # one GET: the frame in is its target, the frame back the whole response
+    NODE = "node"  # A frame is one binary message of a WebSocket.
+    KAFKA = "kafka"  # A frame is a payload after its size as int32. The size is not part of it.
+    HTTP = "http"  # One GET. The received frame is its target, the sent one the whole response.
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """The address of a TCP port."""
+
     host: str
     port: int
 
@@ -145,15 +176,16 @@ class Address:
 
 
 class TransportError(Exception):
-    """No link could be made, or the link is gone."""
+    """A link could not be opened, or it is closed."""
 
 
 class PeerRefused(TransportError):
-    """Evidence: the host is up and nothing listens on that port (idea 9)."""
+    """The host refused the connection: it runs, and no process listens on the port. This is proof
+    that the process at this address is dead."""
 
 
 class PeerUnreachable(TransportError):
-    """No evidence of anything: timed out, no route, reset during the handshake."""
+    """A timeout, no route, or a reset during the handshake. It proves nothing about the peer."""
 
 
 class Link(Protocol):
@@ -162,65 +194,82 @@ class Link(Protocol):
     peer: Address
 
     def send(self, *parts: Buffer) -> None:
-        """Queue one frame made of `parts`; never blocks; dropped silently once the link is closed.
+        """Queue one frame made of `parts`, without blocking. Drop it if the link is closed.
 
-        The parts must not change until they are written. `pending_bytes` grows until then."""
-
-    @property
-    def pending_bytes(self) -> int: ...
+        The caller must not change the parts until they are written. They count in `pending_bytes`
+        until then."""
 
     @property
-    def closed(self) -> bool: ...
+    def pending_bytes(self) -> int:
+        """Return the number of queued bytes that are not written yet."""
 
-    def pause_reading(self) -> None: ...
+    @property
+    def closed(self) -> bool:
+        """Return True if the link is closed."""
 
-    def resume_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        """Deliver no more frames until `resume_reading`."""
+
+    def resume_reading(self) -> None:
+        """Deliver frames again."""
 
     def close(self) -> None:
-        """Write what is queued, then close."""
+        """Write the queued frames, then close."""
 
     def abort(self) -> None:
-        """Close now; what is queued is lost."""
+        """Close immediately. Queued frames are lost."""
 
 
 class LinkHandler(Protocol):
-    def on_frame(self, frame: memoryview) -> None:
-        """The handler owns the frame's buffer from now on. An exception closes the link, with a log
-        line; `ProtocolError` is the expected one."""
+    """The receiver of one link's events."""
 
-    def on_closed(self, error: Exception | None) -> None: ...
+    def on_frame(self, frame: memoryview) -> None:
+        """Handle a frame. The handler owns its buffer from now on.
+
+        An exception closes the link with a log line. ProtocolError is the expected one."""
+
+    def on_closed(self, error: Exception | None) -> None:
+        """Handle the end of the link. `error` is None if one of the two ends closed it."""
 
 
 class ProtocolError(Exception):
-    """The other end sent what the protocol does not allow: its link is closed, nobody else
-    notices."""
+    """The peer has violated the protocol. Its link is closed, and no other link is affected."""
 
 
 Accept = Callable[[Link], LinkHandler]
+"""Creates the handler of a new link."""
 
 
 class Listener(Protocol):
+    """An open port."""
+
     address: Address
 
     async def close(self) -> None:
-        """Stop listening and abort every accepted link."""
+        """Stop listening, and abort every accepted link."""
 
 
 class Transport(Protocol):
+    """The network."""
+
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
-        """Port 0 picks a free port. A wire that is not in `accept` is closed with a log line; a
-        frame over `max_frame_bytes` closes its link before anything is allocated for it."""
+        """Listen at `address`. Port 0 stands for a free port.
+
+        A connection with a protocol that `accept` does not name is closed with a log line. A frame
+        above `max_frame_bytes` closes its link before memory is allocated for it."""
 
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
     ) -> Link:
-        """Raises PeerRefused or PeerUnreachable."""
+        """Open a link. Raise PeerRefused or PeerUnreachable within `timeout_ms`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seams:
+    """The four injected interfaces of one node."""
+
     clock: Clock
     random: Random
     transport: Transport
@@ -228,4 +277,5 @@ class Seams:
 
 
 def joined(parts: Sequence[Buffer]) -> bytes:
+    """Return the parts of a frame as one byte string."""
     return b"".join(parts)

@@ -1,8 +1,8 @@
-"""The shape of a node message: each field's type and bound, read from a dataclass' annotations.
+"""The shape of a node message: the types and bounds of its fields, from a dataclass's annotations.
 
-`shape_of(cls)` is what the row codec compiles, and what a fuzzer can walk to find every edge.
-Annotations: bool, Uuid, `X | None`, `tuple[X, Y]` and dataclasses, which need no bound; int, str,
-bytes, Buffer and `tuple[X, ...]` with a bound of `quorum/bounds.py`.
+`rpc/row_codec.py` compiles a shape into code that encodes and decodes the message. A field needs a
+bound of `quorum/bounds.py` if its type is int, str, bytes, Buffer or `tuple[X, ...]`. The types
+bool, Uuid, `X | None`, `tuple[X, Y]` and dataclasses need none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from quorate.quorum.seams import Buffer
 
 
 class Type(enum.Enum):
+    """The types of fields."""
+
     INT = "int"
     BOOL = "bool"
     STR = "str"
@@ -32,17 +34,17 @@ class Type(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """One type of a row, with all that it contains."""
+    """The type of a field or a message, with the shapes of its parts."""
 
     kind: Type
     label: str
-    """Class and field, for errors."""
+    """The class and the field, for error messages."""
     bound: Bound | None = None
     optional: bool = False
     cls: type | None = None
     """The dataclass of a STRUCT."""
     parts: tuple[tuple[str, Shape], ...] = ()
-    """Names, empty where there is none, and shapes."""
+    """The names and shapes of the parts. A part without a name has an empty one."""
 
 
 BOUNDED: dict[Any, tuple[Type, type[Bound]]] = {
@@ -121,9 +123,9 @@ UUID_BYTES = 16
 
 
 def violation(shape: Shape, value: Any) -> str:
-    """Return how `value`, a message or a part of one, breaks its declaration; empty if it does not.
+    """Return the first violation of `shape` in `value`, or an empty string if there is none.
 
-    For messages that were not decoded, but made in this process."""
+    It checks messages that this process created. The decoder checks received messages."""
     if value is None and shape.optional:
         return ""
     wanted = TYPES.get(shape.kind) or (shape.cls,)

@@ -1,9 +1,9 @@
-"""The line between a request's fault and the node's: StateInDoubt, and the block that raises it.
+"""StateInDoubt, the exception that stops a node, and the block that raises it.
 
 External input may fail its request or close its connection. It must never stop the node. The places
-where requests enter (client port, controller port, node port, HTTP, fault socket) therefore answer
-every exception of a handler, with one exception of their own: `StateInDoubt`. It says that a change
-of the log, of Raft's state or of the metadata image was left half done, so the node must stop.
+where requests enter (client port, controller port, node port, HTTP, fault socket) therefore turn
+every exception of a handler into an answer. The only exemption is `StateInDoubt`: a change of the
+log, of Raft's state or of the metadata image was left half done, so the node must stop.
 
 Rule for callers: check the input first, outside of the block. Only the step that changes state goes
 inside `changing(...)`, and input that passed the checks must not be able to make it raise.

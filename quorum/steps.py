@@ -1,5 +1,8 @@
-"""Long work in short steps: a generator pauses, and whoever drives it does other work in between,
-or lets others at the thread that it runs in. It returns what it found."""
+"""Long work in short steps, as a generator.
+
+The generator pauses with `yield` after each step. The code that drives it runs other work in
+between. The return value of the generator is the result of the work.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ Steps = Generator[None, None, T]
 
 
 def begun(steps: Steps[None]) -> Steps[None] | None:
-    """Run `steps` up to their first pause. Return the rest, or None if nothing is left.
+    """Run `steps` up to their first pause. Return the rest, or None if the work is complete.
 
-    Short work thus needs no driver: a handler of a small request has answered when it returns."""
+    Short work needs no driver: the handler of a small request has answered when it returns."""
     try:
         next(steps)
     except StopIteration:
@@ -22,7 +25,7 @@ def begun(steps: Steps[None]) -> Steps[None] | None:
 
 
 def finished(steps: Steps[T]) -> T:
-    """All of it at once."""
+    """Run all steps without a pause and return the result."""
     while True:
         try:
             next(steps)

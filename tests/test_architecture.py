@@ -53,7 +53,7 @@ QUORUM_ORDER = (
     ("raft",),
     ("metadata",),
     ("controller",),
-    ("clock", "log_limit", "allocator", "rpc"),
+    ("clock", "log_limit", "rpc"),
     ("faults",),
     ("watch",),
     ("node",),
