@@ -200,7 +200,7 @@ class ScriptedPartition:
         for broker_id in step.numbers() or self.brokers.up():
             replica = self._world.replicas[broker_id]
             before = (replica.leader_id, replica.leader_epoch)
-            self._world.hear(broker_id)
+            self._world.replay_metadata(broker_id)
             if (replica.leader_id, replica.leader_epoch) != before:
                 self.trace.append(
                     f"broker {broker_id} learns of {leader_text(replica.leader_id)} "

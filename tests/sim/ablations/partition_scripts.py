@@ -17,18 +17,18 @@ def proposal_from_before_a_fence() -> None:
     run = ReplicatedPartition()
     run.driver.propose_isr(TOPIC, (1, 2))
     for each in run.replicas:
-        run.hear(each)
+        run.replay_metadata(each)
     run.produce(1)
     for follower in (2, 3):
         run.replicate(1, follower)
     late = take_proposal(run.replicas[1])
     run.driver.append([PartitionChangeRecord(topic_id=run.topic_id, partition_id=0, isr=(1, 2))])
-    run.hear(1)
+    run.replay_metadata(1)
     run.driver.now_ms += 2 * LAG_MS
     run.produce(1)
     run.replicate(1, 2)
-    run.producers_are_told(1)
-    run.rule(1, late)
+    run.acknowledge(1)
+    run.alter_partition(1, late)
 
 
 def fetch_of_an_earlier_incarnation() -> None:
@@ -37,16 +37,16 @@ def fetch_of_an_earlier_incarnation() -> None:
     run = ReplicatedPartition()
     for _ in range(3):
         run.produce(1)
-    late = run.sent_by(2, offset=3)
+    late = run.fetch_in_flight(2, offset=3)
     run.restart(2, incarnation=2)
     run.replicate(1, 2, batches=1)
     run.replicate(1, 3, batches=1)
-    run.rule(1, take_proposal(run.replicas[1]))
-    run.hear(1)
+    run.alter_partition(1, take_proposal(run.replicas[1]))
+    run.replay_metadata(1)
     assert 2 in run.driver.partition(TOPIC).isr
     run.deliver(late, 1)
     run.replicate(1, 3)
-    run.producers_are_told(1)
+    run.acknowledge(1)
     run.check()
 
 
@@ -60,7 +60,7 @@ def fetch_of_an_older_epoch() -> None:
     for _ in range(2):
         run.produce(1)
     run.replicate(1, 2)
-    late = run.sent_by(2, offset=3)
+    late = run.fetch_in_flight(2, offset=3)
     for leader, isr in ((3, (1, 2, 3)), (1, (1, 2))):
         change = PartitionChangeRecord(
             topic_id=run.topic_id, partition_id=0, leader=leader, isr=isr
@@ -68,12 +68,12 @@ def fetch_of_an_older_epoch() -> None:
         run.driver.append([change])
         if leader == 3:  # 1 hears of it too late
             for each in (2, 3):
-                run.hear(each)
+                run.replay_metadata(each)
             run.replicate(3, 2)
-    run.hear(1)
-    run.hear(2)
+    run.replay_metadata(1)
+    run.replay_metadata(2)
     run.deliver(late, 1)
-    run.producers_are_told(1)
+    run.acknowledge(1)
     run.check()
 
 

@@ -37,7 +37,7 @@ class ReplicatedPartition:
         self.topic_id = topic_id
         self.replicas = {each: self.new_replica(each) for each in (1, 2, 3)}
         for broker_id in self.replicas:
-            self.hear(broker_id)
+            self.replay_metadata(broker_id)
 
     def new_replica(self, broker_id: int) -> Partition:
         """Return a replica with an empty log that has not replayed the metadata log yet."""
@@ -50,7 +50,7 @@ class ReplicatedPartition:
         replica.topic_id = self.topic_id
         return replica
 
-    def hear(self, broker_id: int) -> None:
+    def replay_metadata(self, broker_id: int) -> None:
         """Let a replica replay the metadata log up to its end."""
         value = self.driver.partition(TOPIC)
         if value.leader == broker_id:
@@ -58,7 +58,7 @@ class ReplicatedPartition:
         else:
             self.replicas[broker_id].make_follower(value)
 
-    def sent_by(self, follower: int, offset: int) -> FollowerFetch:
+    def fetch_in_flight(self, follower: int, offset: int) -> FollowerFetch:
         """Return the Fetch that a follower sends now."""
         leader_epoch = self.driver.partition(TOPIC).leader_epoch
         broker_epoch = self.driver.broker(follower).epoch
@@ -82,7 +82,7 @@ class ReplicatedPartition:
         self.driver.start(broker_id, incarnation=incarnation)
         self.replicas[broker_id] = self.new_replica(broker_id)
         for each in self.replicas:
-            self.hear(each)
+            self.replay_metadata(each)
 
     def replicate(self, source: int, target: int, *, batches: int = 0) -> None:
         """Fetch twice, because the second fetch acknowledges the records of the first. Copy
@@ -110,10 +110,10 @@ class ReplicatedPartition:
     def produce(self, leader: int) -> None:
         append(self.replicas[leader], now_ms=self.driver.now_ms)
 
-    def producers_are_told(self, leader: int) -> None:
+    def acknowledge(self, leader: int) -> None:
         self.acknowledged = max(self.acknowledged, self.replicas[leader].high_watermark)
 
-    def rule(self, sender: int, change: IsrChange) -> None:
+    def alter_partition(self, sender: int, change: IsrChange) -> None:
         """Let the controller decide on a proposal that was in flight for a while."""
         epoch = self.driver.broker(sender).epoch
         self.driver.handle(
