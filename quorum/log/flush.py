@@ -72,7 +72,7 @@ class Flush:
     log: FlushedLog
     end_offset: int
     generation: int
-    """Number of truncations before this flush was prepared."""
+    """Number of truncations and resets before this flush was prepared."""
     segments: tuple[Segment, ...]
     epochs: bytes | None
     """New content of the leader epoch checkpoint, None if the epochs have not changed."""
@@ -99,17 +99,18 @@ class Flush:
 class FlushState:
     """The flushed offset of one log, and the changes that its next flush must sync.
 
-    Used in the log's thread only. Invariants: everything below `flushed_offset` is on disk; the
-    flushed marker, if the log has one, never exceeds `flushed_offset`; at most one flush is in
-    flight.
+    Used in the log's thread, but for `lower_marker_to`. Invariants: everything below
+    `flushed_offset` is on disk; bytes are removed only after the flushed marker, if the log has
+    one, was lowered; at most one flush is in flight.
     """
 
     def __init__(
         self, flushed_offset: int, directories: list[str], marker: FlushedMarker | None
     ) -> None:
+        """Begin with this flushed offset. `directories` have names that are not synced yet."""
         self.flushed_offset = flushed_offset
         self.generation = 0
-        """Number of truncations."""
+        """Number of truncations and resets."""
         self.unsynced = Unsynced(directories=directories)
         self.in_flight = False
         self._marker = marker
@@ -141,7 +142,8 @@ class FlushState:
         self.flushed_offset = min(self.flushed_offset, offset)
 
     def lower_marker_to(self, offset: int) -> None:
-        """Lower the flushed marker durably, before bytes above `offset` are removed. Block."""
+        """Lower the flushed marker durably, before bytes above `offset` are removed. Block; may run
+        in any thread while no flush completes."""
         if self._marker is not None:
             self._marker.lower_to(offset)
 

@@ -100,7 +100,7 @@ class SparseIndex:
         return first, second
 
     def append(self, first: int, second: int) -> None:
-        """Add an entry, whose numbers must not be smaller than those of the last one."""
+        """Add an entry, whose numbers must be larger than those of the last one."""
         assert self._memory is not None
         self._memory += self._entry.pack(first, second)
 

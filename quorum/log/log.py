@@ -35,17 +35,23 @@ from quorate.quorum.steps import Steps, finished
 class Log(LogReader):
     """One replicated log: append, read, truncate, flush and shorten it.
 
+    Attributes: `start_offset` is the first offset that may be read, and `end_offset` the offset of
+    the next record. `epochs` has the start offset of each leader epoch, and `recovery` reports what
+    the opening of the log cut off. The owner sets `deleted` when it deletes the log, and may set
+    the callbacks `before_truncation` and `run_reset`.
+
     Invariants: batches are contiguous from the first segment's base offset to `end_offset`;
     `start_offset` <= `end_offset` and `flushed_offset` <= `end_offset`; leader epochs never
     decrease; the last segment, the active one, is the only one that is appended to.
 
     Durability: `append` returns when the bytes are in the page cache. A flush (`prepare_flush`,
-    `Flush.run`, `complete_flush`) makes all appended bytes durable. Indexes and leader epochs can
-    be rebuilt from the batches, so that they never need an fsync of their own.
+    `Flush.run`, `complete_flush`) makes all appended bytes durable, and writes the leader epochs if
+    they changed. Indexes are never synced, because they can be rebuilt from the batches.
 
-    Threads: one thread calls all methods, usually the event loop's. Only `Flush.run` may run in
-    another thread, and a log may be opened in another thread. Reads and appends block for the page
-    cache at most; the methods that wait for the disk say so.
+    Threads: one thread calls all methods, usually the event loop's. A log may be opened in another
+    thread. `Flush.run`, and the file operations that `reset_to` passes to `run_reset`, may run in
+    another thread. A read blocks while the disk fetches bytes that are not in the page cache. The
+    other methods that wait for the disk say so.
 
     Errors: methods raise the errors of `errors.py`. Disk errors stay OSErrors. After an OSError of
     a flush the owner must stop using the log (R45, tests/scenarios).
@@ -54,7 +60,7 @@ class Log(LogReader):
     def __init__(
         self, disk: Disk, directory: str, settings: LogSettings, loaded: loading.LoadedLog
     ) -> None:
-        """Use `open` or `open_in_steps` instead."""
+        """Build a log from its loaded parts. Call `open` or `open_in_steps` instead."""
         self.directory = directory
         self.settings = settings
         self.epochs = EpochCache(lambda: self.end_offset, loaded.epochs)
@@ -170,7 +176,8 @@ class Log(LogReader):
         """Remove all batches and continue with an empty log at `offset`.
 
         The log does so when a snapshot replaces it. `epoch` is the leader epoch of the last record
-        before `offset`."""
+        before `offset`. The offsets change immediately. `run_reset` removes the files; by default
+        it blocks."""
         self._lower_flushed_offset(0)
         old = self._segments.replace_all(offset)
         for segment in old:
@@ -229,7 +236,8 @@ class Log(LogReader):
 
     @property
     def generation(self) -> int:
-        """Number of truncations. A flush that was prepared before the last one is void (R22)."""
+        """Number of truncations and resets. A flush that was prepared before the last one is void
+        (R22, tests/scenarios)."""
         return self._flushes.generation
 
     def prepare_flush(self) -> Flush:
@@ -242,7 +250,8 @@ class Log(LogReader):
     def complete_flush(self, flush: Flush) -> bool:
         """Raise `flushed_offset` after `flush.run` has returned.
 
-        Return False if the log was truncated meanwhile: the flush then proves nothing (R22)."""
+        Return False if the log was truncated meanwhile: the flush then proves nothing (R22,
+        tests/scenarios)."""
         assert flush.generation != self.generation or flush.end_offset <= self.end_offset
         return self._flushes.complete(flush)
 

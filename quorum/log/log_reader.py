@@ -36,7 +36,7 @@ class LogReader:
 
     @property
     def generation(self) -> int:
-        """Number of truncations."""
+        """Number of truncations and resets."""
         raise NotImplementedError
 
     @property

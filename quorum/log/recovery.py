@@ -129,10 +129,9 @@ class LogRecovery:
         self._require_end(start_offset)
 
     def check(self) -> Steps[None]:
-        """Return the steps that check all batches from the trusted offset on, and cut off a torn
-        end.
+        """Return the steps that check all batches, from the segment of the trusted offset on.
 
-        Raise CorruptLog for damage that must not be cut off."""
+        A torn end is cut off. Raise CorruptLog for damage that must not be cut off."""
         if self._stored:
             first = 0
             while (

@@ -45,7 +45,7 @@ class SearchedLog(Protocol):
 
     @property
     def generation(self) -> int:
-        """Number of truncations of this log."""
+        """Number of truncations and resets of this log."""
 
     def segment_of(self, offset: int) -> Segment:
         """Return the segment that holds `offset`."""
