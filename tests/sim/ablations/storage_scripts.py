@@ -13,6 +13,7 @@ from tests.unit.log import test_recovery as recovery
 from tests.unit.node import test_metadata_storage as storage
 from tests.unit.raft import test_election_file as elections
 from tests.unit.replication import test_damage as damage
+from tests.unit.replication import test_damaged_reads as damaged_reads
 from tests.unit.replication.cluster import Cluster
 
 
@@ -55,5 +56,7 @@ def crashes_while_a_partition_is_cut() -> None:
 
 def damage_below_the_recovery_point_is_read() -> None:
     _on_brokers(
-        partial(damage.test_a_leader_that_reads_damage_stops_and_is_repaired, reader="consumer")
+        partial(
+            damaged_reads.test_a_leader_that_reads_damage_stops_and_is_repaired, reader="consumer"
+        )
     )

@@ -6,25 +6,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from quorate.broker.logs import producer_snapshots
 from quorate.broker.logs.checkpoint_files import CheckpointFiles
-from quorate.broker.partition.producer_state import ProducerStates
-from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication import replica_manager
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import read_header
 from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.metadata.delta import ImageDelta
-from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.disk import SimDisk
-from tests.unit.partition.harness import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
 
 MakeCluster = Callable[..., Cluster]
@@ -252,84 +242,6 @@ def test_reassigned_away_and_back_starts_empty(cluster: Cluster) -> None:
     assert cluster.offsets(topic) == {1: (0, 0)}
 
 
-def test_changed_configs_hold_at_once(cluster: Cluster) -> None:
-    topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
-    cluster.run(20)
-    assert cluster.produce(1, topic)[0].error == 0
-    cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
-    delta = ImageDelta(configs=((TOPIC_RESOURCE, "t"),))
-    cluster.nodes[1].replicas.apply(cluster.image, delta)
-    assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
-    cluster.partition_settings = PartitionSettings()
-    cluster.nodes[1].replicas.apply(cluster.image, ImageDelta(configs=((BROKER_RESOURCE, ""),)))
-    assert cluster.produce(1, topic)[0].error == 0
-
-
-def test_retention_takes_old_segments_and_tells_followers(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(brokers=2, retention_check_interval_ms=1000)
-    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
-    topic = cluster.create("t", [led_by(1, 2)])
-    cluster.run(50)
-    for index in range(6):
-        cluster.produce(1, topic, b"%040d" % index)
-        cluster.run(20)
-    cluster.run(1600)
-    starts = [cluster.hosted(each, topic).log.start_offset for each in (1, 2)]
-    assert starts[0] == starts[1] > 0
-    assert cluster.fetch(1, topic, 0)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
-
-
-def test_retention_looks_at_a_few_logs_at_a_time_and_ends_with_the_node(
-    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The disk's thread closes the logs of a node that stops, so retention must not use them."""
-    monkeypatch.setattr(replica_manager, "RETAINED_PER_SLICE", 2)
-    cluster = make_cluster(brokers=1)
-    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
-    topic = cluster.create("t", [led_by(1)] * 5)
-    cluster.run(50)
-    for partition_id in range(5):
-        for index in range(6):
-            cluster.produce(1, topic, b"%040d" % index, partition_id=partition_id)
-    cluster.run(50)
-    replicas = cluster.nodes[1].replicas
-
-    def retained() -> list[bool]:
-        return [cluster.hosted(1, topic, each).log.start_offset > 0 for each in range(5)]
-
-    replicas._apply_retention()
-    assert retained() == [True, True, False, False, False]
-    cluster.run(50)
-    assert retained() == [True] * 5
-    for partition_id in range(5):
-        cluster.produce(1, topic, bytes(400), partition_id=partition_id)
-    starts = [cluster.hosted(1, topic, each).log.start_offset for each in range(5)]
-    replicas._apply_retention()
-    replicas.stop()
-    cluster.run(50)
-    moved = [cluster.hosted(1, topic, each).log.start_offset for each in range(5)]
-    assert [now > then for now, then in zip(moved, starts, strict=True)] == [True, True] + [
-        False
-    ] * 3
-
-
-def test_follower_behind_the_leaders_start_begins_there(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(brokers=2, retention_check_interval_ms=1000)
-    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
-    disk = cluster.kill(2)
-    topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
-    cluster.run(20)
-    for index in range(6):
-        cluster.produce(1, topic, b"%040d" % index)
-    cluster.run(1600)
-    start = cluster.hosted(1, topic).log.start_offset
-    assert start > 0
-    cluster.start(2, disk)
-    cluster.run(1600)
-    assert cluster.hosted(2, topic).log.start_offset == start
-    assert cluster.content(2, topic) == cluster.content(1, topic)
-
-
 def test_older_offsets_are_not_written_over_newer_ones() -> None:
     """A truncation lowers the recovery point while an earlier checkpoint waits for the disk."""
     disk = SimDisk(random.Random(0))
@@ -355,64 +267,6 @@ def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
     cluster.loop.run_for(61)
     assert len(cluster.failures) == 1
     cluster.failures.clear()
-
-
-def test_r59_duplicates_are_recognised_after_restart_and_leader_change(
-    make_cluster: MakeCluster,
-) -> None:
-    """Redpanda #3039, #3003: a retry became a duplicate after a change of leader."""
-    cluster = make_cluster(brokers=2)
-    topic = cluster.create("t", [led_by(1, 2)])
-    cluster.run(50)
-
-    def producer(sequence: int) -> dict[str, Any]:
-        return {"producer_id": 7, "producer_epoch": 0, "base_sequence": sequence}
-
-    for sequence in range(3):
-        cluster.produce(1, topic, producer=producer(sequence))
-    cluster.run(50)
-    cluster.change(topic, leader=2)
-    cluster.spread()
-    cluster.run(50)
-    (again,) = cluster.produce(2, topic, acks=1, producer=producer(2))
-    assert (again.error, again.base_offset) == (0, 2)
-    disk = cluster.shut_down(2)
-    assert disk.exists(f"{LOG_DIR}/t-0/{3:020d}.snapshot")
-    cluster.start(2, disk)
-    cluster.run(50)
-    (again,) = cluster.produce(2, topic, acks=1, producer=producer(2))
-    assert (again.error, again.base_offset) == (0, 2)
-    (gap,) = cluster.produce(2, topic, acks=1, producer=producer(5))
-    assert gap.error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    disk = cluster.kill(2)
-    disk.remove(f"{LOG_DIR}/t-0/{3:020d}.snapshot")
-    cluster.start(2, disk)
-    cluster.run(50)
-    answers = cluster.produce(2, topic, acks=1, producer=producer(0))
-    cluster.run(50)
-    (first,) = answers
-    assert (first.error, first.base_offset) == (0, 0), "rebuilt from the log"
-
-
-def test_producer_snapshot_keeps_every_batch_that_a_retry_may_repeat() -> None:
-    """Found by simulation seed 141: after kill -9, the retry of a batch before the last one was
-    answered OUT_OF_ORDER_SEQUENCE_NUMBER."""
-    states = ProducerStates()
-    for sequence in range(3):
-        data = batch(1, producer_id=7, producer_epoch=0, base_sequence=sequence)
-        states.append(read_header(data)._replace(base_offset=sequence))
-    loaded = producer_snapshots.decode(producer_snapshots.encode(states))
-    assert loaded is not None
-    assert list(loaded.producers[7].batches) == list(states.producers[7].batches)
-
-
-def test_producer_snapshot_round_trip_and_damage() -> None:
-    states = ProducerStates()
-    assert producer_snapshots.decode(producer_snapshots.encode(states)) is not None
-    content = bytearray(producer_snapshots.encode(states))
-    content[7] ^= 1
-    assert producer_snapshots.decode(bytes(content)) is None
-    assert producer_snapshots.decode(b"") is None
 
 
 @pytest.mark.parametrize(
