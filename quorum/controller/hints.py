@@ -90,7 +90,7 @@ class Hints:
         self._watched: dict[int, BrokerConnectionState] = {}
         self._holds: dict[int, int] = {}
 
-    # -------------------------------------------------------------------------- what the image says
+    # ------------------------------------------------------------------------- input from the image
 
     def follow(self, broker_id: int, broker: Broker | None) -> Probes:
         """Adopt a registration that is new, has changed, or was removed (None). Return the probes
@@ -147,7 +147,7 @@ class Hints:
         self._active = False
         self._holds.clear()
 
-    # -------------------------------------------------------------------- what the node's port says
+    # --------------------------------------------------------------------- input from the node port
 
     def connected(self, broker_id: int, broker_epoch: int, host: str) -> Probes:
         """Count a new link from `host`. Probe the address if it has not answered yet. Ignore a

@@ -1,7 +1,7 @@
-"""One record of the metadata log, Raft's own among them, as tools show it: type, version, message.
+"""The text form of metadata and control records for tools: type, version and message.
 
-A record that this version does not know is shown with its type and its bytes; it is never an error,
-because a newer Kafka's log is still worth reading.
+A record that this version does not know is shown with its type and its bytes. It is no error,
+because the rest of a newer Kafka's log is still readable.
 """
 
 from __future__ import annotations
@@ -39,17 +39,20 @@ _INT16 = struct.Struct(">h")
 
 
 class Unknown(NamedTuple):
-    """A record that this version cannot read: its type as far as it is known, and its bytes."""
+    """A record that this version cannot decode: its type, and the fields to show, such as its
+    bytes."""
 
     type: str
     shown: dict[str, Any]
 
     def text(self) -> str:
+        """Return the fields as JSON."""
         return json.dumps(self.shown, separators=(",", ":"))
 
 
 def metadata_message(record: Record) -> tuple[object, int]:
-    """(message, version) of a record of a data batch."""
+    """Return the decoded record of a data batch, and its version. Raise MalformedRecord if it has
+    no value."""
     if record.value is None:
         raise MalformedRecord(f"the record at offset {record.offset} has no value")
     try:
@@ -61,7 +64,10 @@ def metadata_message(record: Record) -> tuple[object, int]:
 
 
 def control_message(record: Record) -> tuple[object, int]:
-    """(message, version) of a record of a control batch."""
+    """Return the decoded record of a control batch, and its version.
+
+    Raise MalformedRecord or DecodeError if it is damaged.
+    """
     if record.key is None or len(record.key) < 4 or record.value is None or len(record.value) < 2:
         raise MalformedRecord(f"the control record at offset {record.offset} is too short")
     (kind,) = _INT16.unpack_from(record.key, 2)
@@ -74,11 +80,12 @@ def control_message(record: Record) -> tuple[object, int]:
 
 
 def type_name(message: object) -> str:
+    """Return the type of the message, as Kafka names it."""
     return message.type if isinstance(message, Unknown) else NAMES[type(message)]
 
 
 def text_of(message: object, version: int) -> str:
-    """Kafka's JSON of it."""
+    """Return the message as JSON in Kafka's form."""
     return message.text() if isinstance(message, Unknown) else json_text(message, version)
 
 
