@@ -1,4 +1,4 @@
-"""The real log on a simulated disk, for the same harness."""
+"""The production log on a simulated disk, for the harness of the Raft core."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ SETTINGS = LogSettings(segment_bytes=1000, flushed_is_acknowledged=True)
 
 
 class DiskLog(MemoryLog):
+    """The log of one node. It implements `RaftLog` and the test methods of `MemoryLog`."""
+
     def __init__(self, seed: int) -> None:
         self.truncations = []
         self.disk = SimDisk(random.Random(seed))
@@ -82,6 +84,6 @@ class DiskLog(MemoryLog):
         self.log.flush()
 
     def crash(self) -> None:
-        """Any part of what was not flushed is gone."""
+        """Lose any part of the bytes that were not flushed."""
         self.disk = self.disk.crash()
         self._open()

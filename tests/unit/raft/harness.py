@@ -1,8 +1,8 @@
-"""N cores, their logs in memory, and a message queue that a test delivers or drops by hand.
+"""Several Raft cores in one process, with logs in memory and a queue of messages.
 
-The harness does what the shell does (a Persist holds back what follows it) and no more. Nothing
-happens by itself: `save`, `flush`, `deliver` and `drop` are single steps, `settle` does all of them
-until nothing is left, `run` also lets virtual time pass.
+The harness carries out effects as the production shell does: effects after a `Persist` wait until
+the election is saved. Nothing happens by itself. `save`, `flush`, `deliver` and `drop` are single
+steps. `settle` takes all of these steps until none is left. `run` also lets virtual time pass.
 """
 
 from __future__ import annotations
@@ -31,14 +31,17 @@ MAX_TICKS_PER_MS = 5
 
 
 def directory(node_id: int, number: int = 1) -> Uuid:
+    """Return a directory id for this number."""
     return Uuid(bytes([number]) * 12 + node_id.to_bytes(4, "big", signed=True))
 
 
 def key(node_id: int, number: int = 1) -> ReplicaKey:
+    """Return the key of a replica. `number` selects its directory id."""
     return ReplicaKey(node_id, directory(node_id, number))
 
 
 def voter(node_id: int, port: int = 9093) -> Voter:
+    """Return the description of a voter, with one address."""
     return Voter(
         voter_id=node_id,
         voter_directory_id=directory(node_id),
@@ -50,18 +53,21 @@ def voter(node_id: int, port: int = 9093) -> Voter:
 
 
 def content_of(snapshot: EpochOffset, quorum: QuorumVoters) -> bytes:
-    """Stands for a snapshot's bytes: what it is of, and who votes."""
+    """Return bytes that represent a snapshot: its name and its voters."""
     voters = ",".join(str(each.voter_id) for each in quorum.voters)
     return f"{snapshot.offset}-{snapshot.epoch} {quorum.kraft_version} {voters}".encode()
 
 
 def quorum_of(content: bytes) -> QuorumVoters:
+    """Return the voters in the bytes of a snapshot."""
     _, version, voters = content.decode().split(" ")
     return QuorumVoters(int(version), tuple(voter(int(each)) for each in voters.split(",") if each))
 
 
 @dataclass(eq=False)
 class Letter:
+    """A message in the queue."""
+
     source: int
     target: int
     token: int
@@ -74,6 +80,8 @@ class Letter:
 
 @dataclass(eq=False)
 class Node:
+    """One node: its disk, and its core while it runs."""
+
     me: ReplicaKey
     log: MemoryLog
     snapshots: MemorySnapshots = field(default_factory=MemorySnapshots)
@@ -95,11 +103,14 @@ class Node:
 
     @property
     def core(self) -> Raft:
+        """The running core."""
         assert self.raft is not None, f"node {self.me.id} is down"
         return self.raft
 
 
 class Cluster:
+    """The nodes and the messages between them, on virtual time."""
+
     def __init__(
         self,
         voters: int = 3,
@@ -113,8 +124,11 @@ class Cluster:
         spares: int = 0,
         dynamic: bool = False,
     ) -> None:
-        """`dynamic`: the voters stand in the log (kraft.version 1), as `storage format` wrote them
-        on each of them; `spares` are controllers 11, 12, ... that may become voters."""
+        """Create the nodes.
+
+        With `dynamic`, the log holds the voters (kraft.version 1), as `storage format` writes them.
+        `spares` is the number of controllers 11, 12, ... that may become voters.
+        """
         self.settings = settings or RaftSettings()
         self.random = random.Random(seed)
         self.now_ms = 1000
@@ -138,6 +152,7 @@ class Cluster:
     # Nodes
 
     def start(self, node_id: int) -> Raft:
+        """Start the node from its disk."""
         node = self.nodes[node_id]
         assert node.raft is None
         node.raft = Raft(
@@ -157,6 +172,7 @@ class Cluster:
         return node.raft
 
     def membership(self, node: Node) -> Membership:
+        """Return the voters as the node's disk or configuration holds them."""
         if not self.dynamic:
             return Membership(configured=self.voters, history=VoterHistory())
         formatted = node.me.id in self.voter_ids
@@ -178,7 +194,7 @@ class Cluster:
         )
 
     def take_snapshot(self, node_id: int) -> EpochOffset | None:
-        """Of all that is committed there; with it goes the log below."""
+        """Take a snapshot of all committed records, and remove the log below it."""
         node = self.nodes[node_id]
         below = [each for each in node.log.batches if each.next_offset <= node.high_watermark]
         if not below:
@@ -190,7 +206,7 @@ class Cluster:
         return snapshot
 
     def add_voter(self, leader: int, node_id: int, *, meets: bool = True) -> int:
-        """The token of the change; its answer will be in the leader's `answers`."""
+        """Return the token of the change. The result will be in the leader's `answers`."""
         node = self.nodes[leader]
         self._token += 1
         node.meets = meets
@@ -199,6 +215,7 @@ class Cluster:
         return self._token
 
     def remove_voter(self, leader: int, node_id: int) -> int:
+        """Return the token of the change. The result will be in the leader's `answers`."""
         node = self.nodes[leader]
         self._token += 1
         node.core.remove_voter(self.now_ms, self._token, self.nodes[node_id].me)
@@ -206,7 +223,7 @@ class Cluster:
         return self._token
 
     def crash(self, node_id: int) -> None:
-        """Power loss: what was not flushed, saved or delivered is gone."""
+        """Cut the node's power: everything that was not flushed, saved or delivered is lost."""
         node = self.nodes[node_id]
         node.raft = None
         node.log.crash()
@@ -222,7 +239,7 @@ class Cluster:
         ]
 
     def kill(self, node_id: int) -> None:
-        """The process dies too: others see closed links, and refusals when they reconnect."""
+        """Kill the process. The other nodes see closed links, and refused connections."""
         self.crash(node_id)
         for other_id in self.up():
             node = self.nodes[other_id]
@@ -234,14 +251,15 @@ class Cluster:
             self.collect(self.nodes[other_id])
 
     def wipe(self, node_id: int, number: int = 2) -> None:
+        """Replace the node's disk by an empty one with another directory id."""
         incarnation = self.nodes[node_id].incarnation
         self.nodes[node_id] = Node(
             key(node_id, number), self._log(1000 * number + node_id), incarnation=incarnation
         )
 
     def lose_log(self, node_id: int) -> None:
-        """Take everything in its metadata directory from a node that is down. The mark outside of
-        it stays, and says the last epoch in which the node may have voted."""
+        """Remove the metadata directory of a node that is down. The metadata mark outside of it
+        stays, and holds the last epoch in which the node may have voted."""
         old = self.nodes[node_id]
         saved = Election(old.saved.epoch, old.me)
         self.nodes[node_id] = Node(
@@ -249,21 +267,25 @@ class Cluster:
         )
 
     def core(self, node_id: int) -> Raft:
+        """Return the running core of the node."""
         return self.nodes[node_id].core
 
     def up(self) -> list[int]:
+        """Return the ids of the nodes that run."""
         return [node_id for node_id, node in self.nodes.items() if node.raft is not None]
 
     def role(self, node_id: int) -> Role:
+        """Return the node's role."""
         return self.core(node_id).role
 
     def leader(self) -> int:
-        """The leader of the highest epoch."""
+        """Return the leader of the highest epoch."""
         leaders = [i for i in self.up() if self.role(i) is Role.LEADER]
         assert leaders, "no leader"
         return max(leaders, key=lambda i: self.core(i).epoch)
 
     def connect_all(self) -> None:
+        """Open a link from each running node to each running voter."""
         for node_id in self.up():
             for other in self.voter_ids:
                 if other != node_id and self.nodes[other].raft is not None:
@@ -273,18 +295,20 @@ class Cluster:
     # Network
 
     def isolate(self, *ids: int) -> None:
+        """Cut all links between these nodes and the others."""
         for one in ids:
             for other in self.nodes:
                 if other not in ids:
                     self.cut |= {(one, other), (other, one)}
 
     def heal(self) -> None:
+        """Restore all links that were cut."""
         self.cut.clear()
 
     def pick(
         self, kind: type[object], source: int | None = None, target: int | None = None
     ) -> Letter:
-        """The first letter of that kind that is under way."""
+        """Return the first message of that kind in the queue."""
         for letter in self.letters:
             if (
                 isinstance(letter.message, kind)
@@ -295,6 +319,8 @@ class Cluster:
         raise AssertionError(f"no {kind.__name__} from {source} to {target} is under way")
 
     def deliver(self, letter: Letter, *, keep: bool = False) -> None:
+        """Deliver the message. A request to a node that is down fails immediately. With `keep` the
+        message stays in the queue, as a duplicate."""
         if not keep:
             self.letters.remove(letter)
         node = self.nodes[letter.target]
@@ -312,11 +338,11 @@ class Cluster:
         self.collect(node)
 
     def drop(self, letter: Letter) -> None:
-        """Lost: the sender finds out by its timeout."""
+        """Lose the message. The sender notices by its timeout."""
         self.letters.remove(letter)
 
     def fail(self, letter: Letter) -> None:
-        """The sender is told at once that there will be no answer."""
+        """Lose the message, and report to the sender immediately that there will be no response."""
         sender = self.nodes[letter.source]
         sender.waiting.pop(letter.token, None)
         if sender.raft is not None:
@@ -324,7 +350,7 @@ class Cluster:
             self.collect(sender)
 
     def inject(self, target: int, message: Request, source: int = 999) -> Response | None:
-        """Deliver `message` and give the answer if it is given at once."""
+        """Deliver `message`, and return the response if the node gives it immediately."""
         self.deliver_request(target, message, source)
         self.save_all(target)
         for letter in self.letters:
@@ -334,6 +360,7 @@ class Cluster:
         return None
 
     def deliver_request(self, target: int, message: Request, source: int = 999) -> None:
+        """Deliver a request that is not in the queue. The response goes to `source`."""
         node = self.nodes[target]
         self._token += 1
         node.incoming[self._token] = (source, self._token)
@@ -343,10 +370,12 @@ class Cluster:
     # Disk
 
     def save_all(self, node_id: int) -> None:
+        """Complete all elections that the node saves."""
         while self.nodes[node_id].saving is not None:
             self.save(node_id)
 
     def save(self, node_id: int) -> None:
+        """Complete the save of the node's election."""
         node = self.nodes[node_id]
         assert node.saving is not None
         node.saved, node.saving = node.saving, None
@@ -354,7 +383,7 @@ class Cluster:
         self.collect(node)
 
     def install(self, node_id: int) -> None:
-        """The received snapshot is checked; one that begins with "damaged" is not whole."""
+        """Check the received snapshot. One that begins with "damaged" is not whole."""
         node = self.nodes[node_id]
         assert node.installing is not None
         snapshot, node.installing = node.installing, None
@@ -365,7 +394,7 @@ class Cluster:
         self.collect(node)
 
     def flush(self, node_id: int) -> None:
-        """The oldest flush that was asked for ends."""
+        """Complete the oldest requested flush."""
         node = self.nodes[node_id]
         done = node.flushes.popleft()
         node.log.flush(done.offset)
@@ -375,7 +404,7 @@ class Cluster:
     # Driving
 
     def collect(self, node: Node) -> None:
-        """Carry out effects, as the shell does."""
+        """Carry out the effects of the node, as the shell does."""
         node.outbox.extend(node.core.take_effects())
         while node.outbox and node.saving is None:
             effect = node.outbox.popleft()
@@ -418,19 +447,21 @@ class Cluster:
                 node.flushes = deque(each for each in node.flushes if each.offset <= offset)
 
     def append(self, node_id: int, *values: bytes) -> int:
+        """Append one batch on the leader, and return the offset of its last record."""
         node = self.nodes[node_id]
         offset = node.core.append(self.now_ms, self.now_ms + WALL_OFFSET_MS, values)
         self.collect(node)
         return offset
 
     def settle(self, steps: int = 10_000) -> None:
-        """All that needs no time."""
+        """Take all steps that need no time."""
         for _ in range(steps):
             if not self.one_step():
                 return
         raise AssertionError("the cluster does not come to rest")
 
     def one_step(self) -> bool:
+        """Save, install, flush or deliver once. Return False if there is nothing to do."""
         for node_id in self.up():
             node = self.nodes[node_id]
             if node.saving is not None:
@@ -448,7 +479,7 @@ class Cluster:
         return False
 
     def pass_time(self, until_ms: int) -> None:
-        """To the next timer or timeout, at most to `until_ms`."""
+        """Advance the time to the next timer or timeout, at most to `until_ms`."""
         due = [until_ms]
         for node_id in self.up():
             node = self.nodes[node_id]
@@ -460,6 +491,7 @@ class Cluster:
             self.tick(node_id)
 
     def tick(self, node_id: int) -> None:
+        """Report timeouts to the node, and call `tick` while its timer is due."""
         node = self.nodes[node_id]
         for token, (timeout_ms, _) in list(node.waiting.items()):
             if timeout_ms <= self.now_ms:
@@ -475,6 +507,7 @@ class Cluster:
         self.collect(node)
 
     def run(self, duration_ms: int) -> None:
+        """Let virtual time pass, and take all steps that become possible."""
         end_ms = self.now_ms + duration_ms
         self.settle()
         while self.now_ms < end_ms:
@@ -482,7 +515,8 @@ class Cluster:
             self.settle()
 
     def until(self, holds: Callable[[], bool], within_ms: int = 20_000) -> None:
-        """Step by step, to the first moment at which it holds."""
+        """Take single steps, and let time pass, until `holds` returns True. Fail after
+        `within_ms`."""
         end_ms = self.now_ms + within_ms
         while not holds():
             assert self.now_ms < end_ms, f"not within {within_ms} ms"
@@ -490,7 +524,7 @@ class Cluster:
                 self.pass_time(end_ms)
 
     def elect(self, node_id: int = 1) -> int:
-        """Let `node_id` campaign before the others and win."""
+        """Let `node_id` campaign before the others, and win."""
         self.settle()
         self.prompt(node_id)
         self.settle()
@@ -498,7 +532,7 @@ class Cluster:
         return node_id
 
     def prompt(self, node_id: int) -> None:
-        """Make `node_id`, and for now it alone, campaign."""
+        """Let only `node_id` campaign."""
         core = self.core(node_id)
         for other in self.voter_ids:
             if other == core.leader_id:
@@ -515,4 +549,5 @@ class Cluster:
             self.tick(node_id)
 
     def logs(self, ids: Iterable[int] | None = None) -> list[list[tuple[int, bytes]]]:
+        """Return the entries of these logs, or of all logs."""
         return [self.nodes[i].log.entries() for i in (ids or self.nodes)]

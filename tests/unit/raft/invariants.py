@@ -1,8 +1,8 @@
-"""What must hold after every step, whatever was lost, delayed, repeated or crashed.
+"""The invariants of a quorum, which must hold after every step.
 
-The checks look at the logs and elections themselves, not at what a core believes. They remember: a
-committed record stays what it was, an epoch has one leader, epochs and high watermarks of one life
-of a node never go back.
+The checks read the logs and the saved elections, not the beliefs of a core. They also compare with
+earlier steps: a committed record never changes, an epoch has one leader, and the epoch and the high
+watermark of a running node never decrease.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from tests.unit.raft.memory_log import Batch
 
 
 class Invariants:
+    """The invariants of one cluster, with the memory of what was seen before."""
+
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.leaders: dict[int, int] = {}  # epoch -> node
@@ -29,16 +31,17 @@ class Invariants:
         self.lost: dict[int, Durable] = {}  # what wiped voters had flushed
 
     def forget(self, node_id: int) -> None:
-        """Its disk was replaced: what comes back under that id is another replica."""
+        """Treat the node of this id as another replica, because its disk was replaced."""
         self.lost[node_id] = self._durable_of(node_id)
         self.saved_epochs.pop(node_id, None)
         self.votes = {place: vote for place, vote in self.votes.items() if place[0] != node_id}
 
     def forget_votes(self, node_id: int) -> None:
-        """Its directory lost what it held, its vote, too; it is the same replica."""
+        """Allow the same replica to have lost its log and its vote with its directory."""
         self.votes = {place: vote for place, vote in self.votes.items() if place[0] != node_id}
 
     def check(self) -> None:
+        """Check all invariants now. Raise AssertionError if one is violated."""
         nodes = self.cluster.nodes
         for node_id, node in nodes.items():
             self._durable(node_id, node)
@@ -76,7 +79,8 @@ class Invariants:
         assert raft.high_watermark <= node.log.end_offset
 
     def _log_matching(self) -> None:
-        """The same offset and epoch: the same record, and the same before it."""
+        """Check that records with the same offset and epoch are equal, with all records before
+        them."""
         seen: dict[tuple[int, int], Batch] = {}
         befores: dict[tuple[int, int], Batch] = {}
         for node in self.cluster.nodes.values():
@@ -89,8 +93,8 @@ class Invariants:
                 before = batch
 
     def _commit(self, node: Node) -> None:
-        """What is said to be committed is durable at that moment on a majority of those who vote,
-        as the one who says so first, the leader, has it."""
+        """Check that a record that the leader declares committed is durable on a majority of the
+        voters that the leader has at that moment."""
         end = node.high_watermark if node.raft is not None else 0
         if end <= self.committed_end:
             return
@@ -109,7 +113,7 @@ class Invariants:
         self.committed_end = end
 
     def _durable_of(self, voter_id: int) -> Durable:
-        """Of that very replica, not of one that came after it under its id."""
+        """Return the durable log of this very replica, not of a later one with the same id."""
         if voter_id in self.lost:
             return self.lost[voter_id]
         log = self.cluster.nodes[voter_id].log
@@ -134,11 +138,15 @@ class Invariants:
 
 
 class Durable(NamedTuple):
+    """The durable log of one replica. A snapshot holds the records below `start_offset`."""
+
     start_offset: int  # a snapshot stands for what is below
     end_offset: int
     batches: dict[int, Batch]
 
     def holds(self, wanted: list[Batch], end_offset: int) -> bool:
+        """Return True if the log holds the batches of `wanted` and ends at `end_offset` or
+        later."""
         return self.end_offset >= end_offset and all(
             self.batches.get(each.base_offset) == each
             for each in wanted

@@ -1,4 +1,4 @@
-"""A log in a list, the dumb way, that loses what was not flushed when its node crashes."""
+"""A log in a list. When its node crashes, it loses the records that were not flushed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from quorate.quorum.seams import Buffer
 
 
 class Batch(NamedTuple):
+    """One batch of the log."""
+
     base_offset: int
     next_offset: int
     epoch: int
     data: bytes
 
     def control_records(self) -> list[tuple[int, ControlRecord]]:
+        """Return (offset, record) of each control record."""
         found = []
         for position, header in batches(self.data):
             if header.is_control:
@@ -30,11 +33,13 @@ class Batch(NamedTuple):
 
 
 class MemoryLog:
+    """The log of one node. It implements `RaftLog`; see there for the methods without a
+    docstring."""
+
     truncations: list[int]
 
     def __init__(self) -> None:
-        self.start = EpochOffset(-1, 0)
-        """Where the log begins, and the epoch that ended there."""
+        self.start = EpochOffset(-1, 0)  # the log start, and the epoch before it
         self._batches: list[Batch] = []
         self._flushed_offset = 0
         self.truncations = []
@@ -106,28 +111,30 @@ class MemoryLog:
         self._flushed_offset = 0
 
     def cut_head(self, offset: int) -> None:
-        """What a snapshot up to `offset` stands for is gone."""
+        """Remove the records that a snapshot up to `offset` replaces."""
         epoch = max(each.epoch for each in self.batches if each.next_offset <= offset)
         self.batches[:] = [each for each in self.batches if each.base_offset >= offset]
         self.start = EpochOffset(epoch, offset)
 
     def flush(self, offset: int) -> None:
+        """Make the log durable up to `offset`."""
         self._flushed_offset = max(self.flushed_offset, min(offset, self.end_offset))
 
     def crash(self) -> None:
+        """Lose the batches that were not flushed."""
         self.forget_from(self.flushed_offset)
 
     def forget_from(self, offset: int) -> None:
-        """What a disk that lies may do."""
+        """Lose records that were reported as durable, as a faulty disk may."""
         self.batches[:] = [batch for batch in self.batches if batch.next_offset <= offset]
         self._flushed_offset = min(self.flushed_offset, offset)
 
     def only_in_page_cache_from(self, offset: int) -> None:
-        """What a process that dies leaves behind."""
+        """Mark records as written but not flushed, as a process that dies leaves them."""
         self._flushed_offset = offset
 
     def entries(self, end: int | None = None) -> list[tuple[int, bytes]]:
-        """(epoch, value) by offset."""
+        """Return (epoch, value) by offset."""
         return [
             (batch.epoch, bytes(record.value or b""))
             for batch in self.batches

@@ -1,4 +1,4 @@
-"""Snapshots in dictionaries: any bytes, by (epoch, end offset)."""
+"""Snapshots in dictionaries: the bytes by (epoch, end offset)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from quorate.quorum.seams import Buffer
 
 
 class MemorySnapshots:
+    """The snapshots of one node. It implements `RaftSnapshots`; see there for the methods."""
+
     def __init__(self) -> None:
         self.files: dict[EpochOffset, bytes] = {}
         self.parts: dict[EpochOffset, bytes] = {}

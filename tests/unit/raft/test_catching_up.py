@@ -1,4 +1,4 @@
-"""A voter whose directory lost its log under a known directory id."""
+"""A voter that lost its log, under the directory id that the others know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
 
 
 def committed_by_1_and_2(cluster: Cluster) -> None:
-    """Voter 3 is stale: it is cut off before the record is appended."""
+    """Commit a record without voter 3, which is cut off before the append."""
     cluster.connect_all()
     cluster.elect(1)
     cluster.isolate(3)
@@ -37,7 +37,7 @@ def ask(cluster: Cluster, node_id: int, *, pre_vote: bool, epoch: int = 9) -> Vo
 
 
 def test_a_stale_voter_and_one_that_lost_its_log_elect_nobody() -> None:
-    """The reproduction: a committed topic vanished when these two were a majority."""
+    """If these two elected a leader, a committed topic would vanish."""
     cluster = Cluster()
     committed_by_1_and_2(cluster)
     cluster.crash(1)
@@ -90,7 +90,8 @@ def test_it_starts_no_election() -> None:
 
 
 def test_it_catches_up_with_the_leader_that_had_counted_it() -> None:
-    """The same epoch, the same leader: its fetch from offset 0 is no fault (KAFKA-12181)."""
+    """In the same epoch, the leader accepts its fetch from offset 0, although it steps back
+    (KAFKA-12181)."""
     cluster = Cluster()
     committed_by_1_and_2(cluster)
     cluster.crash(2)
@@ -129,7 +130,7 @@ def test_a_leader_does_not_count_what_it_fetches_before_it_has_caught_up() -> No
 
 
 def test_it_does_not_vote_before_the_leader_has_committed_in_its_own_epoch() -> None:
-    """The high watermark of a new leader may be far behind what is committed."""
+    """The high watermark of a new leader may be far below the committed records."""
     cluster = Cluster()
     committed_by_1_and_2(cluster)
     cluster.crash(2)
@@ -149,9 +150,10 @@ def test_it_does_not_vote_before_the_leader_has_committed_in_its_own_epoch() -> 
 
 
 def test_an_old_high_watermark_of_a_new_leader_does_not_end_it() -> None:
-    """A leader that restarted knows only its snapshot as committed, and not what came after it.
+    """A leader that restarted knows only the records in its snapshot as committed.
 
-    The replica fetches one batch at a time, and epochs are missing before the leader's."""
+    The replica fetches one batch at a time, and the leader's log skips epochs.
+    """
     cluster = Cluster(settings=RaftSettings(fetch_max_bytes=1))
     cluster.connect_all()
     cluster.elect(1)
@@ -181,7 +183,7 @@ def test_an_old_high_watermark_of_a_new_leader_does_not_end_it() -> None:
 
 
 def test_it_follows_no_leader_of_an_epoch_in_which_it_no_longer_voted() -> None:
-    """It had voted in epoch 2; the leader of epoch 1 does not know that yet."""
+    """The replica voted in epoch 2, and the leader of epoch 1 does not know that yet."""
     cluster = Cluster()
     cluster.connect_all()
     cluster.elect(1)
@@ -254,8 +256,8 @@ def test_it_catches_up_by_a_snapshot() -> None:
 
 
 def test_one_in_a_later_epoch_than_the_leader_is_led_again() -> None:
-    """Its mark knows an epoch that no other voter has seen. It does not campaign, so the leader
-    steps down, and the next election passes that epoch."""
+    """The mark of the replica names an epoch that no other voter has seen. The replica does not
+    campaign, so the leader steps down, and the next election passes that epoch."""
     cluster = Cluster()
     cluster.connect_all()
     cluster.elect(1)

@@ -1,4 +1,4 @@
-"""Control records, against the bytes that Apache Kafka 4.1.1 wrote."""
+"""The control records, compared with the bytes that Apache Kafka 4.1.1 wrote."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_kafkas_leader_change_is_read_and_written_alike() -> None:
 
 
 def test_a_control_record_that_no_node_could_read_is_never_made() -> None:
-    """It would stop each node that holds it, at every start."""
+    """Such a record would stop each node that holds it, at every start."""
     voter = Voter(
         voter_id=1,
         voter_directory_id=directory(1),

@@ -1,4 +1,7 @@
-"""`quorum-state` and its copy: Kafka's bytes, what is believed, every crash (R1, R2)."""
+"""`quorum-state` and its copy: Kafka's bytes, the choice between the files, crashes at every call.
+
+R1 and R2 are explained in tests/scenarios.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ def test_every_flipped_bit_of_the_copy_is_noticed() -> None:
 
 
 def kafka_side(epoch: int, voted: int | None = None, leader_id: int = -1) -> SavedElection:
-    """As version 0 has it: without directory ids."""
+    """Return the election as version 0 of the file holds it, without directory ids."""
     key_ = None if voted is None else ReplicaKey(voted, ZERO_UUID)
     return Election(epoch, key_, leader_id)
 
@@ -166,7 +169,7 @@ def test_what_cannot_be_known_is_refused_with_a_way_out(
 
 
 def test_a_log_that_has_records_had_an_election() -> None:
-    """Both files are gone: that it never voted would be a guess."""
+    """If both files are missing, the node cannot know that it never voted."""
     with pytest.raises(ElectionFileError, match="quorum-state: missing; copy: missing"):
         election_file(disk_with()).load(has_records=True)
     found = election_file(disk_with(copy=encode_copy(election(3, 2)))).load(has_records=True)
@@ -222,7 +225,7 @@ def test_a_damaged_file_is_repaired_from_the_other(name: str) -> None:
 
 
 def test_a_crash_at_any_moment_leaves_the_old_or_the_new_election() -> None:
-    """R2, hashicorp/raft #661, willemt/raft #47: term and vote were two writes."""
+    """R2, hashicorp/raft #661, willemt/raft #47: the term and the vote were two writes."""
     old, new = election(4, 2), election(5, 1, 1)
     outcomes = set()
     for seed in range(40):

@@ -1,4 +1,4 @@
-"""Generations of a quorum: the file that says which one, and who follows into a later one."""
+"""The generation of a quorum: its file, and the nodes that follow into a later generation."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_quorum_without_a_leader_does_not_come_back_once_its_successor_was_met
     cluster.core(1).superseded()
     cluster.run(20_000)
     assert not leaders(cluster)
-    for voter in (2, 3):  # who made that rebuild by mistake stops it and starts these again
+    for voter in (2, 3):  # an operator undoes the rebuild: restart the old voters
         cluster.crash(voter)
         cluster.start(voter)
     cluster.run(20_000)

@@ -1,4 +1,4 @@
-"""How leadership begins, is announced, doubted, handed over and lost; hints (idea 9)."""
+"""The life of a leadership: its start, announcement, resignation and loss, and hints."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_first_record_of_an_epoch_says_who_was_elected_by_whom() -> None:
 
 
 def test_r21_leadership_is_saved_before_anybody_hears_of_it() -> None:
-    """openraft docs/protocol/io_ordering.md."""
+    """See openraft docs/protocol/io_ordering.md."""
     cluster = Cluster(voters=1)
     seen: list[effects.Effect] = []
     cluster.on_effect = lambda node, effect: seen.append(effect)
@@ -66,8 +66,8 @@ def test_r21_leadership_is_saved_before_anybody_hears_of_it() -> None:
 
 
 def test_r32_nothing_is_committed_before_the_leaders_own_record_is() -> None:
-    """What a new leader inherits becomes readable with its own LeaderChange, not before. etcd
-    #7331, tikv #6340: a read before the new leader had committed anything."""
+    """Inherited records become readable with the new leader's LeaderChange record, not earlier.
+    etcd #7331, tikv #6340: a read was served before the new leader had committed a record."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -144,7 +144,7 @@ def test_begin_quorum_epoch_that_is_refused_changes_nothing(
 def test_a_leader_that_is_answered_from_a_higher_epoch_is_deposed(
     error: ErrorCode, deposed: bool
 ) -> None:
-    """It led on until nobody had fetched for 3 s (KIP-595: every answer tells the epoch)."""
+    """Every response carries the epoch (KIP-595). The leader led until check quorum, 3 s later."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.core(1)._core.state.voters[3].knows_leader = False  # type: ignore[union-attr]
@@ -211,7 +211,7 @@ def test_a_single_voter_leads_at_once_and_for_good() -> None:
 
 
 def test_kafka_10527_a_leader_does_not_lead_its_epoch_again_after_a_restart() -> None:
-    """Followers may have records of that epoch that it lost with its page cache."""
+    """Followers may have records of that epoch that the leader lost with its page cache."""
     cluster = Cluster()
     cluster.elect(1)
     offset = cluster.append(1, b"fetched, not flushed here")
@@ -231,7 +231,7 @@ def test_kafka_10527_a_leader_does_not_lead_its_epoch_again_after_a_restart() ->
 
 
 def test_a_candidate_does_not_ask_for_votes_of_its_epoch_again_after_a_restart() -> None:
-    """It may have won and led, with that not saved yet."""
+    """The candidate may have won and led, without having saved that."""
     cluster = Cluster()
     cluster.settle()
     cluster.prompt(1)
@@ -271,7 +271,7 @@ def test_the_role_after_a_restart(saved: Election, role: Role) -> None:
 
 
 def test_all_killed_and_restarted_elect_again_soon() -> None:
-    """The leader that came back says at once that it leads no more; nobody waits for a timeout."""
+    """The restarted leader resigns immediately, so no voter waits for a timeout."""
     cluster = Cluster()
     cluster.elect(2)
     cluster.append(2, b"a")
@@ -451,7 +451,8 @@ def test_a_follower_whose_leader_is_linked_again_refuses_pre_votes_again() -> No
 
 @pytest.mark.parametrize("hints", [True, False])
 def test_a_candidate_does_not_wait_for_a_voter_that_is_known_to_be_dead(hints: bool) -> None:
-    """The dead leader's vote and one refusal: of three, nobody can win this election any more."""
+    """After one refusal and the death of the leader, no candidate of the three can win this
+    election."""
     cluster = Cluster(settings=RaftSettings(hints=hints), directories_known=True)
     cluster.settle()
     cluster.now_ms = cluster.core(2).deadline_ms() or 0
@@ -470,7 +471,7 @@ def test_a_candidate_does_not_wait_for_a_voter_that_is_known_to_be_dead(hints: b
 
 
 def end_quorum_epoch(cluster: Cluster, node_id: int, *preferred: int) -> None:
-    """Leader 1 of epoch 1 tells `node_id` that it resigned."""
+    """Tell `node_id` that leader 1 of epoch 1 has resigned."""
     request = EndQuorumEpochRequest(
         cluster_id=CLUSTER_ID,
         leader_id=1,
@@ -481,8 +482,8 @@ def end_quorum_epoch(cluster: Cluster, node_id: int, *preferred: int) -> None:
 
 
 def test_a_link_to_a_leader_that_resigned_is_no_sign_of_life() -> None:
-    """A leader that came back after a crash: its links are up, and it never leads this epoch
-    again. Its successor went back to following it, for all of the fetch timeout."""
+    """A leader that restarted has links again, but it never leads this epoch again. Its successor
+    followed it once more, until the fetch timeout."""
     cluster = Cluster()
     cluster.elect(1)
     end_quorum_epoch(cluster, 2, 2, 3)
@@ -541,8 +542,8 @@ def test_an_observer_finds_the_leader_by_asking_any_voter() -> None:
 
 
 def test_an_observer_does_not_believe_that_it_leads() -> None:
-    """A leader that was removed and came back asks around; who has not heard of its successor names
-    it, and where it is."""
+    """A leader that was removed and came back asks for the leader. A voter that does not know the
+    successor names this node, with its address."""
     cluster = Cluster(observers=1, start=False)
     cluster.start(101)
     node = cluster.nodes[101]
@@ -626,7 +627,7 @@ def test_a_voter_that_refuses_what_no_retry_will_mend_is_named_once() -> None:
 
 
 def test_an_answer_from_before_the_leader_resigned_does_not_put_off_the_election() -> None:
-    """Answers and requests come over different links, so it may arrive after EndQuorumEpoch."""
+    """Responses and requests use different links, so a response may arrive after EndQuorumEpoch."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")

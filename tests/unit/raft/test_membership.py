@@ -1,5 +1,5 @@
-"""Changing who votes (KIP-853): gates, catch-up, one change at a time, and what becomes of leaders,
-candidates and restarted nodes when the set changes under them."""
+"""Changes of the voters (KIP-853): the checks, catching up, one change at a time, and the effect of
+a change on leaders, candidates and restarted nodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ JOINING = RaftSettings(may_become_voter=True, hints=False, auto_join=True)
 def dynamic(
     voters: int = 3, spares: int = 1, observers: int = 0, settings: RaftSettings = SETTINGS
 ) -> tuple[Cluster, int]:
-    """An elected quorum with everybody caught up, spares too."""
+    """Return a cluster with an elected leader, in which all nodes have caught up, spares
+    included."""
     cluster = Cluster(voters, observers, settings=settings, spares=spares, dynamic=True)
     cluster.until(
         lambda: (
@@ -62,7 +63,8 @@ def answer(cluster: Cluster, leader: int, token: int) -> tuple[ErrorCode, str]:
 
 
 def test_the_formatted_voters_are_written_into_the_log_by_the_first_leader() -> None:
-    """So that brokers and new controllers, which were not formatted with them, learn them."""
+    """Brokers and new controllers, which were not formatted with the voters, learn them from the
+    log."""
     cluster, leader = dynamic(observers=1)
     kinds = [
         type(record).__name__
@@ -98,7 +100,7 @@ def test_a_controller_that_has_caught_up_becomes_a_voter_and_counts() -> None:
 
 
 def test_what_a_new_voter_fetched_as_an_observer_does_not_count_as_durable() -> None:
-    """R29, async-raft #62: what a learner has counted for the majority."""
+    """R29, async-raft #62: the acknowledgements of a learner counted for the majority."""
     cluster, leader = dynamic(voters=1)
     cluster.add_voter(leader, 11)
     state = cluster.core(leader)._core.state
@@ -107,7 +109,7 @@ def test_what_a_new_voter_fetched_as_an_observer_does_not_count_as_durable() -> 
 
 
 def test_a_controller_flushes_before_it_fetches_also_while_it_is_no_voter() -> None:
-    """Its fetch may arrive when it is one."""
+    """The controller may be a voter when its fetch arrives."""
     cluster, leader = dynamic()
     cluster.append(leader, b"b")
     cluster.until(lambda: bool(cluster.nodes[11].flushes))
@@ -158,7 +160,7 @@ def test_while_a_voter_is_met_nothing_else_is_changed() -> None:
 
 
 def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
-    """R24. The change was answered when that leadership ended."""
+    """R24. The change failed when that leadership ended."""
     cluster, leader = dynamic()
     node = cluster.nodes[leader]
     node.core.add_voter(cluster.now_ms, 77, voter(11))
@@ -175,8 +177,8 @@ def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
 
 
 def test_who_joins_by_itself_is_met_itself() -> None:
-    """Nobody waits for these changes: the meeting of one that an earlier leadership began was taken
-    for that of the next."""
+    """No administrator waits for these changes. The probe of one leadership was taken for that of
+    the next."""
     cluster, leader = dynamic(spares=2)
     first = begin_to_join(cluster, leader, 11)
     cluster.isolate(leader)
@@ -194,7 +196,7 @@ def test_who_joins_by_itself_is_met_itself() -> None:
 
 
 def begin_to_join(cluster: Cluster, leader: int, node_id: int) -> int:
-    """The token of its meeting, which goes on."""
+    """Let `node_id` ask to join, and return the token of its probe, which is not answered yet."""
     core = cluster.core(leader)
     request = UpdateVoterRequest(
         cluster_id=CLUSTER_ID,
@@ -229,8 +231,8 @@ def test_a_replica_that_has_not_caught_up_is_not_added() -> None:
 
 
 def test_a_new_leader_changes_nothing_before_it_has_committed_in_its_own_epoch() -> None:
-    """Ongaro's bug of single-server changes: two leaders could otherwise work with sets that differ
-    by two (raft-dev, July 2015)."""
+    """The bug of single-server changes: two leaders could otherwise work with sets that differ by
+    two voters (Ongaro, raft-dev, July 2015)."""
     cluster, leader = dynamic()
     cluster.crash(leader)
     cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
@@ -254,7 +256,8 @@ def test_static_voters_are_not_changed() -> None:
 
 
 def test_a_change_that_is_truncated_never_was() -> None:
-    """R28. A set counts from its append; the one before counts again when its record goes."""
+    """R28. A set counts from its append. When its record is truncated, the previous set counts
+    again."""
     cluster, leader = dynamic()
     cluster.isolate(leader)
     token = cluster.add_voter(leader, 11)
@@ -268,7 +271,7 @@ def test_a_change_that_is_truncated_never_was() -> None:
 
 
 def test_a_leader_that_removes_itself_leads_uncounted_until_that_is_committed() -> None:
-    """KAFKA-16530."""
+    """The case of KAFKA-16530."""
     cluster, leader = dynamic()
     others = [each for each in (1, 2, 3) if each != leader]
     cluster.isolate(others[0])
@@ -299,7 +302,7 @@ def test_a_removed_voter_does_not_campaign_any_more() -> None:
 
 
 def test_a_voter_that_was_away_while_it_was_removed_cannot_disturb() -> None:
-    """It still believes that it votes; pre-vote keeps it from deposing anybody (R13)."""
+    """The node believes that it is a voter. Pre-vote keeps it from deposing the leader (R13)."""
     cluster, leader = dynamic()
     away = next(each for each in (1, 2, 3) if each != leader)
     cluster.isolate(away)
@@ -394,7 +397,7 @@ OTHER_LISTENER = (VoterEndpoint(name="OTHER", host="h", port=1),)
     ids=str,
 )  # fmt: skip
 def test_update_raft_voter_is_checked(change: dict[str, object], error: ErrorCode) -> None:
-    """A voter without an address would stop every node that reads of it."""
+    """A voter without an address would stop every node that reads its record."""
     cluster, leader = dynamic()
     cluster.crash(11)
     end = cluster.nodes[leader].log.end_offset
@@ -476,8 +479,8 @@ def test_kraft_version_is_not_upgraded_before_all_voters_are_met() -> None:
 
 
 def test_a_leader_that_removed_itself_can_still_be_elected_until_that_is_committed() -> None:
-    """Walk 0: of two voters, one removed itself and lost its leadership before the other had the
-    record. Only its own log could win, and it did not campaign: nobody ever led again (Ongaro's
+    """Of two voters, one removed itself and lost its leadership before the other had the record.
+    Only its own log could win, and it did not campaign, so there was no leader any more (Ongaro's
     thesis, 4.2.2)."""
     cluster, leader = dynamic(voters=2, spares=0)
     (other,) = {1, 2} - {leader}
@@ -493,8 +496,8 @@ def test_a_leader_that_removed_itself_can_still_be_elected_until_that_is_committ
 
 
 def test_a_removed_voter_finds_a_leader_of_which_it_does_not_know_where_it_is() -> None:
-    """It was away when its successor was added, and who is no voter is sent no BeginQuorumEpoch:
-    it only hears the new leader's id, in answers to its pre-votes."""
+    """The node was down when its successor was added, and BeginQuorumEpoch is sent to voters only.
+    It learns the new leader's id from the responses to its pre-votes."""
     cluster, leader = dynamic()
     away, other = (each for each in (1, 2, 3) if each != leader)
     cluster.crash(away)
@@ -525,7 +528,7 @@ def end_of_epoch(cluster: Cluster, leader: int, *preferred: int) -> EndQuorumEpo
 
 
 def hand_over(cluster: Cluster, leader: int, successor: int, other: int) -> None:
-    """`leader` resigns and is gone; `successor` is elected."""
+    """Let `leader` resign and stop, and let `successor` be elected."""
     request = end_of_epoch(cluster, leader, successor, other)
     cluster.crash(leader)
     for node_id in (other, successor):
@@ -534,8 +537,8 @@ def hand_over(cluster: Cluster, leader: int, successor: int, other: int) -> None
 
 
 def test_who_is_no_voter_any_more_is_not_asked_again() -> None:
-    """A snapshot took it out of the set between two attempts: its turn was due for ever, and the
-    node did nothing but wake up."""
+    """A snapshot removed the voter between two requests. Its retry stayed due, and the node woke up
+    without end."""
     cluster, leader = dynamic(voters=4, spares=0)
     me, gone, other = (each for each in (1, 2, 3, 4) if each != leader)
     cluster.crash(me)
@@ -587,7 +590,7 @@ def test_a_leader_that_is_not_alone_any_more_needs_a_majority() -> None:
 
 
 def test_a_controller_with_a_new_disk_takes_the_place_of_its_old_self() -> None:
-    """Its old self is removed first, then it is added (auto-join)."""
+    """Auto-join first removes the old voter of that id, then adds the new one."""
     cluster, leader = dynamic(spares=0, settings=JOINING)
     wiped = next(each for each in (1, 2, 3) if each != leader)
     cluster.crash(wiped)

@@ -1,4 +1,4 @@
-"""Append, fetch, commit, truncate: R14-R26 of the catalogue, KIP-595's rules."""
+"""Replication: append, fetch, commit and truncate (KIP-595; R14 to R26 in tests/scenarios)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.raft.harness import CLUSTER_ID, WALL_OFFSET_MS, Cluster, key
 
 
 def filled(cluster: Cluster, node_id: int, *epochs: int) -> None:
-    """Give a node that is down a log with one record per epoch named, all durable."""
+    """Give a node that is down a durable log with one record of each epoch."""
     log = cluster.nodes[node_id].log
     for epoch in epochs:
         log.append(
@@ -79,7 +79,7 @@ def test_what_a_leader_appends_is_committed_everywhere() -> None:
 
 
 def test_one_commit_costs_one_fetch_per_replica() -> None:
-    """An observer gets the records and the news that they are committed in one answer."""
+    """An observer receives the records and their commit in one response."""
     cluster = Cluster(voters=3, observers=2)
     cluster.elect(1)
     cluster.run(1000)
@@ -145,7 +145,7 @@ def test_an_observer_never_holds_what_is_not_committed() -> None:
 
 
 def test_r20_a_leader_does_not_count_what_it_has_not_flushed() -> None:
-    """etcd #14370: a single member lost what it had acknowledged."""
+    """etcd #14370: a single member lost a record that it had acknowledged."""
     cluster = Cluster(voters=1)
     cluster.save_all(1)
     cluster.settle()
@@ -182,7 +182,7 @@ def test_kafka_10533_a_voter_fetches_again_only_when_it_has_flushed() -> None:
 
 
 def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() -> None:
-    """The process died, the page cache lived: nothing says that those bytes are on disk."""
+    """If only the process died, the page cache still holds bytes that may not be on the disk."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -196,8 +196,8 @@ def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() 
 
 
 def test_a_voter_whose_fetches_fail_asks_its_leader_again() -> None:
-    """Only an observer asks around; a voter learns of another leader from that leader itself, or
-    by an election."""
+    """Only an observer asks other nodes. A voter learns of another leader from that leader, or by
+    an election."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.isolate(2)
@@ -213,8 +213,8 @@ def test_a_voter_whose_fetches_fail_asks_its_leader_again() -> None:
 
 
 def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
-    """ABA: offset 4 was asked for, cut away, and is another record now. etcd
-    async_storage_writes_append_aba_race.txt."""
+    """An ABA problem: a flush of offset 4 was requested, offset 4 was truncated, and it holds
+    another record now. See etcd's async_storage_writes_append_aba_race.txt."""
     cluster = Cluster()
     cluster.elect(1)
     core = cluster.core(1)
@@ -253,7 +253,7 @@ def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
 
 
 def test_a_flush_that_a_truncation_overtook_is_asked_for_again() -> None:
-    """Found by the random walk: the log was as long again by then, so nobody asked."""
+    """Found by the random walk: the log had the same length again, so no flush was requested."""
     cluster = Cluster(start=False)
     filled(cluster, 1, 1, 2)
     filled(cluster, 2, 1, 1)
@@ -272,8 +272,8 @@ def test_a_flush_that_a_truncation_overtook_is_asked_for_again() -> None:
 
 
 def test_r19_figure_8_an_older_epochs_record_is_not_committed_by_counting() -> None:
-    """Raft's Figure 8: S1 brings a record of epoch 2 to a majority in epoch 4, and may lose it.
-    PySyncObj #169."""
+    """Figure 8 of the Raft paper: in epoch 4, S1 replicates a record of epoch 2 to a majority, and
+    may still lose it. See also PySyncObj #169."""
     cluster = Cluster(voters=3, start=False)
     filled(cluster, 1, 1, 2)
     filled(cluster, 2, 1)
@@ -309,8 +309,8 @@ def test_r19_records_of_older_epochs_do_not_stop_the_commit_either() -> None:
 
 
 def test_r16_a_high_watermark_never_goes_back_over_a_change_of_leader() -> None:
-    """PySyncObj #166, raft.tla #19: the commit index went back. Who leads next has all that is
-    committed and has not heard that it is; a follower has."""
+    """PySyncObj #166, raft.tla #19: the commit index decreased. The next leader has all committed
+    records, but does not know yet that they are committed. A follower may know it."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.run(600)
@@ -341,8 +341,8 @@ def test_r16_a_high_watermark_never_goes_back_over_a_change_of_leader() -> None:
 
 
 def test_r15_what_is_not_known_to_match_is_not_committed_either() -> None:
-    """Found by the random walk: the leader's high watermark, in the answer that says that the logs
-    diverge, was taken for this log's own."""
+    """Found by the random walk: a response that reports a divergence carries the leader's high
+    watermark. It was applied to the diverging log."""
     cluster = Cluster(start=False)
     filled(cluster, 1, 1, 3, 3)
     filled(cluster, 2, 1, 3, 3)
@@ -362,7 +362,8 @@ def test_r15_what_is_not_known_to_match_is_not_committed_either() -> None:
 
 
 def test_r15_a_follower_commits_only_what_it_has() -> None:
-    """openraft 9540c904: committed up to the end of the log, not to what was verified."""
+    """openraft 9540c904: a follower committed up to the end of its log, beyond the verified
+    part."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -391,7 +392,7 @@ def test_r15_a_follower_commits_only_what_it_has() -> None:
     ],
 )
 def test_figure_7_every_follower_comes_to_the_leaders_log(name: str, log: list[int]) -> None:
-    """Raft's Figure 7: missing and extra uncommitted records, in all combinations."""
+    """Figure 7 of the Raft paper: missing and extra uncommitted records, in all combinations."""
     leaders = [1, 1, 1, 4, 4, 5, 5, 6, 6, 6]
     cluster = Cluster(voters=3, start=False)
     filled(cluster, 1, *leaders)
@@ -411,8 +412,8 @@ def test_figure_7_every_follower_comes_to_the_leaders_log(name: str, log: list[i
 
 
 def test_r14_a_late_answer_truncates_nothing() -> None:
-    """A delayed answer to an older fetch, with records that are long there, is forgotten. openraft
-    9540c904, raftos #26, willemt/raft PR #118."""
+    """A late response to an older fetch, with records that the log already holds, is ignored.
+    openraft 9540c904, raftos #26, willemt/raft PR #118."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -491,8 +492,8 @@ def test_fetches_that_are_refused(request_: FetchRequest, error: ErrorCode) -> N
 
 
 def test_r17_kafka_12181_a_step_back_is_refused_and_uncounted() -> None:
-    """The disk lost what had been acknowledged: that stands, and the voter gets nothing. PySyncObj
-    #167, raftos #25: the match index went back."""
+    """The disk lost acknowledged records. The acknowledgement stays, and the voter gets no records.
+    PySyncObj #167, raftos #25: the match index decreased."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -537,7 +538,7 @@ def test_an_answer_is_bounded_by_both_sides(asked: int) -> None:
 
 
 def test_what_was_read_for_a_voter_is_not_served_to_an_observer() -> None:
-    """The slice that was served last is kept, and ends where its reader's did."""
+    """The leader keeps the last slice, which ends where the voter's fetch ended."""
     cluster = Cluster(observers=1, directories_known=True)
     cluster.elect(1)
     cluster.crash(3)
@@ -575,7 +576,7 @@ def test_a_parked_fetch_that_may_wait_less_ends_before_earlier_ones() -> None:
 
 
 def test_r25_whoever_waits_at_a_deposed_leader_is_told_at_once() -> None:
-    """openraft 43dd8b6f, #1761: who waited at a deposed leader was never told."""
+    """openraft 43dd8b6f, #1761: a client that waited at a deposed leader never got a response."""
     cluster = Cluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(600)
@@ -646,7 +647,7 @@ def test_descriptions_tell_who_has_what() -> None:
 
 
 def test_a_fetch_counts_from_when_it_came() -> None:
-    """Not from when the leader last had something to do: it would resign too early."""
+    """A fetch counts from its arrival. Otherwise the leader would resign too early."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.now_ms += 300

@@ -1,5 +1,5 @@
-"""Snapshots instead of a log that is cut off (KIP-630): who gets one, in which pieces, and what
-becomes of the log."""
+"""Snapshots in place of a log that was cut off (KIP-630): the replicas that need one, its chunks,
+and the log that continues after it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CHUNKS = RaftSettings(fetch_snapshot_max_bytes=10, hints=False)
 
 
 def cut_off(*, observers: int = 0, down: int | None = None) -> tuple[Cluster, int, EpochOffset]:
-    """A cluster whose leader has a snapshot in place of all but its log's last record. `down` is a
-    voter that is not there from the beginning."""
+    """Return a cluster whose leader has a snapshot in place of all records but the last. The voter
+    `down` is absent from the beginning."""
     cluster = Cluster(observers=observers, settings=CHUNKS, start=False)
     for node_id in cluster.nodes:
         if node_id not in (down, 101):
@@ -131,7 +131,7 @@ def test_receiving_goes_on_where_it_stopped_after_a_restart() -> None:
 
 
 def test_a_snapshot_that_is_gone_is_given_up_for_the_next_one() -> None:
-    """R35, etcd #18055: the next snapshot comes while one is being fetched."""
+    """R35, etcd #18055: the next snapshot is taken while a replica fetches the previous one."""
     cluster, leader, old = cut_off(observers=1)
     cluster.start(101)
     observer = cluster.nodes[101]
@@ -207,7 +207,8 @@ def test_a_new_replica_gets_the_snapshot_even_while_the_log_goes_back_to_the_sta
 
 
 def test_a_log_that_went_on_in_an_epoch_before_the_cut_is_replaced() -> None:
-    """Where it diverges is not known any more: the epochs before the cut are gone."""
+    """The leader cannot find the divergence, because it no longer knows the epochs before its log
+    start."""
     cluster, leader, _ = cut_off()
     log = cluster.nodes[leader].log
     cluster.crash(leader)
@@ -229,9 +230,9 @@ def test_a_log_that_went_on_in_an_epoch_before_the_cut_is_replaced() -> None:
 def test_a_log_that_ends_in_an_epoch_between_the_snapshot_and_the_cut_log_is_no_prefix(
     cut: int, log: Callable[[int], MemoryLog]
 ) -> None:
-    """The leader's log begins behind a snapshot of epoch 3 with records of epoch 5. Voter 3 led
-    epoch 4 and nobody has what it wrote; its log ends where the leader's begins, or later, and its
-    last epoch is not below the snapshot's."""
+    """The leader's log starts after a snapshot of epoch 3, with records of epoch 5. Voter 3 led
+    epoch 4, and no other node has its records. Its log ends at the start of the leader's log or
+    later, and its last epoch is not older than the snapshot's."""
     cluster = Cluster(start=False, settings=CHUNKS, log=log)
     for node_id in (1, 2):
         filled(cluster, node_id, 1, 1, 3)
@@ -251,7 +252,8 @@ def test_a_log_that_ends_in_an_epoch_between_the_snapshot_and_the_cut_log_is_no_
 
 
 def test_an_empty_log_behind_a_snapshot_ends_in_its_epoch() -> None:
-    """Simulation seed 2: it asked with epoch 0 and was offered what it had."""
+    """Found by simulation seed 2: the node asked with epoch 0, and was offered the snapshot that it
+    had."""
     cluster, leader, snapshot = cut_off()
     log = cluster.nodes[leader].log
     log.truncate_to(snapshot.offset)
@@ -299,7 +301,8 @@ def test_a_chunk_is_bounded_by_both_sides() -> None:
 
 
 def test_fetching_a_snapshot_keeps_the_leader_in_office() -> None:
-    """Check-quorum counts it (KIP-630); it may take longer than any timeout."""
+    """Check quorum counts FetchSnapshot (KIP-630), because a large snapshot takes longer than the
+    timeout."""
     cluster, leader, snapshot = cut_off()
     for _ in range(10):
         cluster.letters.clear()
@@ -332,8 +335,8 @@ def test_a_snapshot_of_what_is_committed_here_is_not_fetched() -> None:
 
 
 def test_a_voter_that_has_not_heard_of_its_removal_gets_what_is_committed() -> None:
-    """It asks as voters do, for what comes next whether committed or not. Simulation, seed 460: it
-    waited here until the log's head was cut off behind it."""
+    """The node asks like a voter, for records that may be uncommitted. Found by simulation seed
+    460: its fetch waited until the log was cut off after it."""
     cluster = Cluster(settings=CHUNKS)
     cluster.until(lambda: bool(leaders(cluster)))
     leader = cluster.leader()

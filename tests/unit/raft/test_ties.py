@@ -1,5 +1,5 @@
-"""A leader dies and is seen to be dead: the others elect one of themselves well before any
-timeout."""
+"""Elections after the leader died: with refused connections, the others elect one of them well
+before any timeout."""
 
 from __future__ import annotations
 

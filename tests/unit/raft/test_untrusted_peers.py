@@ -1,4 +1,4 @@
-"""False claims of other nodes: they are refused, and the node goes on as before."""
+"""False claims of other nodes: the node refuses them and continues as before."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WALL_MS = 1_000
 
 
 def led() -> Cluster:
-    """Three voters, 1 leads epoch 1, two records are committed everywhere."""
+    """Return three voters. Node 1 leads epoch 1, and two records are committed on all of them."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -58,7 +58,7 @@ def doubts(cluster: Cluster, node_id: int) -> list[str]:
 
 
 def works(cluster: Cluster) -> None:
-    """The same leader still commits, on all of them."""
+    """Check that the same leader still commits records, on all nodes."""
     cluster.append(1, b"later")
     end = cluster.nodes[1].log.end_offset
     cluster.run(1500)
@@ -101,7 +101,7 @@ def test_an_implausible_epoch_is_refused(target: int, epoch: int, number: int) -
 @pytest.mark.parametrize("target", [1, 2])
 @pytest.mark.parametrize("number", [2, 3])
 def test_another_leader_of_the_same_epoch_is_refused(target: int, number: int) -> None:
-    """By the leader, too, which stopped."""
+    """The leader refuses the claim, too. It used to stop."""
     cluster = led()
     response = cluster.inject(target, claims(target, 1)[number])
     assert response is not None
@@ -276,7 +276,8 @@ def test_a_vote_response_with_another_leader_changes_nothing() -> None:
 
 
 def test_an_observer_in_a_later_epoch_than_the_leader_is_led_again() -> None:
-    """One vote request raises its epoch. It never campaigns, so the voters have to follow."""
+    """One vote request raises the observer's epoch. It never campaigns, so the voters have to
+    follow."""
     cluster = Cluster(observers=1)
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -318,7 +319,7 @@ def test_a_fetch_of_an_epoch_too_far_ahead_deposes_no_leader() -> None:
 
 
 def test_problems_of_a_bounded_number_of_replicas_are_remembered() -> None:
-    """An observer may have any id, and each id with a problem was remembered."""
+    """An observer may have any id, and the node stores the last problem of each id."""
     core = led().core(1)._core
     for replica_id in range(MAX_REPORTED + 10):
         core.report(replica_id, "a problem")

@@ -1,4 +1,4 @@
-"""Majorities against a dumb oracle (R26), and whose directory counts."""
+"""Majorities, compared with a slow oracle (R26 in tests/scenarios), and directory ids of voters."""
 
 from __future__ import annotations
 

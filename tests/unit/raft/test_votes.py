@@ -1,4 +1,4 @@
-"""Votes and epochs: R1-R13 of the regression catalogue, KIP-595's and KIP-996's rules."""
+"""Votes and epochs: the rules of KIP-595 and KIP-996, and R1 to R13 of tests/scenarios."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ask(cluster: Cluster, voter: int, request: VoteRequest) -> VoteResponse:
 
 
 def test_r1_no_vote_is_answered_before_it_is_saved() -> None:
-    """PySyncObj #84, barge #5, cornerstone #65: a vote that was not on disk was given twice."""
+    """PySyncObj #84, barge #5, cornerstone #65: a vote that was not on the disk was given twice."""
     cluster = Cluster()
     cluster.settle()
     node = cluster.nodes[2]
@@ -61,7 +61,7 @@ def test_r1_no_vote_is_answered_before_it_is_saved() -> None:
 
 
 def test_r1_a_vote_that_was_saved_is_kept_after_a_crash() -> None:
-    """PySyncObj #84: after a restart it voted again."""
+    """PySyncObj #84: after a restart the node voted again."""
     cluster = Cluster()
     cluster.settle()
     assert ask(cluster, 2, vote_request(1, 2, epoch=1)).granted
@@ -81,7 +81,7 @@ def test_a_candidate_counts_its_own_vote_only_when_it_is_saved() -> None:
 
 
 def test_r3_an_epoch_is_never_below_the_logs_when_all_elections_were_lost() -> None:
-    """PySyncObj #201: all restarted with epoch 0, and committed data was overwritten."""
+    """PySyncObj #201: all nodes restarted with epoch 0, and committed data was overwritten."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"precious")
@@ -115,7 +115,8 @@ def test_r4_learning_of_a_leader_in_the_same_epoch_keeps_the_vote() -> None:
 
 
 def candidate_of_five(seed: int = 0) -> Cluster:
-    """Node 1 has won the pre-vote of five; its votes are under way."""
+    """Return a cluster in which node 1 has won the pre-vote of five, with its vote requests in the
+    queue."""
     cluster = Cluster(voters=5, directories_known=True, seed=seed)
     cluster.settle()
     cluster.prompt(1)
@@ -133,7 +134,7 @@ def _is_real_vote(message: object) -> bool:
 
 
 def test_r5_a_repeated_grant_counts_once() -> None:
-    """coyote-samples #8: repeated answers were counted instead of voters."""
+    """coyote-samples #8: repeated responses were counted instead of voters."""
     cluster = candidate_of_five()
     cluster.deliver(cluster.pick(VoteRequest, 1, 2))
     cluster.save(2)
@@ -144,7 +145,7 @@ def test_r5_a_repeated_grant_counts_once() -> None:
 
 
 def test_r24_a_grant_of_an_older_round_does_not_count() -> None:
-    """openraft a80579ef: answers of before were taken for answers of now."""
+    """openraft a80579ef: responses of an older round were counted in the current one."""
     cluster = candidate_of_five()
     for target in (2, 3):
         cluster.deliver(cluster.pick(VoteRequest, 1, target))
@@ -160,7 +161,7 @@ def test_r24_a_grant_of_an_older_round_does_not_count() -> None:
 
 
 def test_r10_a_win_that_comes_after_a_higher_epoch_is_no_win() -> None:
-    """redpanda PR #6546: the votes were counted after the term had moved on."""
+    """redpanda PR #6546: the votes were counted after the term had changed."""
     cluster = candidate_of_five()
     for target in (2, 3):
         cluster.deliver(cluster.pick(VoteRequest, 1, target))
@@ -202,7 +203,7 @@ def test_r7_a_node_that_does_not_know_it_is_a_voter_votes() -> None:
 def test_r8_the_longest_log_has_the_greatest_epoch_and_then_offset(
     last: tuple[int, int], granted: bool
 ) -> None:
-    """openraft a48a3282: epoch and offset compared one by one, so that nobody could win."""
+    """openraft a48a3282: epoch and offset were compared one by one, so no candidate could win."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a", b"b")
@@ -238,8 +239,8 @@ def test_a_follower_that_has_fetched_refuses_pre_votes_one_that_has_not_grants_t
 
 
 def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> None:
-    """etcd #8243, canonical/raft #279: a node with a lower term asked for ever. Here nobody
-    else can win, and it hears of the other's epoch by nothing but the answer."""
+    """etcd #8243, canonical/raft #279: a node with a lower term repeated its requests without end.
+    Here no other node can win, and the response is the only way to learn the other epoch."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.isolate(2)
@@ -263,7 +264,7 @@ def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> 
 
 
 def test_r12_a_vote_that_is_refused_does_not_put_off_the_election() -> None:
-    """Raft, Figure 2: only a vote that is given puts the own election off."""
+    """Figure 2 of the Raft paper: only a granted vote delays the voter's own election."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -293,7 +294,7 @@ def test_r12_unattached_nodes_keep_their_timer_over_epochs_they_cannot_vote_in()
 
 
 def test_r13_a_node_that_was_cut_off_does_not_depose_the_leader_when_it_returns() -> None:
-    """Ongaro's thesis 9.6."""
+    """See Ongaro's thesis, 9.6."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.isolate(3)
@@ -308,7 +309,8 @@ def test_r13_a_node_that_was_cut_off_does_not_depose_the_leader_when_it_returns(
 
 
 def test_kip_996_a_leader_stays_while_a_majority_reaches_it() -> None:
-    """Edges 1-3, 2-4, 3-4, 3-5, 4-5 only: without pre-vote 3 and 4 depose each other for ever."""
+    """The links are 1-3, 2-4, 3-4, 3-5 and 4-5 only. Without pre-vote, nodes 3 and 4 depose each
+    other again and again."""
     cluster = Cluster(voters=5)
     edges = {(1, 3), (2, 4), (3, 4), (3, 5), (4, 5)}
     cluster.cut = {
@@ -345,7 +347,7 @@ def test_kip_996_a_leader_stays_while_a_majority_reaches_it() -> None:
 def test_a_vote_request_that_is_refused_changes_nothing(
     request_: VoteRequest, error: ErrorCode
 ) -> None:
-    """Not even the epoch, where Kafka lets a request that is for another node raise it."""
+    """The epoch stays, too. In Kafka, a request for another node raises it."""
     cluster = Cluster(directories_known=True)
     cluster.elect(1)
     before = cluster.nodes[2].saved
@@ -356,7 +358,7 @@ def test_a_vote_request_that_is_refused_changes_nothing(
 
 
 def test_a_wiped_voter_may_watch_but_not_vote() -> None:
-    """R30, KAFKA-12181: its earlier vote and acknowledgements are forgotten by nobody else."""
+    """R30, KAFKA-12181: the other nodes still count its earlier vote and acknowledgements."""
     cluster = Cluster()
     cluster.connect_all()
     cluster.elect(1)
@@ -433,7 +435,7 @@ def test_fetches_do_not_raise_the_epoch() -> None:
 def test_the_backoff_after_a_lost_election_doubles_up_to_its_maximum(
     lost: int, limit_ms: int
 ) -> None:
-    """Drawn from less than that (KIP-595)."""
+    """The backoff is random below its bound (KIP-595)."""
     backoffs = []
     refusal = VoteResponse(error=ErrorCode.NONE, epoch=1, leader_id=-1, granted=False)
     for seed in range(20):
@@ -447,7 +449,7 @@ def test_the_backoff_after_a_lost_election_doubles_up_to_its_maximum(
 
 
 def test_split_votes_end() -> None:
-    """All campaign at once; the random backoff lets one through."""
+    """All nodes campaign at the same time. The random backoff lets one of them win."""
     for seed in range(20):
         cluster = Cluster(voters=4, seed=seed)
         cluster.settle()

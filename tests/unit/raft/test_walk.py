@@ -1,4 +1,4 @@
-"""Random histories of pure cores. A failing seed is replayed by its test id."""
+"""Random histories of pure cores. The id of a failing test names the seed that repeats it."""
 
 from __future__ import annotations
 

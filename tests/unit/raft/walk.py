@@ -1,7 +1,7 @@
-"""A random walk over everything that can happen to a quorum of pure cores: one seed, one history.
+"""A random walk through the events of a quorum of pure cores. One seed gives one history.
 
-Messages are delayed, reordered, repeated and lost, nodes crash (losing what was not flushed or
-saved) and come back, links are cut one way or both, flushes and saves take long.
+Messages are delayed, reordered, repeated and lost. Nodes crash, lose everything that was not
+flushed or saved, and restart. Links are cut in one direction or both. Flushes and saves take long.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ SETTINGS = RaftSettings(
 
 
 class Walk:
+    """One random history, determined by its seed."""
+
     def __init__(
         self,
         seed: int,
@@ -70,6 +72,7 @@ class Walk:
                 self.cluster.save_all(node_id)
 
     def run(self) -> None:
+        """Take all steps, check the invariants after each, and heal the cluster at the end."""
         for _ in range(self.steps):
             self._faults()
             self._step()
@@ -190,7 +193,8 @@ class Walk:
         self.cluster.pass_time(self.cluster.now_ms + self.random.randrange(1, 60))
 
     def _heal(self) -> None:
-        """Afterwards, with a majority up and connected, it commits again and all agree."""
+        """Check that the quorum commits again and that all logs agree, with all nodes up and
+        connected."""
         cluster = self.cluster
         cluster.heal()
         for node_id in cluster.nodes:
