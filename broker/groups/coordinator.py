@@ -314,7 +314,8 @@ class GroupCoordinator:
         left_out = self._failures.passes((key, type(error)))
         if left_out is not None:
             logger.error(
-                "%s-%d: work on a group failed with %r, the groups are loaded again%s",
+                "%s-%d: a request or timer of a group failed with %r; the coordinator loads the "
+                "groups again%s",
                 OFFSETS_TOPIC,
                 key[1],
                 error,

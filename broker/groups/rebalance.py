@@ -89,7 +89,11 @@ class Rebalance:
         """Remove a member that sent no heartbeat in time, and rebalance the others."""
         member = group.members.get(member_id)
         if member is not None and not member.keeps_session:
-            logger.info("group %s: the session of %s expired", shown(group.id), shown(member_id))
+            logger.info(
+                "group %s: member %s is removed, because its session expired",
+                shown(group.id),
+                shown(member_id),
+            )
             self.remove(group, member_id)
             self.after_removal(group)
 
@@ -114,7 +118,7 @@ class Rebalance:
         member.
         """
         if group.state in (State.STABLE, State.COMPLETING_REBALANCE):
-            self.prepare(group, "a member is gone")
+            self.prepare(group, "a member was removed")
         elif group.state is State.PREPARING_REBALANCE and group.all_joined:
             self.complete_join(group)
 
@@ -210,7 +214,12 @@ class Rebalance:
             # The next coordinator loads the last recorded generation; its members' sessions then
             # expire.
             if error:
-                logger.warning("group %s: empty, and not recorded: %s", shown(group.id), error.name)
+                logger.warning(
+                    "group %s is empty, and its record could not be appended: %s; the next "
+                    "coordinator loads its last generation",
+                    shown(group.id),
+                    error.name,
+                )
             return
         for member in group.members.values():
             self.start_session(group, member)
@@ -264,4 +273,4 @@ class Rebalance:
         if generation == group.generation and group.pending_sync:
             for member_id in list(group.pending_sync):
                 group.remove(member_id)
-            self.prepare(group, "members did not ask for their assignment")
+            self.prepare(group, "members did not send SyncGroup in time")

@@ -129,7 +129,9 @@ def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]
     encoded = [encode_record(each) for each in records]
     for record, (key, value) in zip(records, encoded, strict=True):
         if decode_record(key, value) != record:
-            raise UnreadableRecord(f"{type(record.key).__name__} does not decode to itself")
+            raise UnreadableRecord(
+                f"a record with the key {type(record.key).__name__} does not decode to itself"
+            )
     return encoded
 
 
@@ -155,7 +157,7 @@ def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
         return GroupRecord(read_key, None)
     version = _leading(value)
     if not 0 <= version <= LATEST_VALUE_VERSION:
-        raise DecodeError(f"{value_type.__name__} v{version} of {read_key} is not known")
+        raise DecodeError(f"{value_type.__name__} v{version} of {read_key} has an unknown version")
     read = reader(value_type, version, version >= FLEXIBLE_SINCE)
     read_value, _ = read(value, _INT16.size)
     return GroupRecord(read_key, read_value)
@@ -163,5 +165,7 @@ def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
 
 def _leading(data: Buffer) -> int:
     if len(data) < _INT16.size:
-        raise DecodeError(f"a record of {OFFSETS_TOPIC} has {len(data)} bytes: no version")
+        raise DecodeError(
+            f"a record of {OFFSETS_TOPIC} has {len(data)} bytes, too few for a version"
+        )
     return int(_INT16.unpack_from(data)[0])

@@ -97,7 +97,12 @@ class ReplicatedJournal:
         try:
             encoded = read_back(records)
         except (EncodeError, DecodeError, UnreadableRecord) as error:
-            logger.warning("%s-%d: not appended: %s", OFFSETS_TOPIC, self._partition, error)
+            logger.warning(
+                "%s-%d: records of a group are refused, because they cannot be read back: %s",
+                OFFSETS_TOPIC,
+                self._partition,
+                error,
+            )
             return ErrorCode.UNKNOWN_SERVER_ERROR
         batch = build_batch(
             [Record(index, wall_ms, *each) for index, each in enumerate(encoded)], leader_epoch=0

@@ -49,7 +49,7 @@ class DescribeTopicPartitionsHandler:
         image = self.image()
         cursor = request.cursor
         if cursor is not None and cursor.partition_index < 0:
-            context.fail(ErrorCode.INVALID_REQUEST, f"cursor {cursor} is before partition 0")
+            context.fail(ErrorCode.INVALID_REQUEST, f"the partition of {cursor} is negative")
             return
         named = {each.name for each in request.topics}
         names = yield from in_order(named or image.topic_ids)

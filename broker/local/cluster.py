@@ -135,7 +135,7 @@ class Cluster:
         self._check()
         node = self._node(node_id)
         if node.running is not None:
-            raise WrongState(f"node {node_id} runs: kill or stop it first")
+            raise WrongState(f"node {node_id} is running: kill or stop it first")
         node.boot()
         self._apply_rules(node)
         await node.start()
@@ -162,7 +162,7 @@ class Cluster:
         self._check()
         for pair in product(_each(a), _each(b)):
             if pair[0] == pair[1]:
-                raise WrongState(f"node {pair[0]} cannot be parted from itself")
+                raise WrongState(f"node {pair[0]} cannot be separated from itself")
             for node_id in pair:
                 self._node(node_id)
             self._severed[pair] = silent
@@ -252,7 +252,7 @@ class Cluster:
         self._check()
         brokers = sorted(self._expected())
         if not brokers:
-            raise WrongState("no broker runs that could create a topic")
+            raise WrongState("no broker is running, so no topic can be created: restart one first")
         address = self._layout.clients[brokers[0]]
         await create_topic(address, name, partitions, replication_factor, config or {})
 
@@ -296,19 +296,19 @@ class Cluster:
     def _node(self, node_id: int) -> LocalNode:
         node = self._nodes.get(node_id)
         if node is None:
-            raise WrongState(f"there is no node {node_id}: the nodes are {list(self._nodes)}")
+            raise WrongState(f"node {node_id} does not exist: the nodes are {list(self._nodes)}")
         return node
 
     def _running(self, node_id: int) -> RunningNode:
         self._check()
         running = self._node(node_id).running
         if running is None:
-            raise WrongState(f"node {node_id} does not run")
+            raise WrongState(f"node {node_id} is not running: restart it first")
         return running
 
     def _require_role(self, node_id: int, ids: list[int], role: str) -> None:
         if node_id not in ids:
-            raise WrongState(f"node {node_id} is no {role}: those are {ids}")
+            raise WrongState(f"node {node_id} is not a {role}: the {role}s are {ids}")
 
     def _pause(self, node: LocalNode, paused: bool) -> None:
         assert node.running is not None
@@ -341,7 +341,7 @@ class Cluster:
             if found is not None:
                 return found
             if loop.time() > deadline_s:
-                raise NotInTime(f"not within {timeout_s:g} s: {what}")
+                raise NotInTime(f"this did not happen within {timeout_s:g} s: {what}")
             await asyncio.sleep(POLL_S)
 
 

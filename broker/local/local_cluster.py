@@ -49,7 +49,7 @@ class LocalCluster:
 
     async def __aenter__(self) -> Cluster:
         if self._cluster is not None:
-            raise RuntimeError("this cluster is entered already: make another LocalCluster")
+            raise RuntimeError("this LocalCluster is already in use: create another one")
         self._root = self._dir or tempfile.mkdtemp(prefix="quorate-")
         os.makedirs(self._root, exist_ok=True)
         try:
