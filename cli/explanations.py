@@ -75,9 +75,12 @@ def get_from(addresses: Sequence[Address], target: str) -> Page:
         finally:
             connection.close()
         if answer.status == 200 and following is not None:
-            return Page([json.loads(line) for line in body.splitlines()], int(following))
+            try:
+                return Page([json.loads(line) for line in body.splitlines()], int(following))
+            except (ValueError, RecursionError):
+                continue  # this is no node of Quorate
         if answer.status == 410:
-            raise LookupError(body.decode().strip())
+            raise LookupError(body.decode("utf-8", "replace").strip())
     raise NotServed(f"no node answers GET {target}")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import struct
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.client.connection import skip_tags
+from quorate.cli.explanations import NEXT_OFFSET, NotServed, get_from
 from quorate.cli.main import main
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.compression import Codec
@@ -140,3 +143,32 @@ def test_status_without_a_cluster_is_wrong_usage(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["status", "--dir", str(tmp_path)])
     assert result.exit_code == 2
     assert "--bootstrap-server or --dir must be given" in result.output
+
+
+@pytest.mark.parametrize(
+    ("body", "offset"),
+    [(b"{", "4"), (b"\xff\xfe", "4"), (b"[" * 100_000, "4"), (b"{}", "soon")],
+    ids=["no JSON", "no UTF-8", "deep", "no offset"],
+)
+def test_a_change_log_that_cannot_be_decoded_counts_as_none(body: bytes, offset: str) -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header(NEXT_OFFSET, offset)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        with pytest.raises(NotServed):
+            get_from([("127.0.0.1", server.server_port)], "/v1/changes")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
