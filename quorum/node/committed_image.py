@@ -242,6 +242,8 @@ class CommittedImage:
         before = self.position
         try:
             data = self._log.read(before, SLICE_BYTES, end=self._high_watermark)
+            if not data:  # A faulty leader's high watermark can lie inside of a batch.
+                return
             delta = self._loader.feed(self._decode(data))
         except (CorruptBatch, ReplayError) as error:
             self._stop(self._log.first_damage() or error)

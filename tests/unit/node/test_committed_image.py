@@ -1,4 +1,4 @@
-"""The committed image goes to a snapshot in steps, and all in one go for who looks at it."""
+"""The committed image: replay in slices, and the load of a snapshot, in steps but atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ STEPS = 3
 
 
 class Follower:
-    """Surveys in three steps; `seen` is what it has acted on: ends of images."""
+    """A listener that prepares in three steps. `seen` has the end offsets of the images that it was
+    given."""
 
     def __init__(self, node: MetadataDisk) -> None:
         self.clock = FakeClock()
@@ -51,7 +52,7 @@ class Follower:
 
 
 def behind_a_snapshot() -> tuple[MetadataDisk, Follower]:
-    """It has replayed 5 records; the log goes on behind a snapshot, at offset 40."""
+    """Return a node that has replayed 4 records, and whose log now starts at a snapshot, at 40."""
     node = opened()
     follower = Follower(node)
     node.append(4)
@@ -113,8 +114,8 @@ def test_who_is_closed_takes_nothing_over() -> None:
 
 
 def test_who_begins_anew_with_what_is_there_has_caught_up_only_then() -> None:
-    """A deposed controller that is elected again does not rule before its indexes are those of
-    the committed image."""
+    """A deposed controller that is elected again makes no decision before its index is that of the
+    committed image."""
     node = opened()
     follower = Follower(node)
     node.append(4)
@@ -154,10 +155,23 @@ def test_a_backlog_is_replayed_in_slices(monkeypatch: pytest.MonkeyPatch) -> Non
     assert follower.image.image == image_at(30, node.epochs)
 
 
+def test_a_high_watermark_inside_of_a_batch_waits_for_its_end() -> None:
+    """A faulty leader can send one. The replay neither fails nor uses the CPU until it rises."""
+    node = opened()
+    follower = Follower(node)
+    node.append(16)
+    follower.image.committed(3)  # The batches have two records each.
+    follower.run()
+    assert follower.clock.waiting == 0 and follower.image.position == 2
+    follower.image.committed(16)
+    follower.run()
+    assert follower.image.position == 16 and not follower.failures
+
+
 @pytest.mark.parametrize("byte", range(61))
 def test_damage_to_what_was_flushed_names_file_and_offset(byte: int) -> None:
-    """Of a batch's header: its base offset was no matter of its checksum, and a wrong one stopped
-    the node without saying where."""
+    """The checksum of a batch does not cover its base offset. Once, a wrong base offset stopped the
+    node with an error that named no file."""
     node = opened()
     node.append(16)
     node.storage.close()
