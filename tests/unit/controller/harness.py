@@ -1,5 +1,4 @@
-"""A controller with the least possible shell: records are appended, replayed and given back at
-once."""
+"""A controller with a minimal shell: it appends and replays each result's records immediately."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
 def uuid(number: int) -> Uuid:
-    """Never a reserved one."""
+    """Return a uuid that is not reserved."""
     return Uuid((number + 1000).to_bytes(16, "big"))
 
 
@@ -72,7 +71,7 @@ def registration(
 
 
 class Driver:
-    """`log` holds every record; its index is the offset."""
+    """The controller, its time and its log. `log` holds every record; the index is the offset."""
 
     def __init__(self, settings: ControllerSettings | None = None, *, seed: int = 1) -> None:
         self.settings = settings or ControllerSettings(
@@ -87,7 +86,7 @@ class Driver:
     # ------------------------------------------------------------------------------------ the shell
 
     def activate(self, controller: Controller) -> None:
-        """Also a takeover: `controller` is a standby that has followed, or a new one."""
+        """Make `controller` the active one. For a takeover, pass a standby or a new controller."""
         image = self.controller.image
         self.controller = controller
         self.take(controller.activate(image, now_ms=self.now_ms, next_offset=len(self.log)))
@@ -112,7 +111,7 @@ class Driver:
         )
 
     def run_until(self, now_ms: int) -> None:
-        """Ticks at every deadline on the way."""
+        """Advance the time to `now_ms`, with a tick at every deadline on the way."""
         while (deadline_ms := self.controller.deadline_ms()) <= now_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
             self.take(self.controller.tick(self.now_ms))
@@ -151,7 +150,7 @@ class Driver:
         return response
 
     def start(self, *broker_ids: int, **changes: Any) -> None:
-        """Registered and unfenced."""
+        """Register and unfence the brokers."""
         for broker_id in broker_ids:
             self.register(broker_id, **changes)
             assert not self.heartbeat(broker_id).fenced
@@ -161,7 +160,7 @@ class Driver:
     def create(
         self, name: str, *assignments: tuple[int, ...], configs: dict[str, str] | None = None
     ) -> CreatableTopicResult:
-        """One partition per assignment."""
+        """Create a topic with one partition for each assignment."""
         result = self.handle(
             CreateTopicsRequest(
                 topics=(
@@ -179,7 +178,8 @@ class Driver:
         return result
 
     def propose_isr(self, name: str, isr: tuple[int, ...], /, **changes: Any) -> IsrChangeResult:
-        """What the leader of partition 0 asks for; `changes` replace fields of the IsrChange."""
+        """Send AlterPartition as the leader of partition 0. `changes` replace fields of the
+        IsrChange."""
         topic_id = self.image.topic_id(name)
         partition = self.partition(name)
         sender = changes.pop("sender", partition.leader)

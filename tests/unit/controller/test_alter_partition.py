@@ -1,4 +1,4 @@
-"""AlterPartition: each refusal in its order, and what a success answers."""
+"""AlterPartition: each refusal in its order, and the response to a success."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.unit.controller.harness import Driver, uuid
 
 
 def with_topic() -> Driver:
-    """Leader 1 at leader epoch 2, partition epoch 3, ISR 1 and 2 of replicas 1, 2, 3; 4 is
-    fenced."""
+    """Create a partition with leader 1, leader epoch 2, partition epoch 3, replicas 1, 2, 3 and ISR
+    1, 2. Broker 4 is fenced."""
     driver = Driver()
     driver.start(1, 2, 3)
     driver.register(4)

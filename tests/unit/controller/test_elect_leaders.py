@@ -1,4 +1,4 @@
-"""ElectLeaders and UnregisterBroker: each answer, and what is written."""
+"""ElectLeaders and UnregisterBroker: each response, and the records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def elect(driver: Driver, kind: int, *partitions: int, topic: str = "t") -> list
 
 
 def led_by_another(*, preferred_in_isr: bool) -> Driver:
-    """2 leads; 1 is the preferred leader."""
+    """Create a partition that broker 2 leads and broker 1 is preferred to lead."""
     driver = Driver()
     driver.start(1, 2, 3)
     driver.create("t", (1, 2, 3))
@@ -48,7 +48,7 @@ def led_by_another(*, preferred_in_isr: bool) -> Driver:
 
 
 def leaderless() -> Driver:
-    """Only 1 is in the ISR, and it is dead; 2 and 3 live."""
+    """Create a partition whose ISR is broker 1, which is dead. Brokers 2 and 3 are alive."""
     driver = Driver()
     driver.start(1, 2, 3)
     driver.create("t", (1, 2, 3))

@@ -28,7 +28,7 @@ def state(driver: Driver, broker_id: int) -> str:
 
 
 def in_state(now: str, *, leads: bool) -> Driver:
-    """Broker 1 in that state, with broker 2 up to date and active."""
+    """Bring broker 1 into that state. Broker 2 is active and up to date."""
     driver = Driver()
     driver.start(2)
     driver.register(1)
@@ -102,7 +102,7 @@ def test_a_broker_that_shuts_down_leads_nothing_new() -> None:
 
 
 def test_kafka_13959_no_op_records_do_not_keep_a_broker_from_unfencing() -> None:
-    """What must be replayed is the broker's own registration, not the moving end of the log."""
+    """The broker must have replayed its own registration, not the moving end of the log."""
     driver = Driver()
     epoch = driver.register(1)
     driver.append([NoOpRecord()] * 50)
@@ -153,7 +153,7 @@ def test_who_is_refused(broker_id: int, epoch_shift: int, error: ErrorCode) -> N
 
 
 def test_kafka_17793_contact_counts_before_the_heartbeat_is_handled() -> None:
-    """Also KAFKA-15019: a heartbeat that waited too long still proves that the broker lives."""
+    """A heartbeat that waited too long still proves that the broker is alive (KAFKA-15019, too)."""
     driver = Driver()
     driver.start(1)
     driver.controller.contact(1, driver.broker(1).epoch, now_ms=SESSION_MS - 1)

@@ -1,4 +1,5 @@
-"""Hints: a dead connection and a refused probe fence at once, and nothing else does."""
+"""Hints: a dead connection and a refused probe fence a broker immediately, and nothing else
+does."""
 
 from __future__ import annotations
 
@@ -16,17 +17,17 @@ UNCLEAN = {"unclean.leader.election.enable": "true"}
 
 
 class Hinted(Driver):
-    """Knows each broker's connection; outcomes of probes are given by the test."""
+    """A driver that also tracks connections. The test gives the results of probes."""
 
     def lose(self, broker_id: int) -> ProbeBroker:
-        """The probe that follows a lost connection."""
+        """Lose the broker's connection, and return the probe that follows."""
         self.effects.clear()
         self.take(self.controller.connection_lost(broker_id, self.broker(broker_id).epoch))
         (probe,) = self.effects
         return probe
 
     def answered(self) -> None:
-        """Every probe that is out succeeds."""
+        """Let every probe in flight succeed."""
         for probe in self.take_probes():
             self.take(self.controller.probe_succeeded(probe))
 
@@ -183,7 +184,8 @@ def test_one_setting_turns_hints_off() -> None:
 
 
 def after_a_hint() -> Hinted:
-    """Broker 1 held the only ISR of `u`, died at 1000 and was fenced by a hint; 2 lags behind."""
+    """Return a driver in which broker 1, the only ISR of `u`, died at 1000 ms and was fenced on a
+    hint. Broker 2 lags."""
     driver = Hinted()
     driver.start(1, 2)
     driver.create("u", (1, 2), configs=UNCLEAN)

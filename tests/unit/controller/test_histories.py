@@ -1,4 +1,4 @@
-"""Scripted histories through the whole controller: start, fail over, shut down, come back."""
+"""Scripted histories of the whole controller: start, failover, shutdown, restart."""
 
 from __future__ import annotations
 

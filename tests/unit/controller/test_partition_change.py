@@ -1,4 +1,4 @@
-"""Leader choice and the change record of one partition: tables, and invariants for any
+"""Leader election and the change record of one partition: tables, and invariants of any
 partition."""
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ class Case(NamedTuple):
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A broker goes, or the leader proposes an ISR; any brokers alive, any kind of election."""
+    """Draw a partition and a change: a broker leaves, or the leader proposes an ISR. Any brokers
+    are alive, and any kind of election is allowed."""
     partition = draw(partitions())
     target = Target.of(partition)
     target.election = draw(st.sampled_from(Election))

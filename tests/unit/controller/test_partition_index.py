@@ -1,4 +1,4 @@
-"""The sets of partitions that a controller keeps."""
+"""The sets of partitions that a controller indexes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_packed_keys_have_the_order_of_keys() -> None:
 
 @pytest.mark.parametrize(("topics", "partitions"), [(100, 1000), (1, 100_000)])
 def test_its_parts_do_not_grow_all_at_once(topics: int, partitions: int) -> None:
-    """Dealt out evenly they would: 64 tables in one step, as long as if there were one."""
+    """With evenly filled parts, 64 tables would grow in one step, which takes as long as one large
+    table."""
     keys = Keys()
     before = [sys.getsizeof(part) for part in keys._parts]
     for number, key in enumerate(keys_of(topics, partitions), 1):

@@ -1,4 +1,4 @@
-"""What the controller does of its own accord, and producer ids."""
+"""The periodic tasks of the controller, and producer ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The striped replica placer: hard limits and balance, for any cluster."""
+"""The striped replica placer: its hard limits, and the balance in any cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def test_no_broker_twice_and_an_unfenced_leader(
 def test_each_rack_has_its_share_of_every_partition(
     brokers: list[UsableBroker], data: st.DataObject, seed: int
 ) -> None:
-    """When every rack can give its share, no rack has two replicas more than another."""
+    """If every rack has enough brokers, the racks' replica counts of a partition differ by one at
+    most."""
     brokers = [UsableBroker(broker.id, broker.rack, fenced=False) for broker in brokers]
     sizes = Counter(broker.rack for broker in brokers)
     factor = data.draw(st.integers(1, len(sizes) * min(sizes.values())))
@@ -76,7 +77,7 @@ def test_fenced_brokers_come_last() -> None:
 
 
 def test_a_rack_whose_brokers_are_used_up_is_skipped() -> None:
-    """Also after the lists were shuffled, when a fenced list has not been used for long."""
+    """The rule also holds after the lists were shuffled and a fenced list was unused for long."""
     brokers = [
         UsableBroker(0, "a", fenced=False),
         UsableBroker(1, "a", fenced=False),

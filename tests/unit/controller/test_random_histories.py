@@ -1,6 +1,6 @@
-"""Random histories of brokers, connections, probes, topics, ISRs and takeovers: what always holds.
+"""Random histories of brokers, connections, probes, topics, ISRs and takeovers.
 
-Each seed is one history. The rules that are checked after every step are stated in `check`.
+Each seed is one history. `check` states the rules that are checked after every step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CAUSED = (
 
 
 class History(Driver):
-    """Brokers come and go as chance has it; probes tell the truth, late or never."""
+    """One random history. Probes give true results, late or never."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(
@@ -118,7 +118,7 @@ class History(Driver):
                 self.disconnect(broker)
 
     def cut(self) -> None:
-        """A connection breaks although the broker lives; it may come back."""
+        """Break the connection of a broker that is alive. It may reconnect."""
         broker = self.pick(alive=True)
         if broker is not None:
             self.disconnect(broker)
@@ -145,7 +145,7 @@ class History(Driver):
             self.create(f"t{len(names)}", tuple(replicas), configs=configs)
 
     def propose(self) -> None:
-        """Some leader proposes what it may: active replicas, itself among them."""
+        """Let a leader propose an allowed ISR: active replicas, itself included."""
         for name in self.image.topic_names():
             partition = self.partition(name)
             if self.alive.get(partition.leader) and self.random.random() < 0.5:
@@ -213,7 +213,8 @@ class History(Driver):
         assert set(kept.imbalanced) == set(made.imbalanced)
 
     def check_state(self, partition: Partition) -> None:
-        """A leader is active and in sync; the fenced are in an ISR only as its last members."""
+        """Check that a leader and its whole ISR are active, and that the ISR of a leaderless
+        partition has no active member."""
         assert partition.isr and set(partition.isr) <= set(partition.replicas)
         active = [replica for replica in partition.isr if self.broker(replica).active]
         if partition.leader < 0:
@@ -222,8 +223,9 @@ class History(Driver):
             assert partition.leader in active and len(active) == len(partition.isr)
 
     def check_unclean(self, record: PartitionChangeRecord) -> None:
-        """Only where it is allowed, and never before every member of the ISR has not served for a
-        whole session or has left of itself: no hint is reason enough."""
+        """Check that an unclean election happened only if it is enabled, and only after every ISR
+        member was out of service for a whole session or had left by itself. A hint is no sufficient
+        reason."""
         topic = self.image.topics[record.topic_id]
         old = self.image.partition(record.topic_id, 0)
         assert self.image.config(2, topic.name)["unclean.leader.election.enable"] == "true"
@@ -261,7 +263,7 @@ def test_the_histories_contain_what_they_are_about() -> None:
 def test_without_holds_some_history_elects_uncleanly_on_a_hint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ablation: the rule that is checked above is the one that keeps it."""
+    """Ablation: without holds, some history violates `check_unclean`."""
     monkeypatch.setattr(Hints, "holds_any", lambda self, broker_ids: False)
     with pytest.raises(AssertionError):
         for seed in range(20):

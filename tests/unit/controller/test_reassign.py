@@ -1,4 +1,4 @@
-"""Reassignment: the rules, each refusal, and the story that the log tells, whoever dies when."""
+"""Reassignment: the rules, each refusal, and complete histories with a failure at every step."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def lists(partition: Partition) -> tuple[Ids, Ids, Ids]:
 
 
 def catch_up(driver: Driver) -> None:
-    """Every live replica fetches up to the end, in the order of brokers; each expansion is a
-    proposal of its own."""
+    """Let every live replica fetch up to the log end, in the order of brokers. Each expansion is a
+    separate proposal."""
     for _ in range(10):
         partition = driver.partition("t")
         missing = [
@@ -100,7 +100,7 @@ def catch_up(driver: Driver) -> None:
 
 
 def stay_silent(driver: Driver, broker_id: int) -> None:
-    """No heartbeat of this one for longer than a session lasts; the others go on."""
+    """Let this broker send no heartbeat for longer than a session. The others continue."""
     for _ in range(10):
         for each in driver.image.broker_ids():
             if each != broker_id and not driver.broker(each).fenced:
@@ -114,14 +114,15 @@ def die(driver: Driver, broker_id: int) -> None:
 
 
 def come_back(driver: Driver, broker_id: int) -> None:
-    """Once its old session is over: a new controller may have given it another."""
+    """Restart the broker after its old session has ended. A new controller may have given it
+    another one."""
     stay_silent(driver, broker_id)
     driver.register(broker_id, incarnation=len(driver.log))
     assert not driver.heartbeat(broker_id).fenced
 
 
 def take_over(driver: Driver) -> None:
-    """The active controller dies; one that knows nothing but the log goes on."""
+    """Let the active controller die. A new one continues, which knows only the log."""
     controller = Controller(driver.settings, random.Random(2))
     controller.loaded(driver.image)
     image = driver.image
@@ -162,8 +163,8 @@ def test_from_123_to_456() -> None:
 @pytest.mark.parametrize("victim", [0, 1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
 def test_it_completes_whoever_dies_after_any_step(after: int, victim: int) -> None:
-    """Victim 0 is the active controller. A broker that died comes back later: then all of the
-    target are in sync, and what was to leave has left."""
+    """Victim 0 is the active controller. A broker that died restarts later. In the end the whole
+    target is in sync, and the removed replicas are gone."""
     driver = six_brokers()
     if after:
         reassign(driver, (4, 5, 6))
@@ -204,8 +205,8 @@ def test_all_original_replicas_die_after_the_new_ones_joined() -> None:
 
 
 def test_a_fence_completes_what_waited_for_the_fenced() -> None:
-    """2 is out of the ISR and stays; when 3 leaves by reassignment, nothing is added: complete as
-    soon as all that stay are in sync."""
+    """Replica 2 is outside the ISR and stays. When replica 3 leaves by reassignment, none is added.
+    The reassignment completes as soon as all staying replicas are in sync."""
     driver = six_brokers()
     driver.propose_isr("t", (1, 3), cause=Cause.ISR_SHRINK_LAG)
     reassign(driver, (1, 2))
@@ -281,7 +282,7 @@ def test_a_cancellation_gives_back_the_original() -> None:
 
 @pytest.mark.parametrize("unclean", [False, True])
 def test_a_cancellation_that_would_lose_data(unclean: bool) -> None:
-    """All that is in sync is what was being added."""
+    """Only the adding replicas are in sync."""
     driver = six_brokers()
     reassign(driver, (4, 5, 6))
     driver.propose_isr("t", (1, 2, 3, 4))
@@ -409,7 +410,7 @@ def test_what_is_listed(wanted: dict[str, Ids] | None, found: list[tuple[str, li
 
 
 def test_a_fenced_broker_may_be_a_target() -> None:
-    """A broker that is fenced may be a target: it is there when it comes back."""
+    """The fenced broker enters the ISR when it returns."""
     driver = six_brokers()
     die(driver, 6)
     assert reassign(driver, (1, 6))[0] == ErrorCode.NONE
@@ -440,7 +441,7 @@ def check_partition(driver: Driver) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_any_order_of_starts_cancellations_deaths_and_takeovers(seed: int) -> None:
-    """No step ever breaks the partition, and in the end the last target wins."""
+    """No step ever breaks the partition, and in the end the last target is reached."""
     choose = random.Random(seed)
     driver = six_brokers()
     wanted: Ids | None = None

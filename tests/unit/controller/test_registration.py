@@ -108,7 +108,7 @@ def test_another_incarnation_replaces_a_session_whose_connection_is_dead() -> No
 
 
 def test_without_hints_another_incarnation_waits_for_the_end_of_the_session() -> None:
-    """As in Kafka: neither a lost connection nor a missing one ends the session."""
+    """Neither a lost connection nor a missing one ends the session, as in Kafka."""
     driver = Driver(ControllerSettings(cluster_id=CLUSTER_ID, node_id=3000, hints=False))
     driver.start(1, 2)
     driver.connect(1)
@@ -159,7 +159,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_state() -> None:
 def test_a_restart_leaves_every_isr_but_stays_where_it_is_the_last_member(
     clean: bool, cause: Cause
 ) -> None:
-    """With eligible.leader.replicas off Kafka 4.1 treats both restarts alike (KIP-966)."""
+    """Without eligible leader replicas, Kafka 4.1 treats both restarts alike (KIP-966)."""
     driver = Driver()
     driver.start(1, 2)
     driver.create("shared", (1, 2))
@@ -221,7 +221,8 @@ def endpoint(name: str = "PLAINTEXT", host: str = "h", port: int = 9092) -> Endp
     ids=lambda changes: repr(changes)[:60],
 )
 def test_what_no_record_may_hold_is_refused(changes: dict[str, Any]) -> None:
-    """Each of these stopped the active controller, or every broker that replayed it."""
+    """Each of these requests stopped the active controller, or every broker that replayed its
+    record."""
     driver = Driver()
     length = len(driver.log)
     response = try_register(driver, **{"broker_id": 2, **changes})

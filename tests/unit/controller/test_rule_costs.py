@@ -1,7 +1,9 @@
-"""The rules' work grows linearly with what a client names, up to their bounds.
+"""The cost of the rules: it grows linearly with the number of items in a request, up to their
+bounds.
 
-A rule runs whole inside of the active controller. Each test compares the CPU time for n and for 4n
-items: 16 times as long is quadratic, 4 times as long is linear."""
+A rule runs as a whole inside the active controller. Each test compares the CPU time for n and for
+4n items: 16 times as long is quadratic, 4 times as long is linear.
+"""
 
 from __future__ import annotations
 

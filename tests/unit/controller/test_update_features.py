@@ -1,4 +1,4 @@
-"""UpdateFeatures: what is raised and lowered, what is refused and why (KIP-584, KIP-778)."""
+"""UpdateFeatures: upgrades, downgrades, and each refusal (KIP-584, KIP-778)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the fixture: a real Apache Kafka's metadata log and what its own dump tool says of it."""
+"""The fixture: a metadata log of a real Apache Kafka, and its dump by Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ PAYLOAD = re.compile(r"\| offset: (\d+) CreateTime: (\d+) .* payload: (\{.*\})$"
 
 
 def dumped(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """(offset, timestamp, {type, version, data}) of each record in Kafka's dump of `path`."""
+    """Return (offset, timestamp, {type, version, data}) of each record in Kafka's dump of
+    `path`."""
     for line in path.with_name(path.name + ".dump.txt").read_text().splitlines():
         if match := PAYLOAD.match(line):
             yield int(match[1]), int(match[2]), json.loads(match[3])

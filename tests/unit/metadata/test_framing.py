@@ -1,4 +1,4 @@
-"""Frames of metadata records: versions, tags that nobody knows, and bytes that are no record."""
+"""The frames of metadata records: versions, unknown tags, and damaged bytes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_record_comes_back(record: MetadataRecord) -> None:
 
 
 def test_partition_records_take_version_2_only_for_elr() -> None:
-    """KIP-966: brokers below 4.0-IV1 refuse version 2, so it is written only when it is needed."""
+    """Brokers before 4.0-IV1 refuse version 2 (KIP-966), so it is written only if it is needed."""
     elr = PartitionChangeRecord(partition_id=0, topic_id=TOPIC, eligible_leader_replicas=())
     whole = PartitionRecord(partition_id=0, topic_id=TOPIC, last_known_elr=(3,))
     assert [read_head(encode_record(record))[2] for record in (CHANGE, elr, whole)] == [1, 2, 2]
@@ -78,7 +78,7 @@ def test_partition_records_take_version_2_only_for_elr() -> None:
 
 
 def test_unknown_tags_are_skipped() -> None:
-    """KIP-482: what a newer version adds in a tagged field does not stop us."""
+    """A tagged field of a newer version does not stop this one (KIP-482)."""
     plain = BrokerRegistrationChangeRecord(broker_id=4, broker_epoch=17)
     frame = encode_record(plain)
     assert frame.endswith(b"\x00"), "no tagged fields"
@@ -126,7 +126,7 @@ def test_foreign_records_are_for_tools_and_stop_a_node() -> None:
 
 
 def test_registrations_of_kafka_4_3_are_read_by_tools_only() -> None:
-    """KIP-1066 adds a tag; whether it matters to replay, an older version cannot know."""
+    """KIP-1066 adds a tag. An older version cannot know whether the tag matters to replay."""
     frame = bytearray(encode_record(BROKER))
     frame[2] = 4
     assert decode_versioned(frame) == (BROKER, 4)

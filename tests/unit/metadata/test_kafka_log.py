@@ -1,4 +1,4 @@
-"""Our reading of a real Apache Kafka 4.1.1's metadata log, against Kafka's own."""
+"""The metadata log of a real Apache Kafka 4.1.1: our reading, compared with Kafka's."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_our_snapshot_holds_the_records_of_kafkas(path: Path) -> None:
 
 
 def canonical(record: MetadataRecord) -> str:
-    """Kafka writes the features of a registration in the order of a hash map."""
+    """Sort the features of a registration, which Kafka writes in the order of a hash map."""
     if isinstance(record, RegisterBrokerRecord | RegisterControllerRecord):
         features = sorted(record.features, key=lambda feature: feature.name)
         record = replace(record, features=tuple(features))

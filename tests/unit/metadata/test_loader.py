@@ -1,4 +1,4 @@
-"""Metadata transactions (KIP-868): all of it or nothing, wherever batches are cut."""
+"""Metadata transactions (KIP-868): each takes effect as a whole or not at all, with any batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata that an older version wrote: config values longer than any request may have today."""
+"""Metadata of an older version: config values longer than any request may have today."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONG = ConfigRecord(resource_type=2, resource_name="t", name="k", value="v" * 40
 
 
 def test_a_long_config_value_is_read_kept_in_snapshots_and_removed() -> None:
-    """A node that could not read it would not start; one that could not write it would stop at its
+    """A node that cannot read the value does not start. A node that cannot write it stops at its
     next snapshot."""
     assert decode_record(encode_record(LONG)) == LONG
     image, _ = replay(MetadataImage(), [LONG], EpochOffset(1, 0), 0)

@@ -1,4 +1,4 @@
-"""Registrations that older versions stored with texts that no message can say."""
+"""Registrations of older versions with texts that no message can hold."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ def registration(text: str, port: int = 0) -> RegisterBrokerRecord:
 
 
 def stored_by_an_older_version(port: int) -> bytes:
-    """The writer refuses such texts now: a shorter one is replaced in the bytes of the record."""
+    """Return the bytes of such a record. The writer refuses the text, so a shorter one is replaced
+    in the bytes."""
     marker = "marker" * 20
     value = encode_record(registration(marker, port))
     return value.replace(compact(marker), compact(LONG))
 
 
 def compact(text: str) -> bytes:
-    """A string as flexible versions write it: its size plus one as a varint, then its bytes."""
+    """Return a string in the flexible encoding: its size plus one as a varint, then its bytes."""
     size, out = len(text.encode()) + 1, bytearray()
     while size > 127:
         out.append(size & 127 | 128)
@@ -50,7 +51,7 @@ def compact(text: str) -> bytes:
 
 @pytest.mark.parametrize("port", [0, 65_535])
 def test_a_log_with_such_a_registration_is_readable_and_the_broker_removable(port: int) -> None:
-    """It stopped every node that answered with the host, at each start."""
+    """The registration stopped every node that responded with the host, at each start."""
     record = decode_record(stored_by_an_older_version(port))
     image, _ = replay(MetadataImage(), [record], EpochOffset(1, 3), 1)
     broker = image.brokers[7]

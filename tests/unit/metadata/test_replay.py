@@ -1,4 +1,4 @@
-"""What each record does to the image, the delta it leaves, and what contradicts an image."""
+"""Replay: the effect of each record on the image, its delta, and the records that are refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_change_of_the_isr_alone_keeps_the_leader_epoch() -> None:
 
 
 def test_naming_the_same_leader_raises_the_leader_epoch() -> None:
-    """KAFKA-15021: a leader epoch bump without a change of leader."""
+    """KAFKA-15021: the leader epoch rises without a change of leader."""
     image, _ = apply(BASE, PartitionChangeRecord(partition_id=0, topic_id=A, leader=1))
     assert (partition_of(image).leader, partition_of(image).leader_epoch) == (1, 1)
 

@@ -1,4 +1,5 @@
-"""Random histories: however they are cut, replay gives the same image, and deltas miss nothing."""
+"""Random histories: replay gives the same image for every division into runs, and deltas are
+complete."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ NAMES = ("a", "b", "c")
 
 
 class Walk:
-    """Proposes records that fit the image as it is."""
+    """A random sequence of records, each valid for the current image."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -179,7 +180,7 @@ def test_histories_cut_anywhere(seed: int) -> None:
 
 
 def check_delta(old: MetadataImage, new: MetadataImage, delta: ImageDelta) -> None:
-    """What the delta says is so, and what it does not speak of is as it was."""
+    """Check that the delta's changes are right, and that everything else is unchanged."""
     for broker_id in {*old.brokers, *new.brokers, *delta.brokers}:
         change = Change(old.brokers.get(broker_id), new.brokers.get(broker_id))
         assert delta.brokers.get(broker_id, Change(change.old, change.old)) == change

@@ -1,4 +1,4 @@
-"""The bytes of a snapshot: whole or refused, and the same for the same image."""
+"""The bytes of a snapshot: it is whole or refused, and equal images give equal bytes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_is_written_is_read_again_in_pieces_of_any_size(
 
 
 def test_the_order_of_creation_does_not_show() -> None:
-    """Byte-identical on every node: nothing is taken in the order of a hash or of a history."""
+    """The bytes are identical on every node, so they depend on no hash order and no history."""
     names = {f"topic-{number}": 2 for number in range(40)}
     once = image_of(names)
     again = read_snapshot(SNAPSHOT, [content_of(once)]).image

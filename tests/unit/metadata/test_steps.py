@@ -1,4 +1,5 @@
-"""Work over a whole image in steps: the same as at once, and nothing is seen before its end."""
+"""Work over a whole image in steps: the result equals that of one step, and is invisible until the
+end."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def topic(number: int, partitions: int) -> list[MetadataRecord]:
 
 
 def images() -> tuple[MetadataImage, MetadataImage]:
-    """Before and after: created, deleted, changed, grown, the same."""
+    """Return two images: between them topics are created, deleted, changed, extended or left
+    alone."""
     before = [record for number in range(6) for record in topic(number, 9)]
     old, _ = replay(MetadataImage(), before, EpochOffset(1, len(before)), 1)
     ids = [Uuid((number + 1).to_bytes(16, "big")) for number in range(9)]
