@@ -160,7 +160,7 @@ def test_a_request_larger_than_a_frame_is_not_sent(loop: SimLoop) -> None:
 
 
 def test_responses_find_their_requests_in_any_order(loop: SimLoop) -> None:
-    """With asyncio streams, two tasks that read one connection take each other's responses."""
+    """A8: with asyncio streams, two tasks that read one connection take each other's responses."""
     bench = Bench(loop)
     for _ in range(3):
         bench.ask()
