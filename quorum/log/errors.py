@@ -48,14 +48,22 @@ class CorruptLog(LogError):
     """Stored bytes are damaged or missing. `path`, `position` and `offset` say where.
 
     A log is not shortened to repair this damage, unless other replicas have the records, because
-    they may have been acknowledged.
+    they may have been acknowledged. `consequence` tells the operator whether the log was changed.
     """
 
     for_operator = True
 
-    def __init__(self, path: str, position: int, offset: int, reason: str) -> None:
+    def __init__(
+        self,
+        path: str,
+        position: int,
+        offset: int,
+        reason: str,
+        *,
+        consequence: str = "Nothing was changed",
+    ) -> None:
         super().__init__(
-            f"{path}: damaged at byte {position}, offset {offset}: {reason}. Nothing was changed."
+            f"{path}: damaged at byte {position}, offset {offset}: {reason}. {consequence}."
             " `quorate storage verify DIR` lists all damage. Restore this replica from its "
             "peers. For"
             " the metadata log: move this metadata directory out of the data directory, keep all"

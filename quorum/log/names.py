@@ -58,9 +58,9 @@ def offset_of(name: str) -> int | None:
 
 
 def partition_of(directory_name: str) -> PartitionName | None:
-    """Return the partition whose directory has this name, None if no partition's can.
+    """Return the partition whose directory has this name, None if the name is no partition's.
 
-    The directory of a deleted partition is none of a partition."""
+    A deleted partition's directory has no partition's name."""
     topic, dash, partition = directory_name.rpartition("-")
     if not (dash and topic and partition.isascii() and partition.isdigit()):
         return None

@@ -27,5 +27,6 @@ def copy_tail(disk: Disk, segment: Segment, position: int) -> None:
 
 
 def rename_whole(disk: Disk, segment: Segment) -> None:
-    """Rename the data file of a segment to `.damaged`. Block. The caller syncs the directory."""
+    """Rename the data file of a segment to `.damaged`. Block. The next flush of the log syncs the
+    name."""
     disk.rename(segment.path, segment.path + DAMAGED_SUFFIX)

@@ -40,7 +40,7 @@ def expired_segments(
     """Return the number of the oldest segments that retention removes.
 
     A removed segment lies below the high watermark and is not empty. In addition it lies below the
-    log start, or is older than `retention_ms`, or the log exceeds `retention_bytes` without it.
+    log start, or is older than `retention_ms`, or the rest of the log still has `retention_bytes`.
     Kafka uses the modification time of the file for a segment without timestamps; see `_latest_ms`.
     """
     excess_bytes = 0

@@ -166,7 +166,8 @@ class Segment(IndexedBatchFile):
         self.resume()
         if self.next_offset > offset:
             reason = f"the batch before it ends at offset {self.next_offset}"
-            raise CorruptLog(self.path, position, offset, reason)
+            consequence = "All batches after it were removed"
+            raise CorruptLog(self.path, position, offset, reason, consequence=consequence)
 
     # -- timestamps ------------------------------------------------------------------------------
 

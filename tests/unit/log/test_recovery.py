@@ -483,5 +483,5 @@ def test_a_truncation_behind_a_damaged_header_is_refused() -> None:
     (name,) = (name for name in node.disk.list(PATH) if name.endswith(".log"))
     second = list(batches(node.disk.content(f"{PATH}/{name}")))[1][0]
     node.disk.flip(f"{PATH}/{name}", second + 26, 0x08)
-    with pytest.raises(CorruptLog, match="the batch before it ends at offset"):
+    with pytest.raises(CorruptLog, match=r"before it ends at offset 10\. All batches"):
         log.truncate_to(2)
