@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
+from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.node import committed_image
 from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.steps import Steps
-from tests.unit.node.metadata_disk import DIRECTORY, MetadataDisk, image_at
+from tests.unit.node.metadata_disk import DIRECTORY, WALL_MS, MetadataDisk, image_at
 from tests.unit.node.test_metadata_storage import opened, received, reopened
 from tests.unit.rpc.kafka.fakes import FakeClock
 
@@ -159,13 +162,17 @@ def test_a_high_watermark_inside_of_a_batch_waits_for_its_end() -> None:
     """A faulty leader can send one. The replay neither fails nor uses the CPU until it rises."""
     node = opened()
     follower = Follower(node)
-    node.append(16)
-    follower.image.committed(3)  # The batches have two records each.
+    node.append(2)
+    batch = build_value_batch(
+        [encode_record(NoOpRecord())] * 4, base_offset=2, leader_epoch=1, timestamp_ms=WALL_MS
+    )
+    node.storage.log.append(batch, wall_ms=WALL_MS)
+    follower.image.committed(4)
     follower.run()
     assert follower.clock.waiting == 0 and follower.image.position == 2
-    follower.image.committed(16)
+    follower.image.committed(6)
     follower.run()
-    assert follower.image.position == 16 and not follower.failures
+    assert follower.image.position == 6 and not follower.failures
 
 
 @pytest.mark.parametrize("byte", range(61))
