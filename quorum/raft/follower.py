@@ -352,7 +352,7 @@ def _cancel_fetch(core: Core, fetching: FetchState) -> None:
 
 
 def _retry_later(core: Core, fetching: FetchState) -> None:
-    """Schedule the next fetch after the retry backoff."""
+    """Mark the fetch as failed, and schedule the next one after the retry backoff."""
     fetching.failed = True
     fetching.retry_ms = core.now_ms + core.settings.retry_backoff_ms
 

@@ -23,7 +23,7 @@ its configuration or its log. Any program can connect to a node and send a Hello
 A quorum that lives continues. A node that does not follow logs the reason and stays with its own
 quorum, because a rebuild that was made by mistake must not stop a living cluster. A quorum without
 a leader does not come back: a controller that has met its successor grants no vote and never gets
-beyond pre-vote, until it restarts (`Raft.superseded`).
+beyond pre-vote, until it restarts or its own leader responds (`Raft.superseded`).
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ class Raft:
         """Note that this node has met a later generation of its quorum.
 
         If this quorum has a leader, it lives and continues. Otherwise it must not come back, so
-        this voter takes part in no further election.
+        this voter takes part in no election until a leader of its quorum responds to it.
         """
         state = self._core.state
         follows = isinstance(state, Follower) and state.has_fetched and not state.leader_gone

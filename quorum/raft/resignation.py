@@ -14,10 +14,10 @@ from quorate.quorum.raft.transitions import become_unattached, learn_from_respon
 
 
 def step_resigned(core: Core, state: ResignedLeader) -> None:
-    """Notify the voters until all have responded, or until the election timeout.
+    """Notify the voters until each has responded, or until the election timeout.
 
-    Then stop if the node is shutting down. Otherwise enter the next epoch, because a resigned node
-    must not lead its old epoch again.
+    A node that shuts down then stops. Any other node enters the next epoch after the timeout,
+    because a resigned node must not lead its old epoch again.
     """
     if core.resigning and (not state.unacked or core.now_ms >= state.deadline_ms):
         core.stop()

@@ -85,8 +85,7 @@ class VoteRound(PendingRequests):
 
 @dataclass(slots=True, kw_only=True)
 class Prospective(VoteRound):
-    """The role of a voter that asks for pre-votes. It raises no epoch, neither here nor elsewhere
-    (KIP-996)."""
+    """The role of a voter that asks for pre-votes. It stays in its epoch (KIP-996)."""
 
     role: ClassVar[Role] = Role.PROSPECTIVE
 

@@ -1,8 +1,8 @@
 """Elections: pre-vote and vote, of the candidate and of the voter (Raft 5.2 and 5.4.1; KIP-595,
 KIP-853, KIP-996).
 
-Only a Prospective that a majority would vote for becomes a Candidate, and only a Candidate raises
-the epoch. A node that was cut off therefore cannot depose a working leader when it returns (R13 in
+Only a Prospective that a majority would vote for becomes a Candidate, and only a Candidate begins a
+new epoch. A node that was cut off therefore cannot depose a working leader when it returns (R13 in
 tests/scenarios). A node never campaigns twice in one epoch, even across a restart.
 """
 
