@@ -145,10 +145,10 @@ class DecompressedStream:
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes, or fewer at the end.
 
-        Raise TooLongRead, or EOFError if cut off."""
+        Raise StreamTooLarge, or EOFError if cut off."""
         if not 0 <= size <= MAX_READ_BYTES:
             raise StreamTooLarge(
-                f"{size} bytes of it are wanted at once, more than {MAX_READ_BYTES}. Unpack it "
+                f"one of its parts has {size} bytes, more than {MAX_READ_BYTES}. Unpack it "
                 "yourself if you trust it, and give the directory"
             )
         end = self._position + size
@@ -175,7 +175,7 @@ class DecompressedStream:
     def _fill(self) -> bool:
         """Expand some more bytes into the buffer. Return False at the end.
 
-        Raise TooLongRead if the stream exceeds its bound, EOFError if it is cut off."""
+        Raise StreamTooLarge if the stream exceeds its bound, EOFError if it is cut off."""
         more = b""
         while not more and not self._ended:
             more = self._step()

@@ -76,7 +76,7 @@ class Comparison:
     """The latest offset of the partition when the comparison began."""
     high_watermark: int = -1
     faults: list[Difference] = field(default_factory=list)
-    """The first MAX_FAULTS faults."""
+    """The first MAX_DIFFERENCES differences."""
     diverged: bool = False
     """True if nothing after `offset` can be compared."""
     problems: dict[int, str] = field(default_factory=dict)

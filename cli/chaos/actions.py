@@ -1,7 +1,7 @@
 """The steps of scenarios, each a coroutine on the state of the run; `ACTIONS` is the table.
 
-An action raises Unmet when its condition does not become true in time. It never sleeps and hopes:
-it waits for a fact in the metadata log or in the clients' records."""
+An action raises StepFailed if its condition does not become true in time. It waits for a fact in
+the metadata log or in the clients' records, and not for a fixed time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ async def start(run: ScenarioRun, values: Values) -> None:
 
 
 async def stop(run: ScenarioRun, values: Values) -> None:
-    """Send SIGTERM to the node and wait until its process has ended. Raise Unmet on a timeout."""
+    """Send SIGTERM to the node and wait until its process has ended.
+
+    Raise StepFailed on a timeout."""
     node, within_ms = run.node_named(values["node"]), values["within_ms"]
     run.note("gets SIGTERM", node, kind="fault")
     if not await asyncio.to_thread(run.cluster.terminate, node, within_ms / 1000):
@@ -145,7 +147,7 @@ async def pin_writer(run: ScenarioRun, values: Values) -> None:
 
 
 async def unpin_writer(run: ScenarioRun, values: Values) -> None:
-    """Stop that producer and record its results. Raise Unmet if there is none."""
+    """Stop that producer and record its results. Raise StepFailed if there is none."""
     writer, run.pinned_writer = run.pinned_writer, None
     if writer is None:
         raise StepFailed("unpin-writer: no pinned writer runs; use pin-writer first")
@@ -247,5 +249,5 @@ assert ACTIONS.keys() == STEPS.keys()
 
 
 async def carry_out(run: ScenarioRun, step: Step) -> None:
-    """Carry out one step. Raise Unmet, Refused or NotReachable if it fails."""
+    """Carry out one step. Raise StepFailed, Refused or NotReachable if it fails."""
     await ACTIONS[step.do](run, step.values)

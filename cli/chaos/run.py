@@ -1,6 +1,6 @@
 """A scenario run from start to verdict: workload, steps, healing, and comparison.
 
-Whatever fails in the steps, all faults end, the clients stop, and the acknowledged records are
+Even if a step fails, all faults end, the clients stop, and the acknowledged records are
 compared."""
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class ScenarioRun:
         """Return the id of a node, or of the node in the role `leader`, `controller` or `victim`.
 
         The leader is the broker that leads the most partitions. The node becomes the victim of the
-        next steps. Raise Unmet if no step has named a victim yet, Refused if there is no such
+        next steps. Raise StepFailed if no step has named a victim yet, Refused if there is no such
         node."""
         if value == "leader":
             counts = {broker: len(self.states.led_by(broker)) for broker in sorted(self.serving)}
@@ -178,8 +178,8 @@ class ScenarioRun:
     async def until(self, condition: Callable[[], bool], within_ms: int, what: str) -> int:
         """Wait until the condition is true, and return the ms that it took.
 
-        Raise Unmet if it takes longer than `within_ms` or if a node dies meanwhile. `what` names
-        the condition."""
+        `what` names the condition. Raise StepFailed if it takes longer than `within_ms`, or if a
+        node dies meanwhile."""
         begin_s = time.monotonic()
         for polls in itertools.count(1):
             if condition():

@@ -1,4 +1,4 @@
-"""The events of a run in order, and the states of nodes and partitions over time.
+"""The events of a run by time, and the states of nodes and partitions over time.
 
 The module is pure. It has two sources: the actions of the run (fault, kill, restart), and the
 records of the metadata log (fencing, leaders, the active controller, causes). Times are ms since

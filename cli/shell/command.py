@@ -67,7 +67,7 @@ def metadata_shell(
 def run_once(shell: Shell, command: Sequence[str]) -> list[str]:
     """Return the lines of one command.
 
-    Raise Mistake if it cannot be parsed or is a command of the interactive shell only."""
+    Raise ShellError if it cannot be parsed or is a command of the interactive shell only."""
     return run_line(shell, command, interactive=False)
 
 
@@ -86,7 +86,7 @@ VALUES: dict[str, Callable[[Found], object]] = {
 
 
 def as_json(shell: Shell, command: Sequence[str]) -> list[str]:
-    """Return the results of a command as JSON by path. Raise Mistake for the command's errors.
+    """Return the results of a command as JSON by path. Raise ShellError for the command's errors.
 
     If a path is missing, or if the command has no values, return its lines."""
     lines = run_once(shell, command)

@@ -31,7 +31,7 @@ def run_line(shell: Shell, words: Sequence[str], *, interactive: bool = True) ->
 
 
 def command_named(word: str, names: Sequence[str]) -> str:
-    """Return the command that a word names. Raise Mistake if there is none."""
+    """Return the command that a word names. Raise ShellError if there is none."""
     if word in names:
         return word
     meant = [name for name in names if name.startswith(word)]
@@ -46,7 +46,7 @@ def command_named(word: str, names: Sequence[str]) -> str:
 def parse_arguments(argument: Argument, words: Sequence[str]) -> list[str] | None:
     """Return the arguments, or None if they ask for help. After `--` no word is an option.
 
-    Raise Mistake for an unknown option or a wrong number of arguments."""
+    Raise ShellError for an unknown option or a wrong number of arguments."""
     arguments: list[str] = []
     rest = iter(words)
     for word in rest:

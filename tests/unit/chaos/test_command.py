@@ -37,7 +37,7 @@ def test_the_list() -> None:
     assert names == ["controller-kill", "heartbeat-timeout", "leader-kill", "rolling-restart"]
 
 
-def test_what_a_file_can_ask_for() -> None:
+def test_the_list_of_steps() -> None:
     told = run("steps").output
     assert (
         "  partitions = 12             Partitions of the topic that is written and read.\n" in told
