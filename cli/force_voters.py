@@ -114,7 +114,7 @@ def plan_lines(planned: Plan, backup: str) -> list[str]:
         f"  {best}: {end_text(chosen)}",
     ]
     for each in planned.others:
-        lines += lack_lines(each)
+        lines += comparison_lines(each)
     lines += [
         "Changes acknowledged after that record, which only lost controllers had, are lost.",
         f"New quorum: generation {planned.generation}, epoch {planned.quorum.epoch}, voters",
@@ -129,20 +129,20 @@ def plan_lines(planned: Plan, backup: str) -> list[str]:
     return lines
 
 
-def lack_lines(lack: LogComparison) -> list[str]:
+def comparison_lines(comparison: LogComparison) -> list[str]:
     """Return the lines that compare another directory's log with the chosen one."""
-    source = lack.source
+    source = comparison.source
     lines = [f"  {source.directory} (node {source.meta.node_id}): {end_text(source)}"]
-    if lack.lacks:
-        lines.append(f"    lacks offsets {range_text(lack.lacks)}")
-    if lack.surplus:
+    if comparison.missing:
+        lines.append(f"    lacks offsets {range_text(comparison.missing)}")
+    if comparison.surplus:
         why = (
             "which were never committed: a later leader was elected without them"
-            if lack.never_committed
+            if comparison.never_committed
             else "which are lost: an earlier rebuild did without them"
         )
-        lines.append(f"    has offsets {range_text(lack.surplus)} of its own, {why}")
-    for kind, names in lack.changes.items():
+        lines.append(f"    has offsets {range_text(comparison.surplus)} of its own, {why}")
+    for kind, names in comparison.changes.items():
         more = len(names) - SHOWN_NAMES
         shown = ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
         lines.append(f"    {kind} since: {shown}")
@@ -194,7 +194,7 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
         "others": [
             {
                 **source_value(each.source),
-                "lacks": offsets_value(each.lacks),
+                "lacks": offsets_value(each.missing),
                 "surplus": offsets_value(each.surplus),
                 "surplusNeverCommitted": each.never_committed,
                 "changes": dict(each.changes),

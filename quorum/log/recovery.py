@@ -70,7 +70,7 @@ class Damage(NamedTuple):
     reason: str
 
 
-def beginning(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int | None:
+def recorded_start(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int | None:
     """Return the offset at which a cleanly closed log began, None if it is not known.
 
     `start_offset` is the log start offset of the checkpoint, 0 if it has none."""
@@ -286,7 +286,7 @@ class LogRecovery:
 
         The saved epochs of a cleanly closed log, or the checkpoint, contain its start."""
         first = self.segments[0]
-        started = beginning(self._saved_epochs, start_offset)
+        started = recorded_start(self._saved_epochs, start_offset)
         if started is not None and started < first.base_offset:
             reason = (
                 f"the log began at offset {started} (to give up the missing records, write "

@@ -23,7 +23,7 @@ from quorate.quorum.log.names import (
     offset_of,
     segment_file,
 )
-from quorate.quorum.log.recovery import beginning
+from quorate.quorum.log.recovery import recorded_start
 from quorate.quorum.log.scan import is_torn, scan
 from quorate.quorum.seams import Disk
 
@@ -212,7 +212,7 @@ class LogCheck:
 
     def _require_beginning(self) -> None:
         saved = self._saved.entries if self._saved else None
-        started = beginning(saved, self._expected.start_offset)
+        started = recorded_start(saved, self._expected.start_offset)
         if self._expected.clean and started is not None and started < self.start_offset:
             path = segment_file(self._directory, self.start_offset, LOG_SUFFIX)
             what = f"the log begins here, but began at offset {started}; a segment is missing"

@@ -70,7 +70,7 @@ class LogComparison:
     """The differences between another source's log and the chosen one."""
 
     source: SourceDirectory
-    lacks: range
+    missing: range
     """Offsets of the chosen log that the other log does not have."""
     surplus: range
     """Offsets of the other log that the chosen one does not have."""
@@ -169,7 +169,7 @@ def compare(chosen: SourceDirectory, other: SourceDirectory) -> LogComparison:
     agreed = agreed_offset(chosen, other)
     return LogComparison(
         source=other,
-        lacks=range(agreed, chosen.end.offset),
+        missing=range(agreed, chosen.end.offset),
         surplus=range(agreed, other.end.offset),
         never_committed=other.rebuilds == chosen.rebuilds,
         changes=changes_between(other, chosen),

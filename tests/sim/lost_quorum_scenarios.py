@@ -140,8 +140,8 @@ async def longest_is_not_latest(stage: Simulation) -> None:
     await all_die(stage, wiped=others)
     cluster.network.heal()
     planned = Operator(stage).rebuild([old, *cluster.brokers], [old])
-    (lack,) = (each for each in planned.others if each.source.directory == old.config.log_dir)
-    assert len(lack.surplus) >= 20 and lack.never_committed
+    (comparison,) = (each for each in planned.others if each.source.directory == old.config.log_dir)
+    assert len(comparison.surplus) >= 20 and comparison.never_committed
     await serve_again(stage, old, *cluster.brokers)
     await join_anew(stage, others)
 

@@ -160,30 +160,34 @@ def check(stage: Simulation, planned: Plan, stored: dict[str, Stored]) -> None:
                     f"{planned.chosen.directory} was chosen and lacks what is committed at {offset}"
                     f", {directory} has it"
                 )
-    for lack in planned.others:
-        _check_lack(stage, planned, lack, stored[lack.source.directory], chosen)
+    for comparison in planned.others:
+        _check_comparison(stage, planned, comparison, stored[comparison.source.directory], chosen)
 
 
-def _check_lack(
-    stage: Simulation, planned: Plan, lack: LogComparison, other: Stored, chosen: Stored
+def _check_comparison(
+    stage: Simulation, planned: Plan, comparison: LogComparison, other: Stored, chosen: Stored
 ) -> None:
     end = max((found.next_offset for found in chosen.values()), default=0)
     same = [each.next_offset for at, each in other.items() if chosen.get(at) == each]
     if other and chosen and (same or min(other) == min(chosen)):
         agreed = max(same, default=min(other))
         own_end = max(each.next_offset for each in other.values())
-        told = (lack.lacks, lack.surplus)
+        told = (comparison.missing, comparison.surplus)
         if told != (range(agreed, end), range(agreed, own_end)):
-            raise Violation(f"{lack.source.directory}: told {told}; agrees up to {agreed}")
+            raise Violation(f"{comparison.source.directory}: told {told}; agrees up to {agreed}")
     committed = stage.invariants.metadata.batches
-    ours = [at for at in lack.surplus if at in other and committed.get(at) == other[at]]
-    if ours and lack.never_committed:
-        raise Violation(f"{lack.source.directory}: {ours} were committed, it is told otherwise")
-    created = topics_of(planned.chosen.image) - topics_of(lack.source.image)
-    deleted = topics_of(lack.source.image) - topics_of(planned.chosen.image)
+    ours = [at for at in comparison.surplus if at in other and committed.get(at) == other[at]]
+    if ours and comparison.never_committed:
+        raise Violation(
+            f"{comparison.source.directory}: {ours} were committed, it is told otherwise"
+        )
+    created = topics_of(planned.chosen.image) - topics_of(comparison.source.image)
+    deleted = topics_of(comparison.source.image) - topics_of(planned.chosen.image)
     for kind, names in (("topics created", created), ("topics deleted", deleted)):
-        if sorted(lack.changes.get(kind, ())) != sorted(name for _, name in names):
-            raise Violation(f"{lack.source.directory}: {kind}: {lack.changes}, it is {names}")
+        if sorted(comparison.changes.get(kind, ())) != sorted(name for _, name in names):
+            raise Violation(
+                f"{comparison.source.directory}: {kind}: {comparison.changes}, it is {names}"
+            )
 
 
 def topics_of(image: MetadataImage) -> set[tuple[object, str]]:

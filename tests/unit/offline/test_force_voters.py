@@ -207,9 +207,9 @@ def test_the_log_that_goes_furthest_is_taken_and_others_say_what_they_lack(
     planned = cluster.plan([short, long], 10)
     assert planned.chosen.directory == long
     assert planned.chosen.end == EpochOffset(3, 6)
-    (lack,) = planned.others
-    assert lack.lacks == range(3, 6) and not lack.surplus
-    assert lack.changes == {"topics created": ["orders"], "configs changed": ["topic orders"]}
+    (comparison,) = planned.others
+    assert comparison.missing == range(3, 6) and not comparison.surplus
+    assert comparison.changes == {"topics created": ["orders"], "configs changed": ["topic orders"]}
 
 
 def test_a_later_epoch_counts_more_than_more_records(cluster: Cluster) -> None:
@@ -218,8 +218,12 @@ def test_a_later_epoch_counts_more_than_more_records(cluster: Cluster) -> None:
     longer, later = cluster.node(1, old, role="controller"), cluster.node(4)
     planned = cluster.plan([longer, later], 10)
     assert planned.chosen.directory == later
-    (lack,) = planned.others
-    assert lack.surplus == range(3, 12) and lack.lacks == range(3, 6) and lack.never_committed
+    (comparison,) = planned.others
+    assert (
+        comparison.surplus == range(3, 12)
+        and comparison.missing == range(3, 6)
+        and comparison.never_committed
+    )
 
 
 def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since(
@@ -229,8 +233,8 @@ def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since
     old = cluster.node(1, (*LOG, *[(9000, [setting(f"x{n}")]) for n in range(9)]))
     planned = cluster.plan(["/n10", old], 10)
     assert planned.chosen.directory == "/n10" and planned.generation == 2
-    (lack,) = planned.others
-    assert lack.surplus == range(6, 15) and not lack.never_committed
+    (comparison,) = planned.others
+    assert comparison.surplus == range(6, 15) and not comparison.never_committed
     assert planned.quorum.epoch == 9000 + EPOCH_MARGIN
 
 
@@ -263,8 +267,8 @@ def test_where_another_log_left_the_one_that_now_begins_behind_a_snapshot(cluste
     cluster.snapshot(cut, EpochOffset(1, 3), whole.image)
     cluster.append(cut, LOG[2:])
     astray = cluster.node(1, (*LOG[:1], *[(2, [setting(f"x{each}")]) for each in range(3)]))
-    (lack,) = cluster.plan([cut, astray], 10).others
-    assert (lack.lacks, lack.surplus) == (range(1, 6), range(1, 4))
+    (comparison,) = cluster.plan([cut, astray], 10).others
+    assert (comparison.missing, comparison.surplus) == (range(1, 6), range(1, 4))
 
 
 def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) -> None:
@@ -303,8 +307,8 @@ def test_damage_of_what_may_be_committed_ends_no_log_without_a_word(
     file.truncate(position)
     if flushed:
         cluster.disk.remove(marker)
-    (lack,) = cluster.plan([whole, damaged], 10).others
-    assert lack.lacks == range(header.base_offset, 6)
+    (comparison,) = cluster.plan([whole, damaged], 10).others
+    assert comparison.missing == range(header.base_offset, 6)
     if at:
         cluster.rebuilt(10, cluster.force([damaged], 10))
 
