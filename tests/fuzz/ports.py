@@ -26,7 +26,14 @@ from tests.fuzz.streams import in_list, pieces
 from tests.fuzz.target import Steps, Target
 from tests.ports.fuzz import MUTATIONS as DAMAGE
 from tests.ports.fuzz import valid
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, MAX_FRAME_BYTES, Node, Raw, running
+from tests.ports.node import (
+    BROKER_PORT,
+    CONTROLLERS_PORT,
+    MAX_FRAME_BYTES,
+    PortCluster,
+    Raw,
+    running,
+)
 from tests.ports.requests import READ, World, create, produced
 
 STEP_S = 0.02
@@ -41,7 +48,7 @@ CONNECT_TIMEOUT_MS = 5000
 class Shared:
     """The cluster that a target sends to, with the topics that usual requests name."""
 
-    node: Node
+    node: PortCluster
     world: World
 
     @property

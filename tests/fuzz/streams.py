@@ -64,7 +64,7 @@ def some_sizes(chance: random.Random, total: int) -> Iterator[int]:
         yield chance.choice(kind)
 
 
-class FakeTransport:
+class ByteTransport:
     """A transport that counts what is written and remembers that it was closed."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class Stream(Target):
         self._loop.run(self._fed(data))
 
     async def _fed(self, data: bytes) -> None:
-        transport = FakeTransport()
+        transport = ByteTransport()
         protocol = self._make()
         transport.protocol = protocol
         protocol.connection_made(cast(asyncio.Transport, transport))

@@ -44,7 +44,9 @@ PATIENCE_S = 240.0
 SEGMENT = "00000000000000000000.log"
 
 
-class Node:
+class KafkaNode:
+    """One process of Apache Kafka, with its own .properties file and data directory."""
+
     def __init__(self, libs: Path, root: Path, node_id: int, roles: str, bootstrap: str) -> None:
         self.port, controller_port = free_ports(2)
         self.controller = f"127.0.0.1:{controller_port}"
@@ -95,8 +97,8 @@ class Node:
 def written(libs: Path, root: Path) -> tuple[Path, dict[str, Any]]:
     """The metadata log of the first voter, which is a broker too and is down; and what a client
     was told at its end: `offset` and `final`, as in the fixture's history.json."""
-    first = Node(libs, root, 1, "broker,controller", "")
-    second = Node(libs, root, 2, "controller", first.controller)
+    first = KafkaNode(libs, root, 1, "broker,controller", "")
+    second = KafkaNode(libs, root, 2, "controller", first.controller)
     try:
         first.format("--standalone")
         first.start()
@@ -147,7 +149,7 @@ def use(admin: AdminClient) -> None:
     done(admin.delete_topics(["gone"]))
 
 
-def join_and_leave(first: Node, second: Node) -> None:
+def join_and_leave(first: KafkaNode, second: KafkaNode) -> None:
     tool = "org.apache.kafka.tools.MetadataQuorumCommand"
     second.format("--no-initial-controllers")
     second.start()

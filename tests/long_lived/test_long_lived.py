@@ -26,7 +26,7 @@ from quorate.quorum.raft.states import ResignedLeader, VoteRound
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.rpc.transport import AioListener, AioTransport
 from tests.long_lived.walk import all_containers, containers_of, declared, module_classes
-from tests.ports.node import Node, running
+from tests.ports.node import PortCluster, running
 from tests.ports.requests import BUILDERS, READ, World
 
 TABLE = Path(__file__).parent / "containers.md"
@@ -54,7 +54,7 @@ def rows() -> dict[str, tuple[str, str]]:
     return {name: (bound, place) for name, bound, place in rows}
 
 
-def use(node: Node) -> None:
+def use(node: PortCluster) -> None:
     """Create topics, a group with a member, a producer, and a fetch that waits."""
     node.prepared()
     raw = node.connect(node.broker_port)

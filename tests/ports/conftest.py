@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.ports.node import Node, running
+from tests.ports.node import PortCluster, running
 from tests.ports.requests import World
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Iterator[tuple[Node, World]]:
+def prepared() -> Iterator[tuple[PortCluster, World]]:
     with running() as node:
         yield node, node.prepared()

@@ -14,7 +14,7 @@ from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRe
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address, Link, Wire
 from tests.ports.requests import READ, WRITTEN, World, preparation
-from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Cluster, Shape
+from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Shape, SimCluster
 from tests.sim.loop import SimLoop
 from tests.sim.transport import SimTransport
 
@@ -46,7 +46,11 @@ class Raw:
         self.closed = True
 
 
-class Node:
+class PortCluster:
+    """A small simulated cluster whose ports a test uses through raw connections (`connect`).
+
+    `ask` sends one request and lets virtual time pass until the answer has arrived."""
+
     """The cluster and its virtual time. The test talks to its first broker."""
 
     def __init__(
@@ -58,7 +62,7 @@ class Node:
         shape = Shape(
             controllers=controllers, brokers=brokers, overrides={**OVERRIDES, **overrides}
         )
-        self.cluster = Cluster(loop, "ports", shape)
+        self.cluster = SimCluster(loop, "ports", shape)
         self._host = self.cluster.network.boot("client")
         self._transport = SimTransport(self.cluster.network, self._host)
         self.cluster.start_all()
@@ -147,14 +151,14 @@ class Node:
 
 
 @contextmanager
-def running(controllers: int = 1, brokers: int = 1, **overrides: str) -> Iterator[Node]:
+def running(controllers: int = 1, brokers: int = 1, **overrides: str) -> Iterator[PortCluster]:
     """Run a cluster, whose first broker the test talks to. `overrides` are properties, with `_`
     for `.`."""
     loop = SimLoop()
     asyncio.set_event_loop(loop)
     try:
         properties = {name.replace("_", "."): text for name, text in overrides.items()}
-        node = Node(loop, properties, controllers, brokers)
+        node = PortCluster(loop, properties, controllers, brokers)
         yield node
         node.cluster.close()
     finally:

@@ -21,12 +21,12 @@ from quorate.quorum.protocol.schemas.configs import (
 )
 from quorate.quorum.protocol.schemas.group_membership import SyncGroupRequest
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster
 from tests.ports.requests import BUILDERS, CONTROLLERS, TOPIC, World, listed
 
 
 @pytest.fixture
-def ask(prepared: tuple[Node, World]) -> Any:
+def ask(prepared: tuple[PortCluster, World]) -> Any:
     """Build a request of `key` and send it to the broker."""
     node, world = prepared
 
@@ -111,7 +111,7 @@ def test_a_topic_that_could_not_be_made_has_no_configs_rather_than_unknown_ones(
     ("version", "error"), [(0, ErrorCode.INVALID_REQUEST), (1, ErrorCode.MISMATCHED_ENDPOINT_TYPE)]
 )
 def test_controllers_do_not_describe_brokers(
-    prepared: tuple[Node, World], version: int, error: int
+    prepared: tuple[PortCluster, World], version: int, error: int
 ) -> None:
     node, _ = prepared
     request = DescribeClusterRequest(include_cluster_authorized_operations=False)
@@ -151,7 +151,7 @@ def test_there_is_one_quorum_to_describe(ask: Any, asked: tuple[tuple[str, int],
     assert told == [(*each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for each in asked]
 
 
-def test_controllers_describe_themselves(prepared: tuple[Node, World]) -> None:
+def test_controllers_describe_themselves(prepared: tuple[PortCluster, World]) -> None:
     node, _ = prepared
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=True, endpoint_type=CONTROLLERS
@@ -161,7 +161,7 @@ def test_controllers_describe_themselves(prepared: tuple[Node, World]) -> None:
     assert [each.broker_id for each in answer.brokers] == [1]
 
 
-def test_controllers_describe_configs(prepared: tuple[Node, World]) -> None:
+def test_controllers_describe_configs(prepared: tuple[PortCluster, World]) -> None:
     """kafka-configs --bootstrap-controller sends this request."""
     node, _ = prepared
     request = DescribeConfigsRequest(

@@ -10,13 +10,13 @@ from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quorate.quorum.seams import Address
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster
 from tests.ports.requests import BUILDERS, CONTROLLERS, MORE, World
 
 PORTS = {"broker": BROKER_PORT, "controller": CONTROLLERS_PORT}
 
 
-def advertised(node: Node, port: Address) -> dict[int, range]:
+def advertised(node: PortCluster, port: Address) -> dict[int, range]:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     answer = node.ask(node.connect(port), request, 3)
     assert isinstance(answer, ApiVersionsResponse)
@@ -24,7 +24,9 @@ def advertised(node: Node, port: Address) -> dict[int, range]:
 
 
 @pytest.mark.parametrize("name", PORTS)
-def test_every_advertised_version_is_answered(prepared: tuple[Node, World], name: str) -> None:
+def test_every_advertised_version_is_answered(
+    prepared: tuple[PortCluster, World], name: str
+) -> None:
     node, world = prepared
     port = PORTS[name]
     if name == "controller":
@@ -42,7 +44,7 @@ def test_every_advertised_version_is_answered(prepared: tuple[Node, World], name
                 assert encode(answer, version), f"{api.name} v{version}"
 
 
-def test_what_is_declared_is_served_by_a_port(prepared: tuple[Node, World]) -> None:
+def test_what_is_declared_is_served_by_a_port(prepared: tuple[PortCluster, World]) -> None:
     node, _ = prepared
     served = {key for port in PORTS.values() for key in advertised(node, port)}
     assert served == set(APIS) == set(BUILDERS)

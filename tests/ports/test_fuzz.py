@@ -12,7 +12,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.produce import ProduceResponse
 from quorate.quorum.seams import Address
 from tests.ports.fuzz import frames
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, Raw
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster, Raw
 from tests.ports.requests import BUILDERS, READ, World, produced
 
 FRAMES = 1500
@@ -22,7 +22,7 @@ MAX_OPEN = 20
 
 @pytest.mark.parametrize("port", [BROKER_PORT, CONTROLLERS_PORT], ids=["broker", "controller"])
 def test_no_frame_harms_a_node(
-    prepared: tuple[Node, World], port: Address, caplog: pytest.LogCaptureFixture
+    prepared: tuple[PortCluster, World], port: Address, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     node, world = prepared
@@ -48,13 +48,13 @@ def test_no_frame_harms_a_node(
     bystander.link.abort()
 
 
-def produce(node: Node, bystander: Raw, world: World) -> None:
+def produce(node: PortCluster, bystander: Raw, world: World) -> None:
     answer = node.ask(bystander, produced(READ, world.read_id), 9)
     assert isinstance(answer, ProduceResponse)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-def connections(node: Node) -> tuple[Any, Any]:
+def connections(node: PortCluster) -> tuple[Any, Any]:
     (broker,), (controller,) = node.cluster.brokers, node.cluster.controllers
     assert broker.process is not None and broker.process.broker is not None
     assert controller.process is not None and controller.process.controller is not None
@@ -64,15 +64,15 @@ def connections(node: Node) -> tuple[Any, Any]:
     )
 
 
-def connection_counts(node: Node) -> tuple[int, ...]:
+def connection_counts(node: PortCluster) -> tuple[int, ...]:
     return tuple(map(len, connections(node)))
 
 
-def queued(node: Node) -> tuple[int, ...]:
+def queued(node: PortCluster) -> tuple[int, ...]:
     return tuple(each._queued for each in connections(node))
 
 
-def test_the_node_still_does_what_it_did(prepared: tuple[Node, World]) -> None:
+def test_the_node_still_does_what_it_did(prepared: tuple[PortCluster, World]) -> None:
     node, world = prepared
     raw = node.connect(BROKER_PORT)
     fetched: Any = node.ask(raw, BUILDERS[ApiKey.FETCH](world, 12), 12)

@@ -29,7 +29,7 @@ from quorate.quorum.protocol.schemas import (
 )
 from quorate.quorum.protocol.schemas.find_coordinator import FindCoordinatorRequest
 from quorate.quorum.protocol.wire import Message
-from tests.ports.node import BROKER_PORT, Node, running
+from tests.ports.node import BROKER_PORT, PortCluster, running
 from tests.ports.requests import READ, World, batch
 
 QUADRATIC = 10
@@ -40,7 +40,7 @@ MANY = 4 * PARTITIONS_PER_PART + 7
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[tuple[Node, World]]:
+def world() -> Iterator[tuple[PortCluster, World]]:
     with running() as node:
         yield node, node.prepared()
 
@@ -191,7 +191,7 @@ def produced_in_a_transaction(count: int) -> Message:
     ids=lambda each: getattr(each, "__name__", str(each)),
 )
 def test_the_work_grows_linearly(
-    world: tuple[Node, World], request_: Callable[[int], Message], items: int, version: int
+    world: tuple[PortCluster, World], request_: Callable[[int], Message], items: int, version: int
 ) -> None:
     node, _ = world
     few, many = request_(items), request_(4 * items)
@@ -203,7 +203,7 @@ def test_the_work_grows_linearly(
     raise AssertionError(f"4 times the items take {min(ratios):.0f} times as long")
 
 
-def cpu_s(node: Node, request: Message, version: int) -> float:
+def cpu_s(node: PortCluster, request: Message, version: int) -> float:
     """Return the CPU time without garbage collections, which grow with the heap of the whole test
     run."""
     raw = node.connect(BROKER_PORT)
@@ -242,7 +242,7 @@ SLICED = [
     ("request_", "version"), SLICED, ids=lambda each: getattr(each, "__name__", "")
 )
 def test_a_long_request_is_worked_on_in_steps(
-    world: tuple[Node, World], request_: Callable[[int], Message], version: int
+    world: tuple[PortCluster, World], request_: Callable[[int], Message], version: int
 ) -> None:
     """Its handler returns steps, between which the server serves other connections."""
     node, _ = world
@@ -269,7 +269,7 @@ def test_a_long_request_is_worked_on_in_steps(
 # ----------------------------------------------------------------------------------------- answers
 
 
-def test_a_commit_in_parts_is_answered_in_order(world: tuple[Node, World]) -> None:
+def test_a_commit_in_parts_is_answered_in_order(world: tuple[PortCluster, World]) -> None:
     node, _ = world
     raw = node.connect(BROKER_PORT)
     answer: Any = node.ask(raw, committed(MANY), 8)
@@ -293,7 +293,9 @@ def test_a_commit_in_parts_is_answered_in_order(world: tuple[Node, World]) -> No
     assert {each.committed_offset for each in again.groups[0].topics[0].partitions} == {-1}
 
 
-def test_an_error_of_the_whole_commit_is_that_of_each_part(world: tuple[Node, World]) -> None:
+def test_an_error_of_the_whole_commit_is_that_of_each_part(
+    world: tuple[PortCluster, World],
+) -> None:
     node, _ = world
     request: Any = committed(MANY)
     request = group_offsets.OffsetCommitRequest(
@@ -308,7 +310,7 @@ def test_an_error_of_the_whole_commit_is_that_of_each_part(world: tuple[Node, Wo
     assert {each.error_code for each in topic.partitions} == {ErrorCode.ILLEGAL_GENERATION}
 
 
-def test_records_are_deleted_in_parts(world: tuple[Node, World]) -> None:
+def test_records_are_deleted_in_parts(world: tuple[PortCluster, World]) -> None:
     node, _ = world
     answer: Any = node.ask(node.connect(BROKER_PORT), deleted_records(MANY), 2)
     (topic,) = answer.topics
@@ -316,7 +318,7 @@ def test_records_are_deleted_in_parts(world: tuple[Node, World]) -> None:
 
 
 def test_pipelined_requests_append_in_order_although_the_first_takes_steps(
-    world: tuple[Node, World],
+    world: tuple[PortCluster, World],
 ) -> None:
     """The first request appends to partition 0 in its last step. The second one must append after
     it."""
@@ -351,7 +353,7 @@ def produce_answer(frame: memoryview) -> produce.ProduceResponse:
 
 
 def test_a_group_or_resource_that_is_named_twice_is_described_once(
-    world: tuple[Node, World],
+    world: tuple[PortCluster, World],
 ) -> None:
     """Otherwise the response would grow with the repetitions in the request."""
     node, _ = world

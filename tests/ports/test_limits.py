@@ -13,7 +13,7 @@ from quorate.quorum.protocol.schemas.configs import (
 )
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.seams import Address
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, Raw, running
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster, Raw, running
 from tests.ports.requests import BROKER, READ, World, fetched, produced
 
 PORTS = pytest.mark.parametrize(
@@ -21,7 +21,7 @@ PORTS = pytest.mark.parametrize(
 )
 
 
-def open_now(node: Node, *connections: Raw) -> list[bool]:
+def open_now(node: PortCluster, *connections: Raw) -> list[bool]:
     node.run(0.1)
     return [not each.closed for each in connections]
 

@@ -26,7 +26,7 @@ from quorate.quorum.protocol.schemas.group_offsets import (
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, Raw, running
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster, Raw, running
 
 LONGEST = "x" * 32_767
 MARK = "MARK"
@@ -35,13 +35,13 @@ PORTS = pytest.mark.parametrize("port", [BROKER_PORT, CONTROLLERS_PORT], ids=["b
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
+def node() -> Iterator[PortCluster]:
     with running() as started:
         started.prepared()
         yield started
 
 
-def still_serves(node: Node, port: Address = BROKER_PORT) -> None:
+def still_serves(node: PortCluster, port: Address = BROKER_PORT) -> None:
     """Assert that both nodes run and answer the next request."""
     node.run(0.5)
     raw = node.connect(port)
@@ -65,7 +65,7 @@ def enlarged(request: Message, version: int, size: int) -> bytes:
     return body.replace(mark, bytes(length) + b"m" * size)
 
 
-def send(node: Node, raw: Raw, api_key: int, version: int, body: bytes) -> None:
+def send(node: PortCluster, raw: Raw, api_key: int, version: int, body: bytes) -> None:
     header_version = APIS[api_key].request_header_version(version)
     raw.link.send(headers.request_header(api_key, version, 7, "test", header_version), body)
     node.until(lambda: raw.frames or raw.closed)
@@ -107,7 +107,7 @@ BEYOND = [
 @pytest.mark.parametrize("size", [32_768, 40_000, 65_536])
 @pytest.mark.parametrize(("request_", "version"), BEYOND)
 def test_a_string_beyond_the_bound_closes_the_connection(
-    node: Node, request_: Message, version: int, size: int
+    node: PortCluster, request_: Message, version: int, size: int
 ) -> None:
     raw = node.connect(BROKER_PORT)
     send(node, raw, request_.API_KEY, version, enlarged(request_, version, size))
@@ -116,7 +116,7 @@ def test_a_string_beyond_the_bound_closes_the_connection(
     still_serves(node)
 
 
-def test_a_long_client_id_closes_the_connection(node: Node) -> None:
+def test_a_long_client_id_closes_the_connection(node: PortCluster) -> None:
     """JoinGroup v4 makes a member id of the client id. No response could hold that member id."""
     raw = node.connect(BROKER_PORT)
     head = headers.request_header(11, 4, 7, LONGEST, 1)
@@ -128,7 +128,7 @@ def test_a_long_client_id_closes_the_connection(node: Node) -> None:
     still_serves(node)
 
 
-def test_a_long_protocol_type_is_kept_by_no_group(node: Node) -> None:
+def test_a_long_protocol_type_is_kept_by_no_group(node: PortCluster) -> None:
     raw = node.connect(BROKER_PORT)
     send(node, raw, 11, 9, enlarged(join(MARK, "long"), 9, 2000))
     assert raw.closed
@@ -136,7 +136,7 @@ def test_a_long_protocol_type_is_kept_by_no_group(node: Node) -> None:
     assert "long" not in [each.group_id for each in answer.groups]
 
 
-def test_the_longest_group_id_is_committed_to_and_listed(node: Node) -> None:
+def test_the_longest_group_id_is_committed_to_and_listed(node: PortCluster) -> None:
     raw = node.connect(BROKER_PORT)
     answer: Any = node.ask(raw, commit(LONGEST), 8)
     assert answer.topics[0].partitions[0].error_code == 0
@@ -170,7 +170,7 @@ def described(kind: int, name: str) -> configs.DescribeConfigsRequest:
     ],
 )
 def test_a_long_string_is_refused_in_a_short_text(
-    node: Node, request_: Message, version: int
+    node: PortCluster, request_: Message, version: int
 ) -> None:
     answer: Any = node.ask(node.connect(BROKER_PORT), request_, version)
     failed = answer.results[0] if hasattr(answer, "results") else answer
@@ -228,7 +228,7 @@ def replaced(kind: int, name: str, config: str, value: str) -> Message:
     ],
 )
 def test_the_controller_answers_the_longest_strings(
-    node: Node, port: Address, request_: Message, version: int
+    node: PortCluster, port: Address, request_: Message, version: int
 ) -> None:
     answer: Any = node.ask(node.connect(port), request_, version)
     (result,) = answer.topics if hasattr(answer, "topics") else answer.responses

@@ -32,7 +32,7 @@ from tests.attacks.raw import array, head_of
 from tests.attacks.shapes import places, with_place
 from tests.fuzz.target import Steps
 from tests.ports import test_large_requests as large
-from tests.ports.node import BROKER_PORT, Node, Raw, running
+from tests.ports.node import BROKER_PORT, PortCluster, Raw, running
 from tests.ports.requests import READ, create
 
 LIMIT_MS = 50
@@ -57,7 +57,7 @@ LIMITS = {ApiKey.PRODUCE: PRODUCED_PARTITIONS.limit}
 class Watched:
     """A node whose steps are measured."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PortCluster) -> None:
         self.node = node
         node.prepared()
         (broker,) = node.cluster.brokers

@@ -19,7 +19,7 @@ from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.layout import Field, layout
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.seams import Address
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, Node, running
+from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster, running
 from tests.ports.requests import READ, WRITTEN
 
 SEEDS = 54
@@ -35,7 +35,7 @@ PORTS = pytest.mark.parametrize("port", [BROKER_PORT, CONTROLLERS_PORT], ids=["b
 
 
 @pytest.fixture(scope="module")
-def node() -> Iterator[Node]:
+def node() -> Iterator[PortCluster]:
     with running() as started:
         started.prepared()
         yield started
@@ -89,7 +89,7 @@ def _number(kind: str, chance: random.Random) -> int:
     return chance.choice((*SMALL, *edges))
 
 
-def failures(node: Node) -> dict[str, int]:
+def failures(node: PortCluster) -> dict[str, int]:
     """Return the number of unexpected failures by API, and of the controller's rules and the
     groups' shards."""
     (broker,), (controller,) = node.cluster.brokers, node.cluster.controllers
@@ -109,7 +109,7 @@ def failures(node: Node) -> dict[str, int]:
 @PORTS
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
 def test_no_handler_raises(
-    node: Node, port: Address, api: Api, caplog: pytest.LogCaptureFixture
+    node: PortCluster, port: Address, api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     if api.key in SPARED:
         return

@@ -43,7 +43,7 @@ from tests.sim.admin_history import (
 )
 from tests.sim.answers import Step
 from tests.sim.clients import Client, Unreachable
-from tests.sim.cluster import Cluster
+from tests.sim.cluster import SimCluster
 from tests.sim.history import History
 
 TIMEOUT_MS = 1000
@@ -56,7 +56,7 @@ REASSIGNED = ("data", "loose", *NAMES)
 class Admin(Client):
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: SimCluster,
         history: History,
         name: str = "admin",
         addresses: dict[int, Address] | None = None,

@@ -29,7 +29,7 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
 from quorate.quorum.seams import Address, TransportError
 from tests.sim.clock import SimClock
-from tests.sim.cluster import Cluster
+from tests.sim.cluster import SimCluster
 from tests.sim.history import FOREIGN, History, Place, Promises, value_of
 from tests.sim.invariants import Invariants, Violation
 from tests.sim.transport import SimTransport
@@ -60,7 +60,7 @@ class Topic:
 class Client:
     """`random` is this client's own. Use it inside tasks of its host only."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: SimCluster, name: str) -> None:
         self.name = name
         self.host = cluster.network.boot(name)
         self.random: Random = cluster.random(name)
@@ -152,7 +152,7 @@ class Producer(Client):
     acknowledged, in order, with the same sequence numbers."""
 
     def __init__(
-        self, cluster: Cluster, history: History, name: str, settings: ProducerSettings
+        self, cluster: SimCluster, history: History, name: str, settings: ProducerSettings
     ) -> None:
         super().__init__(cluster, name)
         self.settings = settings
@@ -283,7 +283,7 @@ class Consumer(Client):
     given is committed."""
 
     def __init__(
-        self, cluster: Cluster, history: History, invariants: Invariants, name: str
+        self, cluster: SimCluster, history: History, invariants: Invariants, name: str
     ) -> None:
         super().__init__(cluster, name)
         self.stopping = False

@@ -1,8 +1,8 @@
 """A cluster on virtual time: machines with a disk each, on which the production node classes run.
 
-A machine keeps its disk and its clock's faults; its process comes and goes. Starting a process
-here is what `quorum.controller_node.run` and `broker.node.run` do, but for the loop's exception
-handler: whatever is raised out of a callback, and every node that stops itself, fails the run.
+A machine keeps its disk and its clock's faults; its process comes and goes. A process
+starts as in `quorum.node.controller_node.run` and `broker.node.run`. Only the exception handler of
+the loop differs: an exception of a callback, and a node that stops itself, fail the run.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from tests.sim.transport import SimTransport
 __all__ = [
     "CLIENT_PORT",
     "CONTROLLER_PORT",
-    "Cluster",
     "Machine",
     "NodeStopped",
     "Process",
     "Shape",
+    "SimCluster",
     "name_of",
 ]
 
@@ -86,8 +86,12 @@ class Machine:
         return self.config.is_broker
 
 
-class Cluster:
-    """`started` is told of every process before it runs, `trace` of what happens to machines."""
+class SimCluster:
+    """The machines of one simulation, with the production classes of their nodes.
+
+    Everything runs on the `SimLoop` that the caller passes. `failed` gets the first exception that
+    a node raises or stops with. Each callback of `started` gets every process before it runs.
+    `trace` collects the events of machines."""
 
     def __init__(self, loop: SimLoop, seed: int | str, shape: Shape) -> None:
         self.loop = loop

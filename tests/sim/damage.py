@@ -19,7 +19,7 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.errors import CorruptBatch, CorruptCheckpoint
 from quorate.quorum.log.names import LOG_SUFFIX
-from tests.sim.cluster import Cluster, Machine
+from tests.sim.cluster import Machine, SimCluster
 from tests.sim.disk import SimDisk
 from tests.sim.disk_faults import DISK_FAULTS, DISK_LIES
 from tests.sim.limits import Limits
@@ -82,7 +82,7 @@ class Damage:
     """`later` undoes in the end, too, as a fault of its own."""
 
     def __init__(
-        self, cluster: Cluster, limits: Limits, later: Callable[[Undo, float], None]
+        self, cluster: SimCluster, limits: Limits, later: Callable[[Undo, float], None]
     ) -> None:
         self.kinds: dict[str, Callable[[Fault], Undo | None]] = {
             "flip": self._flip,

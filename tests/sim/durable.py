@@ -13,10 +13,10 @@ from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.log.batch import batches
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
 from quorate.quorum.raft.effects import Role
-from tests.sim.cluster import Cluster, Machine, Process
+from tests.sim.cluster import Machine, Process, SimCluster
 
 
-def not_durable(cluster: Cluster, process: Process, data: bytes, known: Container[int]) -> str:
+def not_durable(cluster: SimCluster, process: Process, data: bytes, known: Container[int]) -> str:
     """What is wrong with the batches of `data`, which the process takes for committed, but for
     those at `known` offsets; nothing unless it leads: the leader is the first to say so."""
     raft = process.core.replica.raft

@@ -12,7 +12,7 @@ from random import Random
 
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey
 from quorate.quorum.raft.voter_history import QuorumVoters, key_of
-from tests.sim.cluster import Cluster, Machine, Process
+from tests.sim.cluster import Machine, Process, SimCluster
 from tests.sim.quorum_history import Voting
 from tests.sim.shape import Quorum
 
@@ -20,7 +20,7 @@ Voters = frozenset[ReplicaKey]
 
 
 class Electorate:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimCluster) -> None:
         self.lost: dict[ReplicaKey, None] = {}
         self.unsettled_adds: dict[ReplicaKey, None] = {}
         self.unsettled_removals: dict[ReplicaKey, None] = {}

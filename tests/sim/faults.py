@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from tests.sim.cluster import Cluster, Machine
+from tests.sim.cluster import Machine, SimCluster
 from tests.sim.damage import Damage
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.electorate import Electorate
@@ -46,7 +46,7 @@ class Faults:
     """Carries faults out, and undoes them when they end."""
 
     def __init__(
-        self, cluster: Cluster, electorate: Electorate, healthy: Callable[[], bool]
+        self, cluster: SimCluster, electorate: Electorate, healthy: Callable[[], bool]
     ) -> None:
         self.done: list[Fault] = []
         self._cluster = cluster

@@ -39,7 +39,7 @@ from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.raft.effects import Role, RoleChanged
-from tests.sim.cluster import Cluster, Machine, Process
+from tests.sim.cluster import Machine, Process, SimCluster
 from tests.sim.committed_log import CommittedLog, Violation
 from tests.sim.durable import not_durable
 from tests.sim.rulings import Rulings
@@ -77,7 +77,7 @@ class Seen:
 
 
 class Invariants:
-    def __init__(self, cluster: Cluster, coverage: Counter[str] | None = None) -> None:
+    def __init__(self, cluster: SimCluster, coverage: Counter[str] | None = None) -> None:
         self.coverage: Counter[str] = Counter() if coverage is None else coverage
         """How often which transitions, records and causes were seen."""
         self.metadata = CommittedLog("__cluster_metadata")

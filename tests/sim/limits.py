@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.quorum.log.names import DAMAGED_SUFFIX
-from tests.sim.cluster import Cluster, Machine
+from tests.sim.cluster import Machine, SimCluster
 from tests.sim.electorate import Electorate
 
 
 class Limits:
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: SimCluster,
         electorate: Electorate,
         healthy: Callable[[], bool],
         under_way: Callable[[], int],
@@ -68,12 +68,12 @@ class Limits:
         return self._electorate.others_have(machine)
 
 
-def is_last_of_an_isr(cluster: Cluster, broker: Machine) -> bool:
+def is_last_of_an_isr(cluster: SimCluster, broker: Machine) -> bool:
     partitions = cluster.newest_image().all_partitions()
     return any(partition.isr == (broker.id,) for _, _, partition in partitions)
 
 
-def isr_changes_under_way(cluster: Cluster) -> bool:
+def isr_changes_under_way(cluster: SimCluster) -> bool:
     return any(
         hosted.partition.leadership is not None and hosted.partition.leadership.isr.in_flight
         for machine in cluster.brokers

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.sim.cluster import Cluster
+from tests.sim.cluster import SimCluster
 from tests.sim.faults import Fault, Faults
 
 HOUR_MS = 3_600_000
@@ -64,7 +64,7 @@ PROFILES = (
 
 class Nemesis:
     def __init__(
-        self, cluster: Cluster, faults: Faults, profile: Profile, clients: Iterable[str]
+        self, cluster: SimCluster, faults: Faults, profile: Profile, clients: Iterable[str]
     ) -> None:
         self.profile = profile
         self._cluster = cluster
@@ -208,7 +208,7 @@ class Nemesis:
         return replace(fault, names=names[1 - forward], others=names[forward], values=values)
 
 
-async def replay(faults: Faults, cluster: Cluster, schedule: Sequence[Fault]) -> None:
+async def replay(faults: Faults, cluster: SimCluster, schedule: Sequence[Fault]) -> None:
     """The same faults again, or some of them."""
     for fault in schedule:
         await asyncio.sleep(max(0.0, fault.at_s - cluster.loop.time()))

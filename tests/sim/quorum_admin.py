@@ -32,7 +32,7 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from tests.sim.answers import Step
 from tests.sim.clients import Client, Unreachable
-from tests.sim.cluster import CONTROLLER_PORT, Cluster, Machine
+from tests.sim.cluster import CONTROLLER_PORT, Machine, SimCluster
 from tests.sim.electorate import Electorate
 from tests.sim.quorum_history import QuorumHistory, Voting, added, removed, upgraded
 from tests.sim.shape import Quorum
@@ -46,7 +46,7 @@ UNSETTLED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 class QuorumAdmin(Client):
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: SimCluster,
         electorate: Electorate,
         history: QuorumHistory,
         name: str = "voters",

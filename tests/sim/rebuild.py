@@ -24,7 +24,7 @@ from quorate.quorum.offline.force_voters import (
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.seams import Disk
 from tests.sim.clock import WALL_EPOCH_MS
-from tests.sim.cluster import Cluster, Machine
+from tests.sim.cluster import Machine, SimCluster
 from tests.sim.committed_log import Print, Violation
 from tests.sim.disk import PowerCut
 from tests.sim.mounts import Mounts
@@ -109,7 +109,7 @@ class Operator:
                 reconfigure(cluster, machine)
 
 
-def reconfigure(cluster: Cluster, machine: Machine) -> None:
+def reconfigure(cluster: SimCluster, machine: Machine) -> None:
     """For the shape that the cluster has now."""
     role = "broker" if machine.is_broker else "controller"
     machine.config = node_config(machine.id, role, cluster.shape)

@@ -17,7 +17,7 @@ from tests.sim import joining
 from tests.sim.admin import Admin
 from tests.sim.adversary.moves import Mover
 from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
-from tests.sim.cluster import Cluster, Machine, Shape
+from tests.sim.cluster import Machine, Shape, SimCluster
 from tests.sim.electorate import Electorate
 from tests.sim.faults import Faults
 from tests.sim.history import History, Place
@@ -37,7 +37,7 @@ class Simulation:
     def __init__(self, loop: SimLoop, seed: int | str, shape: Shape) -> None:
         self.loop = loop
         self.coverage: Counter[str] = Counter()
-        self.cluster = Cluster(loop, seed, shape)
+        self.cluster = SimCluster(loop, seed, shape)
         self.invariants = Invariants(self.cluster, self.coverage)
         self.history = History()
         self.admins = [Admin(self.cluster, self.history, name) for name in ("admin", "admin2")]

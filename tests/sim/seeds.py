@@ -16,7 +16,7 @@ from tests.sim.adversary.client import HostileClient
 from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.peer import FaultyNode
 from tests.sim.adversary.values import OWN_TOPICS
-from tests.sim.cluster import Cluster, Shape
+from tests.sim.cluster import Shape, SimCluster
 from tests.sim.faults import Fault
 from tests.sim.host import current_host
 from tests.sim.lost_quorum import is_lost, lose_quorum
@@ -120,7 +120,7 @@ class SeedFailed(AssertionError):
 class _LogLines(logging.Handler):
     """What the nodes log, into the trace."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimCluster) -> None:
         super().__init__()
         self._cluster = cluster
 

@@ -15,8 +15,7 @@ from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.hello import Peer
 from tests.sim.ablations.stories import Scene, Story
 from tests.sim.ablations.trace import Event, Kind, Trace, describe
-from tests.sim.cluster import Cluster as SimCluster
-from tests.sim.cluster import name_of
+from tests.sim.cluster import SimCluster, name_of
 from tests.sim.disk import SimDisk
 from tests.sim.disk_file import SimFile
 from tests.sim.host import current_host

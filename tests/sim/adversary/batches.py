@@ -17,7 +17,7 @@ from quorate.quorum.log.compression import Codec, compress
 from quorate.quorum.log.record import Record
 from tests.sim.adversary.values import Draw
 from tests.sim.clock import WALL_EPOCH_MS
-from tests.sim.cluster import Cluster
+from tests.sim.cluster import SimCluster
 from tests.sim.history import FOREIGN
 
 BOMB_BYTES = 8 << 20
@@ -38,15 +38,15 @@ PRODUCER_ID = 9
 TIMESTAMPS = (7, 8)
 
 
-def poison(draw: Draw, cluster: Cluster) -> bytes:
+def poison(draw: Draw, cluster: SimCluster) -> bytes:
     """Return the bytes of a Produce request's records, one batch or several."""
-    kind: Callable[[Draw, Cluster], bytes] = draw.of(
+    kind: Callable[[Draw, SimCluster], bytes] = draw.of(
         _mutated, _mutated, _mutated, _garbage, _compressed_garbage, _bomb, _cut, _noise, _twice
     )
     return kind(draw, cluster)
 
 
-def _valid(draw: Draw, cluster: Cluster, codec: Codec = Codec.NONE) -> bytes:
+def _valid(draw: Draw, cluster: SimCluster, codec: Codec = Codec.NONE) -> bytes:
     wall_ms = WALL_EPOCH_MS + int(cluster.loop.time() * 1000)
     count = draw.of(1, 1, 3, 50)
     records = [Record(at, wall_ms + at, None, FOREIGN + b"%d" % at) for at in range(count)]
@@ -62,7 +62,7 @@ def sealed(batch: bytes) -> bytes:
     return bytes(sealed)
 
 
-def _mutated(draw: Draw, cluster: Cluster) -> bytes:
+def _mutated(draw: Draw, cluster: SimCluster) -> bytes:
     """One to three fields of the header at the edges of their types."""
     batch = _valid(draw, cluster, draw.of(Codec.NONE, Codec.NONE, *CODECS))
     head = list(HEADER.unpack_from(batch))
@@ -77,7 +77,7 @@ def _mutated(draw: Draw, cluster: Cluster) -> bytes:
     return sealed(HEADER.pack(*head) + batch[HEADER_BYTES:])
 
 
-def _garbage(draw: Draw, cluster: Cluster) -> bytes:
+def _garbage(draw: Draw, cluster: SimCluster) -> bytes:
     """A payload that is no sequence of records."""
     batch = bytearray(_valid(draw, cluster))
     if draw.random.getrandbits(1):
@@ -87,7 +87,7 @@ def _garbage(draw: Draw, cluster: Cluster) -> bytes:
     return sealed(bytes(batch))
 
 
-def _compressed_garbage(draw: Draw, cluster: Cluster) -> bytes:
+def _compressed_garbage(draw: Draw, cluster: SimCluster) -> bytes:
     codec = draw.of(*CODECS)
     batch = bytearray(_valid(draw, cluster, codec))
     inner = draw.random.randbytes(draw.of(1, 60, 3000))
@@ -96,7 +96,7 @@ def _compressed_garbage(draw: Draw, cluster: Cluster) -> bytes:
     return sealed(bytes(batch))
 
 
-def _bomb(draw: Draw, cluster: Cluster) -> bytes:
+def _bomb(draw: Draw, cluster: SimCluster) -> bytes:
     codec = draw.of(*CODECS)
     batch = bytearray(_valid(draw, cluster, codec))
     batch[HEADER_BYTES:] = _bomb_payload(codec)
@@ -108,15 +108,15 @@ def _bomb_payload(codec: Codec) -> bytes:
     return compress(codec, bytes(BOMB_BYTES))
 
 
-def _cut(draw: Draw, cluster: Cluster) -> bytes:
+def _cut(draw: Draw, cluster: SimCluster) -> bytes:
     batch = _valid(draw, cluster)
     return batch[: draw.random.randrange(len(batch))]
 
 
-def _noise(draw: Draw, cluster: Cluster) -> bytes:
+def _noise(draw: Draw, cluster: SimCluster) -> bytes:
     return draw.random.randbytes(draw.of(0, 1, 11, 61, 4000))
 
 
-def _twice(draw: Draw, cluster: Cluster) -> bytes:
+def _twice(draw: Draw, cluster: SimCluster) -> bytes:
     """A valid batch before a poisonous one: neither may be stored."""
     return _valid(draw, cluster) + _mutated(draw, cluster)

@@ -22,7 +22,7 @@ from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.requests import CHANGING, drawn, frame
 from tests.sim.adversary.rights import is_its_right
 from tests.sim.adversary.values import Draw
-from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Cluster
+from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, SimCluster
 
 MAX_LINKS = 8
 CONNECT_TIMEOUT_MS = 300
@@ -48,7 +48,7 @@ class Deaf:
 class HostileClient(Mover):
     letter = "c"
 
-    def __init__(self, cluster: Cluster, only: Sequence[str] | None) -> None:
+    def __init__(self, cluster: SimCluster, only: Sequence[str] | None) -> None:
         super().__init__(cluster, "evil", only)
         self._links: dict[Deaf, Address] = {}
         self._moves: tuple[Callable[[Draw], Awaitable[None]], ...] = (

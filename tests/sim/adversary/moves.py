@@ -9,7 +9,7 @@ from random import Random
 from typing import ClassVar
 
 from tests.sim.adversary.values import Aims, Draw
-from tests.sim.cluster import Cluster
+from tests.sim.cluster import SimCluster
 from tests.sim.transport import SimTransport
 
 PAUSE_S = 0.08
@@ -22,7 +22,7 @@ class Mover(abc.ABC):
 
     letter: ClassVar[str]
 
-    def __init__(self, cluster: Cluster, name: str, only: Sequence[str] | None) -> None:
+    def __init__(self, cluster: SimCluster, name: str, only: Sequence[str] | None) -> None:
         """`only`: the moves to carry out, a letter for all moves of an adversary; None for all."""
         self.cluster = cluster
         self.aims = Aims(cluster)

@@ -27,7 +27,7 @@ from tests.sim.adversary.requests import drawn, frame
 from tests.sim.adversary.rights import is_its_right
 from tests.sim.adversary.rows import FAR_EPOCHS, Row, at, row_of
 from tests.sim.adversary.values import OWN_ID, Draw
-from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Cluster, Machine
+from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Machine, SimCluster
 
 CONNECT_TIMEOUT_MS = 300
 MAX_LINKS = 8
@@ -62,7 +62,7 @@ CALM_S = 2.0
 class FaultyNode(Mover):
     letter = "n"
 
-    def __init__(self, cluster: Cluster, only: Sequence[str] | None) -> None:
+    def __init__(self, cluster: SimCluster, only: Sequence[str] | None) -> None:
         super().__init__(cluster, "faulty", only)
         self._incarnation = cluster.random("faulty incarnation").randbytes(16)
         self._directory = cluster.random("faulty directory").randbytes(16)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from quorate.quorum.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from tests.sim.admin import NAMES
-from tests.sim.cluster import Cluster
+from tests.sim.cluster import SimCluster
 
 T = TypeVar("T")
 OWN_ID = 90
@@ -84,7 +84,7 @@ class Draw:
 class Aims:
     """The names and ids that exist in the simulated cluster at the moment."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimCluster) -> None:
         self.cluster = cluster
 
     @property

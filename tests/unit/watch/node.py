@@ -58,7 +58,9 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @dataclass
-class Node:
+class CombinedNode:
+    """A real node that is controller and broker at once, on the event loop of the test."""
+
     core: NodeCore
     controller: ControllerNode
     broker: BrokerNode
@@ -89,7 +91,7 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def made(directory: Path) -> AsyncIterator[Node]:
+async def made(directory: Path) -> AsyncIterator[CombinedNode]:
     """Its ports are open; it does nothing before `core.start()`."""
     port = free_port()
     config = load(
@@ -118,7 +120,7 @@ async def made(directory: Path) -> AsyncIterator[Node]:
     )
     failures: list[BaseException] = []
     core = NodeCore(config, Seams(clock, random_, AioTransport(), disk), failures.append)
-    node = Node(core, ControllerNode(core), BrokerNode(core))
+    node = CombinedNode(core, ControllerNode(core), BrokerNode(core))
     try:
         await node.controller.start()
         await node.broker.start()
@@ -132,7 +134,7 @@ async def made(directory: Path) -> AsyncIterator[Node]:
 
 
 @asynccontextmanager
-async def running(directory: Path) -> AsyncIterator[Node]:
+async def running(directory: Path) -> AsyncIterator[CombinedNode]:
     async with made(directory) as node:
         node.core.start()
         await until(lambda: node.broker.running)

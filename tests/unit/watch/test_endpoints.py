@@ -20,12 +20,12 @@ from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET
 from quorate.quorum.watch.endpoints import MAX_OPEN, BadQuery, Endpoints, Query
 from quorate.quorum.watch.watch import targets
 from tests.unit.rpc.kafka.fakes import FakeClock
-from tests.unit.watch.node import Node, get, made, running, until
+from tests.unit.watch.node import CombinedNode, get, made, running, until
 
 pytestmark = pytest.mark.timeout(60)
 
 
-async def create_topic(node: Node, name: str, partitions: int = 2) -> None:
+async def create_topic(node: CombinedNode, name: str, partitions: int = 2) -> None:
     topic = CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
     )
@@ -168,7 +168,7 @@ async def test_what_only_a_snapshot_holds_is_gone(tmp_path: Path) -> None:
         assert (await node.get("/v1/changes")).lines[0]["offset"] == 2
 
 
-class FakeLink:
+class ExchangeLink:
     """What an Exchange uses of a Link."""
 
     def __init__(self) -> None:
@@ -183,7 +183,7 @@ class FakeLink:
 
 
 async def exchanged(endpoints: Endpoints, target: bytes) -> bytes:
-    link = FakeLink()
+    link = ExchangeLink()
     exchange = endpoints.accept(link)  # type: ignore[arg-type]
     exchange.on_frame(memoryview(target))
     await link.done.wait()
@@ -210,7 +210,7 @@ async def test_no_more_requests_than_allowed_are_under_way() -> None:
         raise BadQuery("gone", 410)
 
     endpoints = Endpoints({"/slow": slow, "/fast": fast}, always={"/health": fast})
-    open_ = [endpoints.accept(FakeLink()) for _ in range(MAX_OPEN)]  # type: ignore[arg-type]
+    open_ = [endpoints.accept(ExchangeLink()) for _ in range(MAX_OPEN)]  # type: ignore[arg-type]
     for each in open_:
         each.on_frame(memoryview(b"/slow"))
     assert (await exchanged(endpoints, b"/fast")).startswith(b"HTTP/1.1 503 ")

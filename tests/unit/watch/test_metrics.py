@@ -19,7 +19,7 @@ from quorate.quorum.watch.families import gauges
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
 from quorate.quorum.watch.metrics import SAMPLES_AT_ONCE, rendered
 from tests.unit.rpc.kafka.fakes import FakeClock
-from tests.unit.watch.node import Node, made, running, until
+from tests.unit.watch.node import CombinedNode, made, running, until
 from tests.unit.watch.test_endpoints import create_topic
 
 pytestmark = pytest.mark.timeout(60)
@@ -59,7 +59,7 @@ ONLY_FOLLOWERS_HAVE = "kafka_server_fetcherlagmetrics_consumerlag"
 Samples = dict[tuple[str, frozenset[str]], float]
 
 
-async def scraped(node: Node) -> Samples:
+async def scraped(node: CombinedNode) -> Samples:
     """By name and label values."""
     answer = await node.get("/metrics")
     assert answer.status == 200
