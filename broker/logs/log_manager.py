@@ -47,7 +47,7 @@ class LogManager:
     """The owner of a broker's log directory.
 
     Life: `start` lists the directories. For each partition the caller takes `open_parameters`,
-    opens the log (`log_opening.py`), and hands it over with `take`. `close` makes everything
+    opens the log (`log_opening.py`), and hands it over with `take_over`. `close` makes everything
     durable. The event loop owns the manager; the disk's thread does the flushes, the removals and
     the final close.
 
@@ -146,7 +146,7 @@ class LogManager:
             peers_have_it=peers_have_it,
         )
 
-    def take(
+    def take_over(
         self,
         parameters: LogOpenParameters,
         log: Log,

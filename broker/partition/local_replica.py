@@ -32,7 +32,8 @@ class LocalReplica:
     """One replica on this broker, with the operations of a follower.
 
     The event loop owns it. All appends, truncations and moves of the high watermark of the log go
-    through the replica."""
+    through the replica. The methods write to the log and block for these writes, but not for a
+    flush."""
 
     def __init__(
         self,

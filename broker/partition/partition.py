@@ -66,6 +66,9 @@ class Partition(LocalReplica):
     The event loop owns it. A role lasts until the metadata names another leader: `make_leader` and
     `make_follower` apply an image's state of the partition, and ignore an older one.
 
+    `now_ms` is the monotonic time and `wall_ms` the time of day, both in ms. The caller checks
+    `high_watermark` and `leadership.proposal` after each call.
+
     Invariant: consumers read nothing at or above the high watermark."""
 
     def __init__(
@@ -90,7 +93,8 @@ class Partition(LocalReplica):
     # --- roles
 
     def make_leader(self, value: image.Partition, now_ms: int) -> bool:
-        """Lead in the epoch that the metadata names. Return True if a new leader epoch begins."""
+        """Lead in the epoch that the metadata names. Return True if a new leader epoch begins.
+        Ignore an older state than the present one."""
         if self._is_old(value):
             return False
         if self.leadership is None:

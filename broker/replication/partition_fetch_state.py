@@ -89,7 +89,7 @@ class PartitionFetchState:
             log.start_offset,
         )
 
-    def take(
+    def apply(
         self,
         result: FetchPartitionResult,
         context: FetcherContext,

@@ -168,7 +168,7 @@ class PartitionOpener:
             producers=opened.producers,
             high_watermark=opened.parameters.high_watermark,
         )
-        self._logs.take(opened.parameters, log, lambda: partition.producers.loaded)
+        self._logs.take_over(opened.parameters, log, lambda: partition.producers.loaded)
         return HostedPartition(wanted.key, wanted.topic, partition, log, self._clock, self._propose)
 
     def _broker(self, broker_id: int) -> images.Broker | None:

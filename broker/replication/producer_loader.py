@@ -63,9 +63,9 @@ class ProducerLoader:
         """Find the newest snapshot that the log covers."""
         log = hosted.log
         find = partial(newest_snapshot, self._disk, log.directory, log.start_offset, log.end_offset)
-        self._disk.submit(find, partial(self._found, hosted, log.generation))
+        self._disk.submit(find, partial(self._snapshot_found, hosted, log.generation))
 
-    def _found(
+    def _snapshot_found(
         self,
         hosted: HostedPartition,
         generation: int,

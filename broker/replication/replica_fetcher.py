@@ -209,13 +209,13 @@ class ReplicaFetcher:
         if followed is None or key in self._to_request:  # requested again, in another epoch
             return
         try:
-            following = followed.take(result, self._context, self._clock.wall_ms())
+            action = followed.apply(result, self._context, self._clock.wall_ms())
         except OSError as error:
             self._context.on_disk_failure(error)
             return
-        if following is FetchAction.NAME:
+        if action is FetchAction.NAME:
             self._to_request[key] = followed
-        elif following is FetchAction.BACK_OFF:
+        elif action is FetchAction.BACK_OFF:
             self._backing_off[key] = followed
             self._watch_backoff()
 

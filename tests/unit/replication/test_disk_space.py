@@ -55,7 +55,7 @@ async def test_a_deleted_partition_leaves_no_file_open(tmp_path: Path) -> None:
         NAME, random_uuid(rng), settings, leader_epoch=0, peers_have_it=True
     )
     log = finished(open_log(disk, judged))
-    logs.take(judged, log, lambda: None)
+    logs.take_over(judged, log, lambda: None)
     while log.end_offset < 50:  # several segments, with indexes
         batch = build_value_batch(
             [b"x" * 8000], base_offset=log.end_offset, leader_epoch=0, timestamp_ms=0
