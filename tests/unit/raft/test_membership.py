@@ -159,6 +159,19 @@ def test_while_a_voter_is_met_nothing_else_is_changed() -> None:
     assert voters_of(cluster, leader) == [1, 2, 3, 11]
 
 
+def test_a_second_result_of_the_same_probe_changes_nothing() -> None:
+    """The pending change keeps its place, and is answered when it is committed."""
+    cluster, leader = dynamic()
+    token = cluster.add_voter(leader, 11)
+    node = cluster.nodes[leader]
+    node.core.voter_probed(cluster.now_ms, token, False)
+    cluster.collect(node)
+    assert token not in node.answers
+    catch_up(cluster)
+    assert answer(cluster, leader, token)[0] is ErrorCode.NONE
+    assert voters_of(cluster, leader) == [1, 2, 3, 11]
+
+
 def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
     """R24. The change failed when that leadership ended."""
     cluster, leader = dynamic()
