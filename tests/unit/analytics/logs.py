@@ -133,7 +133,7 @@ SCRIPT: tuple[tuple[MetadataRecord, ...], ...] = (
 
 
 def batches(script: Sequence[Sequence[MetadataRecord]] = SCRIPT) -> list[bytes]:
-    """A batch per entry, a second apart; a control record first in each of two epochs."""
+    """Return one batch per entry, a second apart, with a control record first in each epoch."""
     made = [leadership_of(1, epoch=1, offset=0, at_ms=START_MS)]
     offset = 1
     for step, records in enumerate(script, 1):
@@ -184,7 +184,7 @@ def control_batch(kind: ControlType, message: object, epoch: int, offset: int, a
 
 
 def snapshot_of(image: MetadataImage) -> bytes:
-    """A snapshot's bytes, without header and footer."""
+    """Return the bytes of a snapshot, without header and footer."""
     values = [encode_record(record) for record in snapshot_records(image)]
     return bytes(
         build_value_batch(

@@ -36,7 +36,7 @@ class Logged:
 
 
 def logged(data: bytes) -> list[Logged]:
-    """What took effect: as KIP-868 says, nothing of an aborted or never ended transaction."""
+    """Return the records that took effect: none of an aborted or open transaction (KIP-868)."""
     kept: list[Logged] = []
     held: list[Logged] | None = None
     for each in _all(data):
@@ -70,7 +70,7 @@ def _all(data: bytes) -> Iterator[Logged]:
 
 
 class Oracle:
-    """`tables`: the rows of every table, in the columns that matter."""
+    """The expected rows of every table in `tables`, with the columns that are compared."""
 
     def __init__(self) -> None:
         self.tables: dict[str, list[Row]] = {

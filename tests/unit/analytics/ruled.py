@@ -120,7 +120,7 @@ class Ruled(Driver):
         self.write_control(voters_of, self.voters())
 
     def activate(self, controller: Controller) -> None:
-        """A new epoch. Its clock may be behind that of the controller before."""
+        """Begin a new epoch. Its clock may be behind that of the previous controller."""
         self.epoch += 1
         self.skew_ms = self.random.choice((0, -700))
         self.write_control(leadership_of, self.random.choice((1, 2, 3)), voters=self.voters())
@@ -234,7 +234,7 @@ class Ruled(Driver):
         self.handle(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
 
     def propose(self) -> None:
-        """Every leader that lives proposes an ISR that it may."""
+        """Let every running leader propose an allowed ISR."""
         for topic, partition_id, partition in list(self.image.all_partitions()):
             if partition.leader > 0 and self.alive[partition.leader]:
                 known = [self.image.brokers.get(each) for each in partition.replicas]
@@ -270,7 +270,7 @@ class Ruled(Driver):
     # ------------------------------------------------------------------------------ by hand
 
     def abort(self) -> None:
-        """A controller died in a transaction; the next one aborts it."""
+        """Let a controller die in a transaction, which the next one aborts."""
         begun: list[MetadataRecord] = [
             BeginTransactionRecord(name="x"),
             TopicRecord(name="never", topic_id=uuid(len(self.log))),

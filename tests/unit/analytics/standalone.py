@@ -34,7 +34,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def standalone(directory: Path, workers: int = 2) -> Iterator[str]:
-    """The master's address, once all workers can be reached; everything is stopped at the end."""
+    """Yield the master's address when all workers are connected. Stop all of them at the end."""
     port = free_port()
     master = f"spark://{LOCALHOST}:{port}"
     with ExitStack() as stack:
@@ -89,7 +89,7 @@ def free_port() -> int:
 
 
 def submit(master: str, settings: dict[str, str], job: str, *arguments: str) -> str:
-    """What the job says."""
+    """Run the job and return its output."""
     given = {
         "spark.ui.enabled": "false",
         "spark.driver.host": LOCALHOST,

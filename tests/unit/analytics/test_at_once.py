@@ -1,4 +1,4 @@
-"""Rows that are read many at once are those that the codecs give one by one; ranges do not show."""
+"""Rows that are decoded many at once equal those of the codecs, whatever the ranges."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(COLUMNS)
 
 
 def one_by_one(data: bytes, *, with_json: bool = True) -> list[dict[str, Any]]:
-    """The oracle: the codecs of a node, and each column's rule for one record."""
+    """Return the expected rows, from the codecs of a node and each column's rule for one record."""
     rows = []
     for position, header in read_batches(data):
         for record in records_of(data, position, header):
@@ -92,7 +92,7 @@ def rows_of(directory: Path, request: Request, slice_bytes: int) -> list[dict[st
 
 
 def same(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As the oracle sees them; tuples as lists."""
+    """Return the rows with lists in place of tuples, as the oracle has them."""
     left_out = ("timestamp", "effective")
     return [
         {
@@ -129,7 +129,7 @@ def test_any_records(values: list[bytes], with_json: bool) -> None:
 @COMMON
 @given(st.lists(record_values(), min_size=1, max_size=5), st.data())
 def test_damaged_values_are_refused_or_read_alike(values: list[bytes], draw: st.DataObject) -> None:
-    """What no column asks for is passed over by its length, and not looked into."""
+    """A value that no column needs is skipped by its length, so damage inside it is not noticed."""
     chosen = draw.draw(st.integers(0, len(values) - 1))
     damaged = bytearray(values[chosen])
     damaged[draw.draw(st.integers(0, len(damaged) - 1))] = draw.draw(st.integers(0, 255))
@@ -150,7 +150,7 @@ def test_text_that_is_no_utf8_names_its_record() -> None:
 
 
 def test_batches_and_records_of_every_shape() -> None:
-    """Compressed ones, control records, keys, headers, deltas of time: none is like most."""
+    """Compressed batches, control records, keys, headers and deltas of time are rare cases."""
     value = encode_record(NoOpRecord())
     records = [
         Record(1, START_MS, None, value),
@@ -186,7 +186,7 @@ SCRIPTS = st.lists(
 @settings(COMMON, max_examples=40)
 @given(SCRIPTS, st.integers(1, 900))
 def test_any_ranges_give_the_rows_of_one(script: list[list[Any]], slice_bytes: int) -> None:
-    """KIP-868: a transaction may begin in one range, go on in the next and end in a third."""
+    """A transaction (KIP-868) may begin in one range, continue in the next and end in a third."""
     data = b"".join(batches(script))
     whole = at_once(data)
     assert at_once(data, slice_bytes=slice_bytes) == whole
@@ -194,7 +194,7 @@ def test_any_ranges_give_the_rows_of_one(script: list[list[Any]], slice_bytes: i
 
 
 def effective(rows: list[dict[str, Any]]) -> list[bool]:
-    """One record after the other: what a transaction holds takes effect when it ends."""
+    """Return the records that took effect. Those of a transaction do so when it ends."""
     says = [True] * len(rows)
     open_since: int | None = None
     for place, row in enumerate(rows):
@@ -217,8 +217,8 @@ def test_any_ranges_of_a_real_kafkas_log(slice_bytes: int) -> None:
 
 
 def test_a_history_begins_with_the_snapshot_that_reaches_the_first_segment(tmp_path: Path) -> None:
-    """Kafka deletes whole segments: the snapshot mostly ends inside of the first one left, whose
-    earlier records it holds already."""
+    """Kafka deletes whole segments, so the snapshot usually ends inside of the first one that is
+    left, and holds the earlier records of it."""
     made = batches()
     loader = Loader(MetadataImage())
     loader.feed(metadata_batches(b"".join(made[:8])))

@@ -1,5 +1,5 @@
-"""What is inferred from a log without causes never contradicts the causes: the same histories of
-the rules are written with their causes and without."""
+"""Inferred causes never contradict the true ones. The same histories are written with their causes
+and without."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CERTAIN: dict[str, tuple[str, ...]] = {
 
 
 class Silent(Ruled):
-    """Says no causes."""
+    """A history that is written without causes."""
 
     def write(self, records: Sequence[MetadataRecord]) -> None:
         super().write([without_cause(each) for each in records])

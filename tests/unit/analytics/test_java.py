@@ -1,4 +1,4 @@
-"""Which Java Spark gets, and the shim for one that lacks the module that Spark asks for."""
+"""The choice of a Java for Spark, and the shim for a Java that lacks a module."""
 
 from __future__ import annotations
 

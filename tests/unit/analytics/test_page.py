@@ -17,7 +17,7 @@ T0 = 1_800_000_000_000
 
 
 class Strict(HTMLParser):
-    """Every element is closed in order; collects attributes and text."""
+    """Checks that every element is closed in order, and collects attributes and text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ AVAILABLE: dict[str, Any] = {
 
 
 def history(partitions: int, topic: str | None = "orders") -> History:
-    """Every partition's leader is lost for 0.7 s."""
+    """Return a history in which every partition is without a leader for 0.7 s."""
     every = range(partitions)
     return History(
         source="/logs/<1>",
@@ -155,7 +155,7 @@ def test_names_are_text_never_markup() -> None:
 
 
 def test_a_topic_without_a_name_is_shown_by_its_id() -> None:
-    """Its TopicRecord went with the segments before the log begins."""
+    """The TopicRecord was in a segment that has been removed."""
     assert 'data-name="QUFBQUFBQUFBQUFBQUFBQQ-0"' in render(history(1, topic=None))
 
 

@@ -41,7 +41,7 @@ def blocks(heading: str, language: str) -> list[str]:
 
 
 def commands(block: str, directory: Path) -> list[list[str]]:
-    """What the shell makes of the block: the arguments of every `quorate` in it."""
+    """Return the arguments of every `quorate` command in the block, as the shell parses them."""
     shim = directory / "quorate"
     said = directory / "said"
     shim.write_text(f"#!/bin/bash\nprintf '%q ' \"$@\" >> {said}; echo >> {said}\n")

@@ -1,4 +1,4 @@
-"""Slices of a log: cut anywhere they give every batch once; a torn end is not damage."""
+"""Slices of a log hold every batch once, wherever they are cut. A torn end is not damage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BATCHES = batches()
 
 
 def offsets(directory: Path, slice_bytes: int = 1 << 20) -> list[int]:
-    """Base offsets of all batches, slice after slice."""
+    """Return the base offsets of all batches, slice after slice."""
     return [
         header.base_offset
         for piece in log_slices(metadata_dir(str(directory)), slice_bytes)
@@ -56,7 +56,7 @@ def test_slices_cover_a_real_log_of_many_batches() -> None:
 
 @pytest.mark.parametrize("slice_bytes", [50, 1 << 20])
 def test_a_torn_end_of_a_live_log_is_no_error(tmp_path: Path, slice_bytes: int) -> None:
-    """R43: what a crash left of a batch that was never acknowledged."""
+    """R43 (tests/scenarios): a crash left a part of a batch that was never acknowledged."""
     for tail in (BATCHES[1][:-1], BATCHES[1][:70], BATCHES[1][:30], b"\0" * 500):
         _, _, expected = two_segments(tmp_path, tail)
         assert offsets(tmp_path, slice_bytes) == expected

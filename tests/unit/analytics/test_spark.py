@@ -66,7 +66,7 @@ def test_our_own_history_says_why(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def assert_tells_the_story(summary: Summary, directory: Path) -> None:
-    """Said by hand: what an oracle might get wrong in the same way as the tables."""
+    """Check facts, written by hand, that the oracle and the tables might both get wrong."""
     leadership = rows_of(directory, "leadership", "start_offset")
     one = [row for row in leadership if (row["topic"], row["partition"]) == ("a", 1)]
     assert [(row["leader"], row["cause"], row["duration_ms"]) for row in one] == [

@@ -1,4 +1,4 @@
-"""Conditions that Spark hands to the source: they leave out what cannot matter, never more."""
+"""Filters that Spark pushes down leave out only rows that cannot match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links under rules, over real sockets: cut, held, delayed, thinned out, paused, crashed."""
+"""Faults of links over real sockets: cut, held, delayed, dropped frames, paused, crashed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HELLO = frame_header(1) + packed(
 
 
 class Pair:
-    """A node behind faults that has linked to a plain peer, node 3."""
+    """A node with faults, and its link to node 3, a peer without faults."""
 
     def __init__(self) -> None:
         self.failures: list[BaseException] = []
@@ -72,7 +72,7 @@ async def pair(request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
 
 
 async def nothing_more() -> None:
-    """Time enough for what would come, if anything came."""
+    """Wait long enough for a frame that must not arrive."""
     await asyncio.sleep(0.03)
 
 

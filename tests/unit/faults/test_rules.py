@@ -1,4 +1,4 @@
-"""The rules as values and as JSON: what is wrong is named."""
+"""Fault rules as values and as JSON. An error names the invalid part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One node's metadata on a simulated disk: a log that grows, and what it must never lose."""
+"""One node's metadata on a simulated disk, with a model of what the disk must never lose."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def config_batch(offset: int, epoch: int) -> bytes:
 
 
 def image_at(end_offset: int, epoch_of: dict[int, int]) -> MetadataImage:
-    """What replaying everything below `end_offset` gives."""
+    """Return the image after a replay of everything below `end_offset`."""
     loader = Loader(MetadataImage())
     for offset in range(end_offset):
         loader.feed(metadata_batches(config_batch(offset, epoch_of[offset])))
@@ -50,7 +50,8 @@ def image_at(end_offset: int, epoch_of: dict[int, int]) -> MetadataImage:
 
 @dataclass
 class MetadataDisk:
-    """`epochs` is the one history, by offset; `flushed` what the node has acknowledged."""
+    """A node's metadata directory. `epochs` has the epoch of each offset, and everything below
+    `flushed` is acknowledged."""
 
     disk: SimDisk = field(default_factory=lambda: SimDisk(random.Random(0)))
     settings: LogSettings = SETTINGS
@@ -75,7 +76,7 @@ class MetadataDisk:
         self.flushed = log.end_offset
 
     def image(self) -> MetadataImage:
-        """As the node has it: the snapshot it began with, and the log from there."""
+        """Return the node's image: the snapshot that it started with, and the log from there."""
         loader, log = self._loader, self.storage.log
         while loader.position < log.end_offset:
             loader.feed(metadata_batches(log.read(loader.position, 1 << 20)))
@@ -97,7 +98,7 @@ class MetadataDisk:
         return generator, clock
 
     def check(self) -> None:
-        """Nothing acknowledged is lost, and the state is what replaying everything gives."""
+        """Check that nothing acknowledged is lost, and that the state equals a full replay."""
         log, snapshots = self.storage.log, self.storage.snapshots
         assert log.end_offset >= self.flushed, "acknowledged records are lost"
         earliest = snapshots.earliest

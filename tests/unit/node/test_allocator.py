@@ -1,4 +1,4 @@
-"""What is freed in steps is not merged in one go later."""
+"""Memory that is freed in steps is merged in these steps, and not in one later step."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def returned_mb(prepared: str) -> int:
 
 
 def set_aside(prepared: str) -> int:
-    """How many pieces, in a process of its own: it is a setting of the process."""
+    """Return the number of free pieces, from a process of its own: the setting is per process."""
     program = [sys.executable, "-c", FREED.replace("PREPARED", prepared)]
     return int(subprocess.run(program, capture_output=True, check=True, text=True).stdout)

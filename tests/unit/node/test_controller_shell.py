@@ -44,7 +44,7 @@ def config(number: int, size: int = 1) -> ConfigRecord:
 
 @dataclass
 class FakeLog:
-    """Appends in memory; `on_append` is what happens inside the append."""
+    """A log in memory. `on_append` runs inside of each append."""
 
     batches: list[list[bytes]] = field(default_factory=list)
     on_append: Callable[[], None] = lambda: None
@@ -61,7 +61,7 @@ class FakeLog:
 
 @dataclass
 class FakeRules:
-    """A request is the Result it gets; remembers the offsets it was told."""
+    """Rules that return each request as its own Result, and store the offsets that they get."""
 
     offsets: list[int] = field(default_factory=list)
     deltas: list[ImageDelta] = field(default_factory=list)
@@ -174,7 +174,7 @@ def test_leadership_lost_before_the_commit_leaves_the_outcome_unknown() -> None:
 
 @pytest.mark.parametrize("raises", [True, False])
 def test_leadership_lost_inside_the_append_orphans_nobody(raises: bool) -> None:
-    """A1, redpanda PR #6546: state from before was used although the role had changed meanwhile."""
+    """A1 (tests/scenarios), redpanda PR #6546: code used the state of a role that had changed."""
     each = Shell()
 
     def lose() -> None:

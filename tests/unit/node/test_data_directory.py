@@ -1,4 +1,4 @@
-"""docs/protocol/data-directory.md: every file has a row, and every row says what its loss does.
+"""docs/protocol/data-directory.md has a row for every file, with the effect of its loss.
 
 The losses of a metadata directory are tried here. The losses of a partition are tried by the tests
 that a row names.
@@ -42,7 +42,7 @@ Loss = Callable[[], None]
 
 
 def restarted(*paths: str) -> str:
-    """Remove these files of a controller that lived, and start it. Return what it says it lost."""
+    """Remove these files of a controller, and start it. Return the loss that it reports."""
     disk = lived()
     for path in paths:
         disk.remove(path)
@@ -224,7 +224,7 @@ def the_initial_snapshot() -> None:
 
 
 def of_partition(*tests: str) -> Loss:
-    """The loss is tried by these tests of the replicas."""
+    """Return a check that these tests of the replicas exist. They try the loss."""
 
     def exist() -> None:
         for test in tests:

@@ -49,7 +49,7 @@ def make_cycles(count: int) -> None:
 
 
 def test_young_collections_freeze_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are short, and what they leave may be garbage a moment later."""
+    """Such collections are short, and the objects that survive them may soon be garbage."""
     garbage.keep_collections_short()
     monkeypatch.setattr(garbage, "LONG_S", 0.0)
     gc.collect()
@@ -62,7 +62,7 @@ def test_young_collections_freeze_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 tracks every dict")
 def test_no_collection_looks_at_an_index() -> None:
-    """Of tuples it would: at all of an index that a snapshot is being taken over with."""
+    """The collector would visit all tuples of an index that is being built for a snapshot."""
     keys = Keys()
     for number in range(1000):
         keys.add(packed((Uuid(number.to_bytes(16, "big")), 0)))

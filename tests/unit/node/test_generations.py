@@ -1,4 +1,4 @@
-"""Following a rebuilt quorum: durable before it is told, once, and never where records would go."""
+"""A node follows a rebuilt quorum durably, once, and only if it loses no committed records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 
 
 class Node:
-    """Its log ends at `offset` of epoch 5; `steps` is what the disk has yet to do."""
+    """A node whose log ends at `offset` of epoch 5. `steps` is the pending work of its disk."""
 
     def __init__(self, offset: int = 90, *, is_controller: bool = False, seed: int = 0) -> None:
         self.is_controller = is_controller
@@ -90,8 +90,8 @@ def test_it_is_durable_before_anybody_is_told() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_at_any_call_leaves_no_broker_where_its_records_would_go(seed: int) -> None:
-    """Whatever else runs before it has followed, its old leader is reached again first, and gives
-    it more than the rebuilt quorum has."""
+    """Before the node has followed, its old leader can send it records that the rebuilt quorum does
+    not have."""
     died = 0
     for die_at in range(1, 20):
         node = Node(seed=seed)

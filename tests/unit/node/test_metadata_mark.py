@@ -1,4 +1,4 @@
-"""A controller's mark: the losses that it shows, at a start and to an operator."""
+"""A controller's mark shows the loss of its metadata directory, at a start and to an operator."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def start(disk: SimDisk, me: ReplicaKey = ME, role: str = "controller") -> Opene
 
 
 def lived(disk: SimDisk | None = None) -> SimDisk:
-    """It took part in epoch 3 and has four records."""
+    """Return the disk of a controller that took part in epoch 3 and has four records."""
     disk = disk or formatted()
     opened = start(disk)
     assert not opened.lost

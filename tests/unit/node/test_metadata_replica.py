@@ -1,4 +1,4 @@
-"""The shell around Raft: what it puts to the core while the disk's thread replaces the log."""
+"""The metadata replica: its inputs to Raft, snapshots on the disk's thread, and its failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SNAPSHOT = EpochOffset(2, 1200)
 
 
 class Core:
-    """Notes what is put to it; `snapshot_checked` does to log and snapshots what Raft does."""
+    """A Raft core that records its inputs. Its `snapshot_checked` changes the log as Raft does."""
 
     def __init__(self, node: MetadataDisk) -> None:
         self.storage = node.storage
@@ -71,7 +71,7 @@ class Listener:
 
 
 class Node:
-    """Works of the disk's thread run when they are told to."""
+    """A replica. A test runs the work of the disk's thread itself, piece by piece."""
 
     def __init__(self) -> None:
         self.node = opened()
@@ -118,8 +118,8 @@ class Node:
 
 
 def test_nothing_is_put_to_the_core_while_its_log_is_replaced() -> None:
-    """It could append, as an observer or who was just elected, behind files that are about to
-    go: after a crash the log would have a gap."""
+    """An observer, or a new leader, could append behind files that are about to be removed. After a
+    crash, the log would have a gap."""
     node = Node()
     node.receive(node.content())
     node.work_until(lambda: node.listener.loaded != [])
@@ -139,7 +139,7 @@ def test_nothing_is_put_to_the_core_while_its_log_is_replaced() -> None:
 
 
 def test_others_get_at_the_disk_while_a_snapshot_is_read() -> None:
-    """A vote that has to be saved would wait for all of it, half a minute for a million
+    """Otherwise a vote would wait until the whole snapshot is read, half a minute with a million
     partitions."""
     node = Node()
     node.receive(node.content())
@@ -190,7 +190,7 @@ def test_a_log_that_cannot_be_replaced_stops_the_node() -> None:
 def test_an_exception_inside_a_change_leaves_the_state_in_doubt(
     error: Exception, raised: type[Exception]
 ) -> None:
-    """The boundary of the node port would otherwise take it for the request's fault."""
+    """Otherwise the boundary of the node port would blame the request."""
 
     def fail(now_ms: int, voter_id: int) -> None:
         raise error

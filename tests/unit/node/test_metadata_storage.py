@@ -1,5 +1,5 @@
-"""Log and snapshots as one: when snapshots are taken, what goes with them, power cuts at every disk
-call, and directories in which the two do not fit together."""
+"""The metadata log with its snapshots: generation, retention, power losses at every disk call, and
+directories in which the log and the snapshots contradict each other."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def test_a_snapshot_is_due_after_some_time_but_only_of_something_new() -> None:
 
 
 def test_a_snapshot_is_due_when_the_latest_is_found_damaged() -> None:
-    """The old one says no more where the log begins, so it stays until the new one is durable."""
+    """The damaged snapshot still marks the start of the log, so it stays until the new one is
+    durable."""
     node = opened(snapshots=replace(OFTEN, retention_bytes=0))
     _, clock = node.generator()
     node.append(7)
@@ -94,7 +95,8 @@ def test_a_snapshot_is_due_when_the_latest_is_found_damaged() -> None:
 
 
 def test_its_time_is_the_logs_and_not_this_nodes_clock() -> None:
-    """The active controller's image carries the moment of its ruling, others' that of the batch."""
+    """The image of the active controller has the time of its decision, that of other nodes the time
+    of the batch."""
     node = opened()
     node.append(7)
     generator, clock = node.generator()
@@ -169,7 +171,7 @@ def test_an_archive_that_cannot_take_files_is_refused_at_the_start() -> None:
 
 
 def history(node: MetadataDisk) -> None:
-    """Some epochs, snapshots and cuts of the log's head."""
+    """Run several epochs, with snapshots and retention."""
     _, clock = node.generator()
     for epoch in (1, 2, 3):
         node.append(8, epoch)
@@ -177,14 +179,16 @@ def history(node: MetadataDisk) -> None:
 
 
 def received(node: MetadataDisk) -> None:
-    """A snapshot from the leader replaces a log that is too short."""
+    """Let a snapshot from the leader replace a log that is too short."""
     node.append(5)
     replaced(node, EpochOffset(2, 40))
 
 
 def received_by_a_deposed_leader(node: MetadataDisk) -> None:
-    """Nobody else has what it wrote in epoch 7; what others had written before, in epoch 6, was
-    committed later. Its log ends far below the snapshot, in a higher epoch."""
+    """Let a deposed leader install a snapshot.
+
+    No other node has its records of epoch 7. Records of epoch 6 were committed later, so its log
+    ends far below the snapshot, but in a higher epoch."""
     node.append(5)
     node.append(3, 7)
     replaced(node, EpochOffset(6, 40))
@@ -205,8 +209,9 @@ def replaced(node: MetadataDisk, snapshot: EpochOffset) -> None:
 
 
 def received_while_old_ones_go(node: MetadataDisk) -> None:
-    """Retention has let go of snapshots and of the log's head, and the disk's thread has not come
-    to it when a snapshot replaces the rest of the log: one after the other, in that order."""
+    """Install a snapshot while the disk's thread still has to remove old snapshots and segments.
+
+    The thread does both in this order."""
     generator, clock = node.generator()
     for epoch in (1, 2):
         node.append(8, epoch)
@@ -244,8 +249,9 @@ def received_while_old_ones_go(node: MetadataDisk) -> None:
     "script", [history, received, received_by_a_deposed_leader, received_while_old_ones_go]
 )
 def test_a_power_cut_at_any_disk_call(script: Callable[[MetadataDisk], None]) -> None:
-    """R36, openraft 674e78aa: between the installed snapshot and the log that contradicts it. R47,
-    PySyncObj's deleteEntriesTo: the log is emptied and written anew to shorten it."""
+    """R36, openraft 674e78aa: a crash between the installation of a snapshot and the removal of the
+    log that contradicts it. R47, PySyncObj's deleteEntriesTo: it empties the log and writes it
+    again to shorten it. Both are in tests/scenarios."""
     whole = opened()
     before = whole.disk.calls
     script(whole)
@@ -276,7 +282,7 @@ def with_snapshots() -> MetadataDisk:
 
 
 def test_two_snapshots_are_read_by_turns() -> None:
-    """One file stays open: two nodes that are behind fetch different ones."""
+    """Two followers fetch different snapshots, but only one file stays open."""
     files = reopened(with_snapshots()).storage.snapshots
     whole = {each: b"".join(files.chunks(each)) for each in files}
     assert len(whole) == 2
@@ -316,7 +322,7 @@ def test_a_damaged_snapshot_without_the_log_below_it_is_refused() -> None:
 
 
 def test_a_gap_between_snapshot_and_log_is_refused() -> None:
-    """R38, NATS TruncateLogWithMissingSnapshot and MisalignedSnapshotGap."""
+    """R38 (tests/scenarios): TruncateLogWithMissingSnapshot and MisalignedSnapshotGap of NATS."""
     node = opened()
     received(node)
     node.append(3, 2)
@@ -327,7 +333,7 @@ def test_a_gap_between_snapshot_and_log_is_refused() -> None:
 
 
 def test_a_damaged_snapshot_of_the_format_is_named() -> None:
-    """It says who votes in a new quorum, and nothing else does."""
+    """Only this snapshot names the voters of a new quorum."""
     node = opened()
     node.append(3)
     node.storage.close()
@@ -340,7 +346,7 @@ def test_a_damaged_snapshot_of_the_format_is_named() -> None:
 
 
 def test_a_damaged_voter_set_below_what_a_start_checks_is_refused() -> None:
-    """Sealed segments are not checked at the start, but who votes is read from them."""
+    """A start does not check sealed segments, but it reads the voter sets from them."""
     node = opened()
     record = KRaftVersionRecord(version=0, k_raft_version=1)
     data = control(0, 0, (ControlType.KRAFT_VERSION, record))
@@ -358,8 +364,9 @@ def test_a_damaged_voter_set_below_what_a_start_checks_is_refused() -> None:
 
 
 def test_a_snapshot_older_than_the_log_is_gone() -> None:
-    """A power cut brought it back. Judged by it, a follower whose log went on in an older epoch
-    would be given the log instead of the snapshot, and keep what nobody else has (walk 304)."""
+    """A power loss brought the snapshot back. With it, a leader would send its log instead of the
+    snapshot to a follower with records of an older epoch, and the follower would keep records that
+    no other node has (found by a random walk)."""
     node = opened()
     _, clock = node.generator()
     node.append(8)
@@ -381,7 +388,7 @@ def test_a_snapshot_older_than_the_log_is_gone() -> None:
 
 
 def test_a_part_does_not_count_and_receiving_goes_on_behind_it() -> None:
-    """R40, NATS SetupLastSnapshotIgnoresTmpFile."""
+    """R40 (tests/scenarios): SetupLastSnapshotIgnoresTmpFile of NATS."""
     node = opened()
     node.append(5)
     snapshot = EpochOffset(2, 40)
@@ -395,8 +402,7 @@ def test_a_part_does_not_count_and_receiving_goes_on_behind_it() -> None:
 
 
 def test_a_part_that_a_crash_left_goes_when_there_is_a_later_snapshot() -> None:
-    """It was written here; nobody would ever have received the rest of it. One for each crash
-    stayed for good."""
+    """This node wrote the part, so no node would send the rest. Once, each crash left one."""
     node = opened()
     later, old = EpochOffset(2, 40), EpochOffset(1, 3)
     for part in (old, later):
@@ -413,8 +419,8 @@ def test_a_part_that_a_crash_left_goes_when_there_is_a_later_snapshot() -> None:
 
 
 def test_a_snapshot_that_is_written_while_a_later_one_is_received() -> None:
-    """Simulation, seed 217: what had been written of it was dropped, and the rest of it counted as
-    a snapshot that begins with zeros."""
+    """Found by the simulation: the written bytes were dropped, and the rest counted as a snapshot
+    that starts with zeros."""
     node = opened()
     generator, clock = node.generator()
     node.append(12)

@@ -1,4 +1,4 @@
-"""The parts that a broker and a controller have in common, in a real node."""
+"""The parts that brokers and controllers share, in a real node."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FETCH = FetchRequest(
 def test_fetches_get_less_while_responses_to_other_nodes_take_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Responses to 200 starting brokers are together larger than the budget of one node."""
+    """The responses to 200 starting brokers are together larger than the budget of one node."""
 
     async def scenario() -> None:
         async with made(tmp_path) as node:

@@ -1,4 +1,4 @@
-"""What a node's configuration says of the voters."""
+"""The voters that a node's configuration names."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def controller(listeners: str, advertised: str | None = None) -> NodeConfig:
 def test_a_controller_describes_itself_as_others_reach_it(
     listeners: str, advertised: str | None, endpoints: list[tuple[str, str, int]]
 ) -> None:
-    """As `storage format` does: it told the quorum the address that it binds, and who was told
-    0.0.0.0 tried to reach it at home."""
+    """The address is the advertised one, as in `storage format`. Once it was the address that the
+    controller binds, and other nodes connected to 0.0.0.0, which is their own host."""
     mine = own_voter(controller(listeners, advertised), key(1))
     assert mine is not None
     assert [(each.name, each.host, each.port) for each in mine.endpoints] == endpoints

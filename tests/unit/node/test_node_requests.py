@@ -1,4 +1,4 @@
-"""The boundary of the node port: which exceptions stop the node, and what the others become."""
+"""The boundary of the node port: exceptions that stop the node, and answers to the others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""EIO and ENOSPC at every disk call of what a node keeps beside its logs: the node is told, and its
-next life on the same disk has all that was acknowledged."""
+"""EIO and ENOSPC at every disk call for the metadata. The error is reported, and after a restart on
+the same disk the node has everything that was acknowledged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AFTER = pytest.mark.parametrize("after", [SimDisk.crash, SimDisk.restart], ids=[
 def test_log_and_snapshots(
     script: Callable[[MetadataDisk], None], error: int, after: Callable[[SimDisk], SimDisk]
 ) -> None:
-    """Append, roll, flush, snapshots written, frozen, received, cleaned, the log's head cut off."""
+    """Appends, rolls, flushes, snapshots that are written and received, and retention."""
     whole = opened()
     before = whole.disk.calls
     script(whole)
@@ -57,7 +57,7 @@ def test_log_and_snapshots(
 @ERRORS
 @AFTER
 def test_the_vote(error: int, after: Callable[[SimDisk], SimDisk]) -> None:
-    """The old one or the new one, and the new one when saving it was said to have worked."""
+    """A start finds the old vote or the new one, and the new one if its save succeeded."""
     old, new = Election(4, None, 2), Election(5, None, 1)
     outcomes = set()
     for number in range(1, 15):
@@ -80,7 +80,7 @@ def test_the_vote(error: int, after: Callable[[SimDisk], SimDisk]) -> None:
 @ERRORS
 @AFTER
 def test_the_identity(error: int, after: Callable[[SimDisk], SimDisk]) -> None:
-    """A directory is formatted or not, and never by halves."""
+    """A directory is formatted completely or not at all."""
     meta = MetaProperties(cluster_id="c" * 22, node_id=1, directory_id=Uuid(b"d" * 16))
     for number in range(1, 16):
         disk = new_disk(number)
@@ -114,7 +114,7 @@ def test_an_identity_that_is_repaired_while_the_power_goes() -> None:
 
 @ERRORS
 def test_a_start_on_a_failing_disk_is_refused_and_the_next_one_works(error: int) -> None:
-    """Recovery, settling of leftovers, the state to begin with: a fault at each of their calls."""
+    """A fault at each disk call of the recovery and of the load of the first state."""
     whole = opened()
     history(whole)
     calls = SimDisk.restart(whole.disk)
@@ -137,7 +137,7 @@ def test_a_start_on_a_failing_disk_is_refused_and_the_next_one_works(error: int)
 
 
 def test_a_directory_that_is_on_another_disk_now_is_empty_and_says_so() -> None:
-    """Swapped or wiped: nothing is formatted there."""
+    """The disk was exchanged or erased, so the directory is not formatted."""
     disk = SimDisk(random.Random(0))
     disk.make_dirs("/data")
     assert read_meta(disk, "/data") is None

@@ -1,4 +1,4 @@
-"""The last exception handler of a node: which exceptions stop it."""
+"""The last exception handler of a node, and the exceptions that stop the node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admin requests about who votes: answered once, in time, and with Kafka's codes."""
+"""Admin requests about the voters get one answer, in time, with Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def listener(**changes: Any) -> RaftVoterListener:
     ids=lambda change: str(change)[:40],
 )
 def test_an_implausible_voter_never_reaches_raft(change: dict[str, Any]) -> None:
-    """Every node would store it and connect to its first listener."""
+    """Every node would store the voter and connect to its first listener."""
     host = Host()
     host.ask(dataclasses.replace(ADD, **change))
     assert host.done == []

@@ -1,4 +1,4 @@
-"""The counters behind the metrics, where what they count happens."""
+"""The counters behind the metrics, at the places that count."""
 
 from __future__ import annotations
 
