@@ -287,7 +287,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "<offset>.txnindex": an_index(".txnindex"),
     "<offset>.snapshot": of_partition(
-        f"{RESTARTS}.test_producer_snapshot_round_trip_and_damage",
+        "replication.test_producer_snapshots.test_producer_snapshot_round_trip_and_damage",
         f"{RESTARTS}.test_r59_duplicates_are_recognised_after_restart_and_leader_change",
     ),
     "leader-epoch-checkpoint` of a partition": of_partition(
