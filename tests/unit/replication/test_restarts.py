@@ -226,7 +226,7 @@ def test_directory_with_a_damaged_topic_id_is_not_guessed_at(cluster: Cluster) -
     disk = cluster.kill(1)
     disk.open(f"{LOG_DIR}/t-0/partition.metadata").pwrite(b"\xff", 12)
     cluster.start(1, disk)
-    with pytest.raises(AssertionError, match=r"partition\.metadata:2: no topic id"):
+    with pytest.raises(AssertionError, match=r"partition\.metadata:2: no valid topic id"):
         cluster.run(20)
 
 
