@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -195,3 +196,21 @@ def test_functions_fit_a_screen_and_files_a_sitting() -> None:
                 if size > MAX_FUNCTION_LINES:
                     too_long.append(f"{name_of(path)}:{node.lineno} {node.name}: {size} lines")
     assert not too_long, "\n".join(too_long)
+
+
+README = (ROOT / "tests/README.md").read_text()
+
+
+def test_the_readme_of_the_tests_has_a_line_for_each_folder() -> None:
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/*") if path.is_file()}
+    missing = {name for name in folders - {"__pycache__"} if f"\n| `{name}/` |" not in README}
+    assert not missing, f"tests/README.md has no line for {sorted(missing)}"
+
+
+def test_the_readme_of_the_tests_names_harnesses_that_exist() -> None:
+    rows = [line.split("|")[1:3] for line in README.splitlines() if ".py` |" in line]
+    assert rows
+    for names, places in rows:
+        texts = [(ROOT / "tests" / path).read_text() for path in re.findall(r"`(.+?)`", places)]
+        for name in re.findall(r"`(.+?)`", names):
+            assert any(re.search(rf"^(class|def) {name}\b", text, re.M) for text in texts), name
