@@ -288,7 +288,7 @@ LOSSES: dict[str, Loss] = {
     "<offset>.txnindex": an_index(".txnindex"),
     "<offset>.snapshot": of_partition(
         "replication.test_producer_snapshots.test_producer_snapshot_round_trip_and_damage",
-        f"{RESTARTS}.test_r59_duplicates_are_recognised_after_restart_and_leader_change",
+        "replication.test_producer_snapshots.test_r59_duplicates_are_recognised_after_restart_and_leader_change",
     ),
     "leader-epoch-checkpoint` of a partition": of_partition(
         "log.test_recovery.test_epochs_are_read_from_the_batches_when_their_file_is_gone_or_damaged"
