@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from quorate.cli.chaos.page import render
-from tests.unit.chaos.histories import result
+from tests.unit.cli.chaos.histories import result
 
 VOID = {"meta", "input", "br", "link", "img"}
 

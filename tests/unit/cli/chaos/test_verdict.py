@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quorate.cli.chaos.verdict import Expiry, Outage, Pinned
-from tests.unit.chaos.histories import compared, result
+from tests.unit.cli.chaos.histories import compared, result
 
 
 def bad(**changed: Any) -> list[str]:
