@@ -140,9 +140,11 @@ class LocalReplica:
         if offset < self.log.start_offset:  # the leader has none of this log's records
             self.restart_at(offset)
             return
+        end_offset = self.log.end_offset
         self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
-        self.producers.truncate_to(offset)
+        if self.log.end_offset < end_offset:  # else only an epoch without records was removed
+            self.producers.truncate_to(offset)
 
     def restart_at(self, offset: int) -> None:
         """Remove all records, and begin again at `offset`, the leader's log start offset.

@@ -81,13 +81,15 @@ class ProducerLoader:
             self._begin(hosted)
         else:
             states, offset = snapshot or (ProducerStates(), log.start_offset)
-            self._read(hosted, states, max(offset, log.start_offset))
+            self._read(hosted, states, offset)
 
     def _read(self, hosted: HostedPartition, states: ProducerStates, offset: int) -> None:
-        """Read the log from `offset` to its present end into `states`."""
+        """Read the log from `offset` to its present end into `states`.
+
+        The log start may have passed `offset` since the snapshot or the last round."""
         log = hosted.log
         try:
-            parts = log_parts(log, offset)
+            parts = log_parts(log, max(offset, log.start_offset))
         except (CorruptLog, OSError) as error:
             self._failed(hosted, error)
             return

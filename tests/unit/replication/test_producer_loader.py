@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,6 +190,43 @@ def test_a_truncation_starts_the_load_again(cluster: Cluster) -> None:
     cluster.hosted(1, topic).partition.truncate_to(RECORDS - 5)
     thread.finish()
     assert [(each.error, each.base_offset) for each in answers] == [(0, RECORDS - 5)]
+
+
+def test_a_load_goes_on_if_only_an_epoch_without_records_is_truncated(cluster: Cluster) -> None:
+    """A former leader without records in its epoch gets a diverging epoch that ends at its log
+    end. Its log keeps its generation, so the load must keep what it has noted."""
+    topic, thread = without_states(cluster)
+    partition = cluster.hosted(1, topic).partition
+    answers = cluster.produce(1, topic, producer=sent(RECORDS))
+    for _ in range(6):
+        thread.turn()
+    generation = partition.log.generation
+    partition.truncate_to(partition.log.end_offset)
+    assert partition.log.generation == generation
+    thread.finish()
+    assert [(each.error, each.base_offset) for each in answers] == [(0, RECORDS)]
+
+
+def test_a_round_begins_at_the_log_start_if_that_has_passed_the_last_round(
+    cluster: Cluster,
+) -> None:
+    """The segments below the log start are removed, so a round cannot read them."""
+    topic, thread = without_states(cluster)
+    hosted = cluster.hosted(1, topic)
+    replicas = cluster.nodes[1].replicas
+    replicas.load_producers(hosted)
+    for _ in range(4):
+        thread.turn()  # finds no snapshot, and begins the first round, which keeps its file open
+    producers = hosted.partition.producers
+    producers._overflowed = True
+    end_offset = hosted.log.end_offset
+    hosted.log.settings = replace(hosted.log.settings, segment_bytes=1)
+    for value in (b"a", b"b"):
+        cluster.produce(1, topic, value)
+    hosted.log.advance_start(end_offset + 1)
+    assert replicas.logs.apply_retention(hosted.log, hosted.partition.high_watermark)
+    thread.finish()
+    assert producers.loaded is not None
 
 
 def test_one_partition_is_loaded_at_a_time(cluster: Cluster) -> None:
