@@ -214,7 +214,7 @@ def test_a_voter_whose_fetches_fail_asks_its_leader_again() -> None:
 
 def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
     """An ABA problem: a flush of offset 4 was requested, offset 4 was truncated, and it holds
-    another record now. See etcd's async_storage_writes_append_aba_race.txt."""
+    another record now (etcd async_storage_writes_append_aba_race.txt)."""
     cluster = Cluster()
     cluster.elect(1)
     core = cluster.core(1)

@@ -264,7 +264,7 @@ def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> 
 
 
 def test_r12_a_vote_that_is_refused_does_not_put_off_the_election() -> None:
-    """Figure 2 of the Raft paper: only a granted vote delays the voter's own election."""
+    """Only a granted vote delays the voter's own election (Raft, Figure 2)."""
     cluster = Cluster()
     cluster.elect(1)
     cluster.append(1, b"a")
