@@ -317,10 +317,10 @@ class BrokerNode:
         )
 
     def _endpoint(self, listener: ConfiguredListener) -> Endpoint:
-        told = self.core.config.listeners.advertisement(listener.name)
-        assert told is not None
-        port = told.port or self._listeners[listener.name].address.port
-        return Endpoint(name=told.name, host=told.host, port=port)
+        advertised = self.core.config.listeners.advertisement(listener.name)
+        assert advertised is not None
+        port = advertised.port or self._listeners[listener.name].address.port
+        return Endpoint(name=advertised.name, host=advertised.host, port=port)
 
 
 def lifecycle_settings(config: NodeConfig) -> LifecycleSettings:

@@ -85,7 +85,7 @@ class UnopenedDirectories:
 
 
 def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool) -> Uuid | None:
-    """Return the topic id of a directory, or None if it is unknown and the replica may begin anew.
+    """Return the topic id of a directory, or None if it is unknown and the replica may start empty.
 
     If `partition.metadata` is missing or damaged, the topic may have been deleted and created again
     while this broker was away. A broker that is the last one of the ISR cannot have missed that.
@@ -96,7 +96,7 @@ def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool)
     except CorruptCheckpoint as error:
         if not peers_have_it:
             raise
-        logger.warning("%s. Peers have the records, so the replica begins anew", error)
+        logger.warning("%s. Peers have the records, so the replica starts empty", error)
         return None
     if found is None and not peers_have_it:
         checkpoints.write_partition_metadata(disk, directory, expected)

@@ -59,7 +59,7 @@ class LocalReplica:
 
     def make_follower(self, value: image.Partition) -> bool:
         """Follow the leader that the metadata names. Return True if a new leader epoch begins: the
-        fetcher must begin anew.
+        fetcher must begin again.
 
         Nothing is truncated here. The first fetch finds out if the log diverges (KIP-101)."""
         if self._is_old(value):

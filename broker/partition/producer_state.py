@@ -138,7 +138,7 @@ class ProducerStates:
             del self.producers[producer_id]
 
     def _make_room(self) -> None:
-        """Remove the oldest known producer if the states are full. It may begin anew (KIP-360)."""
+        """Remove the oldest known producer if the states are full. It may begin again (KIP-360)."""
         if len(self.producers) >= MAX_PRODUCERS:
             del self.producers[next(iter(self.producers))]
 

@@ -278,7 +278,7 @@ class ConsumerSessions:
             self._cache.remove(session_id)
 
     def _with_name(self, wanted: FetchPartition) -> FetchPartition:
-        """Return the partition with the present name of its topic. If the topic is created anew
+        """Return the partition with the present name of its topic. If the topic is created again
         later, its id will be inconsistent with the name."""
         if wanted.topic_id == ZERO_UUID:
             return wanted

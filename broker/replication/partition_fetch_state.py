@@ -29,10 +29,10 @@ logger = logging.getLogger("quorate.broker.replication")
 class FetchAction(enum.Enum):
     """The next step of the fetcher for one partition."""
 
-    NAME = "ask again at once"
-    WAIT = "the leader tells when there is more"
-    BACK_OFF = "ask again after the backoff"
-    STOP = "until newer metadata"
+    FETCH = "fetch again in the next request"
+    WAIT = "wait until the leader has a change"
+    BACK_OFF = "fetch again after the backoff"
+    STOP = "stop until newer metadata"
 
 
 # These errors say that the metadata of the leader or of this broker is older. They are expected at
@@ -116,7 +116,7 @@ class PartitionFetchState:
             )
             if after < before:
                 context.truncated(hosted, after)
-            return FetchAction.NAME
+            return FetchAction.FETCH
         before = hosted.log.end_offset
         try:
             if len(result.records):
@@ -144,8 +144,8 @@ class PartitionFetchState:
             hosted.log.advance_start(min(result.log_start_offset, hosted.log.end_offset))
         if not len(result.records):
             # A deletion of records at the leader waits for the new start of this log.
-            return FetchAction.NAME if hosted.log.start_offset > start else FetchAction.WAIT
-        return FetchAction.NAME if hosted.log.end_offset > before else FetchAction.BACK_OFF
+            return FetchAction.FETCH if hosted.log.start_offset > start else FetchAction.WAIT
+        return FetchAction.FETCH if hosted.log.end_offset > before else FetchAction.BACK_OFF
 
     def _failed(self, result: FetchPartitionResult, context: FetcherContext) -> FetchAction:
         hosted = self.hosted
@@ -160,7 +160,7 @@ class PartitionFetchState:
             )
             hosted.partition.restart_at(result.log_start_offset)
             context.truncated(hosted, result.log_start_offset)
-            return FetchAction.NAME
+            return FetchAction.FETCH
         if result.error not in _EXPECTED:
             logger.warning(
                 "%r: the leader answered the fetch with %s; retrying after the backoff",

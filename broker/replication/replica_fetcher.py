@@ -213,7 +213,7 @@ class ReplicaFetcher:
         except OSError as error:
             self._context.on_disk_failure(error)
             return
-        if action is FetchAction.NAME:
+        if action is FetchAction.FETCH:
             self._to_request[key] = followed
         elif action is FetchAction.BACK_OFF:
             self._backing_off[key] = followed
@@ -221,7 +221,7 @@ class ReplicaFetcher:
 
     def _restart_session(self, error: int) -> None:
         logger.info(
-            "broker %d answered the fetch session with %s; the session begins anew",
+            "broker %d answered the fetch session with %s; it begins a new session",
             self._leader_id,
             ErrorCode.of(error).name,
         )

@@ -5,7 +5,7 @@
 Rules:
 
 - A request names its session and the session's next epoch. Anything else is an error, and the
-  fetcher begins anew.
+  fetcher begins a new session.
 - There are at most `max_sessions` slots. A new session may replace the least recently used one if
   that was unused for EVICTION_MS. Otherwise it may replace the least valuable session that is older
   than EVICTION_MS; a follower's session may also replace any session of a consumer. Sessions of
