@@ -48,7 +48,7 @@ SHOWN = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
     "properties",
     multiple=True,
     metavar="K=V",
-    help="A property of the output, such as print.key=true or key.separator=:.",
+    help="A property of the output, such as print.key=true.",
 )
 @click.option(
     "--formatter-property",

@@ -24,7 +24,7 @@ ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
     "properties",
     multiple=True,
     metavar="K=V",
-    help="A property of the input, such as parse.key=true or key.separator=:.",
+    help="A property of the input, such as parse.key=true.",
 )
 @click.option(
     "--reader-property",
