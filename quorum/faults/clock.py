@@ -49,7 +49,8 @@ class FaultClock:
         `call_later`."""
         self._inner.call_soon(partial(self.faults.run, callback))
 
-    def rules_changed(self) -> None: ...
+    def rules_changed(self) -> None:
+        """Do nothing: `Faults.run` holds the callbacks while the node is paused."""
 
     def crash(self) -> None:
         """Cancel all timers."""

@@ -113,7 +113,8 @@ class FaultDisk:
         """Remove a file or lock that is closed."""
         self._opened.pop(closed, None)
 
-    def rules_changed(self) -> None: ...
+    def rules_changed(self) -> None:
+        """Do nothing: `Faults.run` holds the callbacks while the node is paused."""
 
     def crash(self) -> None:
         """Close all files and locks. This blocks the loop until the work in progress ends, which

@@ -24,12 +24,10 @@ Callback = Callable[[], None]
 
 
 class Subject(Protocol):
-    """A wrapped seam that rules affect, such as a link, a listener, a clock or a disk.
+    """A wrapped seam that rules affect, such as a link, a listener, a clock or a disk."""
 
-    `rules_changed` is called after each change of the rules.
-    """
-
-    def rules_changed(self) -> None: ...
+    def rules_changed(self) -> None:
+        """Apply the new rules. It is called after each change of them."""
 
     def crash(self) -> None:
         """Close the wrapped object without any callback and without a regular close. A second call

@@ -153,7 +153,8 @@ class FaultListener:
             link.abort()
         await self._inner.close()
 
-    def rules_changed(self) -> None: ...
+    def rules_changed(self) -> None:
+        """Do nothing: the accepted links follow the rules themselves."""
 
     def crash(self) -> None:
         """Close the listening socket. `Faults.gone` waits until its port is free."""

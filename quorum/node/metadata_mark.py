@@ -1,8 +1,8 @@
-"""A controller's mark: what its directory remembers of the metadata log outside of that log.
+"""A controller's mark: facts about the metadata log, stored outside of the metadata directory.
 
 A voter that lost its log or its vote must not vote again as if it were new (`raft/catching_up.py`).
-An empty metadata directory alone does not show whether anything was lost. So a file in the root of
-the directory, `quorate-metadata-mark`, says what the metadata directory must hold:
+An empty metadata directory alone does not show whether anything was lost. Therefore a file beside
+it, `quorate-metadata-mark`, says what the metadata directory must hold:
 
 - the directory id that the mark belongs to, so that a new directory id makes the disk a new one;
 - the last epoch in which this node may have voted or acknowledged;
@@ -50,11 +50,16 @@ WAY_OUT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
+    """The content of `quorate-metadata-mark`."""
+
     directory_id: Uuid
+    """The directory id to which the mark belongs."""
     epoch: int = 0
-    """The last one in which this node may have voted; 0 if it never did."""
+    """The last epoch in which this node may have voted, or 0 if it never did."""
     has_records: bool = False
+    """True if the metadata log has had flushed records."""
     catching_up: bool = False
+    """True if this node must catch up with the leader before it votes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +68,11 @@ class DirectoryContents:
 
     election: Election
     is_empty: bool
-    """Neither a record nor a snapshot behind offset 0."""
+    """True if there is neither a record nor a snapshot with records."""
     was_cut: bool = False
-    """The log's end was cut as torn, and no marker says how much of it was flushed."""
+    """True if a torn end was cut from the log, and no marker says how much of it was flushed."""
     has_flag: bool = False
-    """`quorate-catching-up` exists."""
+    """True if `quorate-catching-up` exists."""
 
 
 def encode(mark: Mark) -> bytes:
@@ -175,7 +180,7 @@ class MarkFile:
     and the constructor."""
 
     def __init__(self, disk: Disk, parent: str, directory: str, mark: Mark) -> None:
-        """`mark` is what is on the disk; `directory` is the metadata directory."""
+        """`mark` is the mark on the disk, and `directory` is the metadata directory."""
         self.mark = mark
         self._disk = disk
         self._parent = parent

@@ -1,4 +1,4 @@
-"""What the benchmarks share: ratios that read the right way round, percentiles, CPU time."""
+"""The helpers that the benchmarks share: ratios, percentiles, CPU time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `seams.Clock` promises, for the real clock on both loops and for the simulated one."""
+"""The contract of `seams.Clock`, for the real clock on both loops and for the simulated one."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ async def test_what_only_a_snapshot_holds_is_gone(tmp_path: Path) -> None:
 
 
 class ExchangeLink:
-    """What an Exchange uses of a Link."""
+    """The methods of a Link that an Exchange uses."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
