@@ -196,13 +196,13 @@ def test_a_load_goes_on_if_only_an_epoch_without_records_is_truncated(cluster: C
     """A former leader without records in its epoch gets a diverging epoch that ends at its log
     end. Its log keeps its generation, so the load must keep what it has noted."""
     topic, thread = without_states(cluster)
-    partition = cluster.hosted(1, topic).partition
+    hosted = cluster.hosted(1, topic)
     answers = cluster.produce(1, topic, producer=sent(RECORDS))
     for _ in range(6):
         thread.turn()
-    generation = partition.log.generation
-    partition.truncate_to(partition.log.end_offset)
-    assert partition.log.generation == generation
+    generation = hosted.log.generation
+    hosted.partition.truncate_to(hosted.log.end_offset)
+    assert hosted.log.generation == generation
     thread.finish()
     assert [(each.error, each.base_offset) for each in answers] == [(0, RECORDS)]
 
