@@ -18,8 +18,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qsl
 
 from quorate.quorum.clipped import quoted
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.http import HttpResponse, refusal
-from quorate.quorum.seams import Link
+from quorate.quorum.seams import Clock, Link
 
 MAX_OPEN = 64
 """Maximum number of requests in flight."""
@@ -53,10 +54,15 @@ class Endpoints:
     loop."""
 
     def __init__(
-        self, handlers: Mapping[str, HttpHandler], always: Mapping[str, HttpHandler] | None = None
+        self,
+        clock: Clock,
+        handlers: Mapping[str, HttpHandler],
+        always: Mapping[str, HttpHandler] | None = None,
     ) -> None:
         """The handlers in `always` are exempt from MAX_OPEN and must not block or wait."""
         self.open = 0
+        self.log_limit = LogLimit(clock)
+        """Limits the lines about failed requests, which any client can repeat."""
         self._handlers = {**(always or {}), **handlers}
         self._bounded = frozenset(handlers)
 
@@ -77,7 +83,9 @@ class Endpoints:
         except BadQuery as error:
             return refusal(error.status, str(error))
         except Exception:
-            logger.exception("GET %s failed", path)
+            left_out = self.log_limit.passes(path)
+            if left_out is not None:
+                logger.exception("GET %s failed%s", path, left_out)
             return refusal(500, "failed; the node's log says why")
 
 
@@ -118,7 +126,11 @@ class Exchange:
         try:
             encoded = response.encoded()
         except Exception:
-            logger.exception("the response to GET %s cannot be encoded", quoted(target))
+            left_out = self._endpoints.log_limit.passes("encoding")
+            if left_out is not None:
+                logger.exception(
+                    "the response to GET %s cannot be encoded%s", quoted(target), left_out
+                )
             encoded = refusal(500, "failed; the node's log says why").encoded()
         self._link.send(encoded)
         self._link.close()

@@ -46,6 +46,7 @@ class Watch:
         self.on_committed = (self.measures.on_committed, changes.committed)
         """The node calls these functions when the high watermark rises."""
         self._endpoints = Endpoints(
+            node.clock,
             {
                 "/metrics": self._metrics,
                 "/v1/changes": changes.get,

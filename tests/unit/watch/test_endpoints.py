@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from quorate.quorum.controller.messages import AllocateProducerIdsRequest
+from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
 from quorate.quorum.raft.control_records import VoterEndpoint
@@ -196,9 +197,23 @@ async def test_a_handler_that_fails_stops_nothing(caplog: pytest.LogCaptureFixtu
         raise ZeroDivisionError
 
     with caplog.at_level(logging.ERROR):
-        answer = await exchanged(Endpoints({"/x": broken}), b"/x?a=b")
+        answer = await exchanged(Endpoints(FakeClock(), {"/x": broken}), b"/x?a=b")
     assert answer.startswith(b"HTTP/1.1 500 ")
     assert "GET /x failed" in caplog.text
+
+
+async def test_requests_that_fail_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(query: Query) -> HttpResponse:
+        raise ValueError
+
+    clock = FakeClock()
+    endpoints = Endpoints(clock, {"/x": broken})
+    for _ in range(100):
+        assert (await endpoints.answer("/x")).status == 500
+    assert caplog.messages == ["GET /x failed"]
+    clock.advance(INTERVAL_MS)
+    await endpoints.answer("/x")
+    assert caplog.messages[1:] == ["GET /x failed (99 more like it were not logged)"]
 
 
 async def test_no_more_requests_than_allowed_are_under_way() -> None:
@@ -209,7 +224,7 @@ async def test_no_more_requests_than_allowed_are_under_way() -> None:
     async def fast(query: Query) -> HttpResponse:
         raise BadQuery("gone", 410)
 
-    endpoints = Endpoints({"/slow": slow, "/fast": fast}, always={"/health": fast})
+    endpoints = Endpoints(FakeClock(), {"/slow": slow, "/fast": fast}, always={"/health": fast})
     open_ = [endpoints.accept(ExchangeLink()) for _ in range(MAX_OPEN)]  # type: ignore[arg-type]
     for each in open_:
         each.on_frame(memoryview(b"/slow"))
