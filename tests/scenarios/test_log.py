@@ -10,7 +10,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
 from quorate.quorum.raft.voter_set import VoterSet, majority_offset
 from tests.unit.raft.harness import Cluster, Node, key
-from tests.unit.raft.memory_log import MemoryLog
+from tests.unit.raft.memory_log import MemoryMetadataLog
 from tests.unit.raft.test_replication import epochs, fetch, fetch_request, filled
 from tests.unit.raft.test_votes import ask, vote_request
 
@@ -151,7 +151,7 @@ class NodesFromZero(Cluster):
         super().__init__(voters=3, start=False)
         self.voter_ids = [0, 1, 2]
         self.voters = tuple(ReplicaKey(each, ZERO_UUID) for each in self.voter_ids)
-        self.nodes = {each: Node(key(each), MemoryLog()) for each in self.voter_ids}
+        self.nodes = {each: Node(key(each), MemoryMetadataLog()) for each in self.voter_ids}
         for node_id in self.voter_ids:
             self.start(node_id)
 

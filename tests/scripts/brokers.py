@@ -7,15 +7,15 @@ from quorate.quorum.controller.messages import BrokerHeartbeatRequest, BrokerHea
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.scripts.language import Step
 from tests.unit.controller.harness import registration
-from tests.unit.partition.memory_log import MemoryLog
+from tests.unit.partition.memory_log import MemoryPartitionLog
 from tests.unit.partition.replicated_partition import ReplicatedPartition
 
 HEARTBEAT_MS = 1000
 
 
-def log_of(replica: Partition) -> MemoryLog:
+def log_of(replica: Partition) -> MemoryPartitionLog:
     """Return the replica's log in memory."""
-    assert isinstance(replica.log, MemoryLog)
+    assert isinstance(replica.log, MemoryPartitionLog)
     return replica.log
 
 

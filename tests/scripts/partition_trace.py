@@ -15,7 +15,7 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from tests.unit.partition.memory_log import MemoryLog
+from tests.unit.partition.memory_log import MemoryPartitionLog
 
 
 def ids(brokers: Sequence[int]) -> str:
@@ -72,12 +72,12 @@ def isr_text(state: IsrState) -> str:
             return f"has the committed ISR {ids(state.committed)}"
 
 
-def log_text(log: MemoryLog) -> str:
+def log_text(log: MemoryPartitionLog) -> str:
     """Return the offsets of a log by leader epoch as text."""
     ends: dict[int, tuple[int, int]] = {}
-    for header, _ in log.batches:
-        first = ends.get(header.leader_epoch, (header.base_offset, 0))[0]
-        ends[header.leader_epoch] = (first, header.next_offset)
+    for batch in log.batches:
+        first = ends.get(batch.epoch, (batch.base_offset, 0))[0]
+        ends[batch.epoch] = (first, batch.next_offset)
     spans = [
         (f"offset {first}" if end == first + 1 else f"offsets {first} to {end - 1}")
         + f" of leader epoch {epoch}"

@@ -19,8 +19,8 @@ from quorate.quorum.raft.control_records import (
 )
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
+from tests.unit.log.memory_log import Batch
 from tests.unit.raft.harness import Letter
-from tests.unit.raft.memory_log import Batch
 
 
 def snapshot_name(snapshot: EpochOffset) -> str:

@@ -37,7 +37,7 @@ from quorate.quorum.metadata.replay import replay
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from tests.attacks.batches import records, sealed
-from tests.unit.partition.memory_log import MemoryLog
+from tests.unit.partition.memory_log import MemoryPartitionLog
 from tests.unit.rpc.kafka.fakes import FakeClock
 
 ME, OTHER = 1, 2
@@ -58,7 +58,7 @@ class FakePartition:
 
 @dataclass
 class FakeHosted:
-    log: MemoryLog = field(default_factory=MemoryLog)
+    log: MemoryPartitionLog = field(default_factory=MemoryPartitionLog)
     partition: FakePartition = field(default_factory=FakePartition)
     waiting: list[Any] = field(default_factory=list)
 

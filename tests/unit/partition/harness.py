@@ -13,7 +13,7 @@ from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata import image
-from tests.unit.partition.memory_log import MemoryLog
+from tests.unit.partition.memory_log import MemoryPartitionLog
 
 TOPIC = Uuid(bytes(15) + b"\x07")
 
@@ -57,14 +57,14 @@ class Brokers:
 def partition(
     broker_id: int,
     brokers: Brokers | None = None,
-    log: MemoryLog | None = None,
+    log: MemoryPartitionLog | None = None,
     **settings: Any,
 ) -> Partition:
     return Partition(
         TOPIC,
         0,
         broker_id,
-        log or MemoryLog(),
+        log or MemoryPartitionLog(),
         PartitionSettings(**settings),
         brokers=brokers or Brokers(),
         producers=ProducerStates(),

@@ -1,18 +1,24 @@
-"""A log in memory with the contract of `PartitionLog`: batches, and the real epoch cache."""
+"""A log in memory with the contract of `PartitionLog`."""
 
 from __future__ import annotations
 
-from quorate.quorum.log.batch import BatchHeader, batches
-from quorate.quorum.log.epochs import EpochCache
-from quorate.quorum.log.errors import BrokenChain
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.seams import Buffer
+from tests.unit.log.memory_log import Batch, MemoryLog
 
 
-class MemoryLog:
+class MemoryPartitionLog(MemoryLog):
+    """A partition's log as a list.
+
+    It differs from the `MemoryMetadataLog` of Raft in two points. It uses the real epoch cache,
+    because a leader records its epoch before it has records (`assign_epoch`). It knows no flush,
+    because a partition acknowledges records from the page caches of its ISR.
+    """
+
     def __init__(self) -> None:
-        self.start_offset = 0
-        self.end_offset = 0
-        self.batches: list[tuple[BatchHeader, bytes]] = []
+        super().__init__()
         self.epochs = EpochCache(lambda: self.end_offset)
 
     @property
@@ -20,41 +26,32 @@ class MemoryLog:
         return self.epochs.latest
 
     def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
-        for position, header in batches(data):
-            if header.base_offset != self.end_offset or header.leader_epoch < self.last_epoch:
-                raise BrokenChain(f"{header} cannot follow offset {self.end_offset}")
-            self.epochs.assign(header.leader_epoch, header.base_offset)
-            self.batches.append((header, bytes(data[position : position + header.size_bytes])))
-            self.end_offset = header.next_offset
+        """Append whole batches. Ignore `checked`, which spares the real log a CRC."""
+        super().append(data, wall_ms=wall_ms)
 
-    def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:
-        out = b""
-        limit = self.end_offset if end is None else end
-        for header, data in self.batches:
-            if header.next_offset <= offset or header.next_offset > limit:
-                continue
-            if out and len(out) + len(data) > max_bytes:
-                break
-            out += data
-        return out
+    def add(self, batch: Batch) -> None:
+        """Add a batch that continues the log, and its epoch."""
+        self.epochs.assign(batch.epoch, batch.base_offset)
+        super().add(batch)
 
     def truncate_to(self, offset: int) -> None:
+        """Remove the batches that end above `offset`, and the epochs that start there or above."""
         self.epochs.truncate_to(offset)
-        while self.batches and self.batches[-1][0].next_offset > offset:
-            self.batches.pop()
         if offset < self.end_offset:
-            self.end_offset = max(
-                self.start_offset, self.batches[-1][0].next_offset if self.batches else 0
-            )
+            super().truncate_to(offset)
+            if self.end_offset < self.start_offset:  # Only batches below the log start are left.
+                self.batches.clear()
             self.epochs.truncate_to(self.end_offset)
 
-    def reset_to(self, offset: int) -> None:
-        self.batches.clear()
+    def reset_to(self, offset: int, epoch: int = NO_EPOCH) -> None:
+        """Remove all batches and epochs, and continue at `offset`."""
+        super().reset_to(offset, epoch)
         self.epochs.clear()
-        self.start_offset = self.end_offset = offset
 
     def advance_start(self, offset: int) -> None:
-        self.start_offset = max(self.start_offset, offset)
+        """Raise the log start offset to `offset`; a lower one changes nothing."""
+        self.start = EpochOffset(NO_EPOCH, max(self.start_offset, offset))
 
     def assign_epoch(self, epoch: int) -> None:
+        """Record that this replica leads `epoch`, whose first offset is the log end."""
         self.epochs.assign(epoch, self.end_offset)

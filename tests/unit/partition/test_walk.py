@@ -22,7 +22,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import Brokers, batch, fetch, partition, result, value
-from tests.unit.partition.memory_log import MemoryLog
+from tests.unit.partition.memory_log import MemoryPartitionLog
 
 IDS = (1, 2, 3)
 MIN_ISR = 2
@@ -42,9 +42,9 @@ class Walk:
         self.visible = 0  # the largest offset a consumer has seen
         self.written = 0
         for broker_id in IDS:
-            self.boot(broker_id, MemoryLog())
+            self.boot(broker_id, MemoryPartitionLog())
 
-    def boot(self, broker_id: int, log: MemoryLog) -> None:
+    def boot(self, broker_id: int, log: MemoryPartitionLog) -> None:
         self.replicas[broker_id] = partition(
             broker_id,
             self.brokers,
@@ -135,14 +135,14 @@ class Walk:
                 self.elect()
         self.brokers.change(broker_id, epoch=self.brokers.brokers[broker_id].epoch + 10)
         log = self.replicas[broker_id].log
-        assert isinstance(log, MemoryLog)
+        assert isinstance(log, MemoryPartitionLog)
         log.truncate_to(self.random.randrange(log.end_offset + 1))
         self.boot(broker_id, log)
 
     def restart(self, broker_id: int) -> None:
         """Restart a broker cleanly: it keeps everything except its high watermark."""
         log = self.replicas[broker_id].log
-        assert isinstance(log, MemoryLog)
+        assert isinstance(log, MemoryPartitionLog)
         self.boot(broker_id, log)
 
     def change(self, isr: tuple[int, ...]) -> None:
@@ -299,7 +299,7 @@ def test_the_walk_notices_truncation_to_the_high_watermark(
     def restart(self: Walk, broker_id: int) -> None:
         replica = self.replicas[broker_id]
         log = replica.log
-        assert isinstance(log, MemoryLog)
+        assert isinstance(log, MemoryPartitionLog)
         log.truncate_to(replica.high_watermark)
         self.boot(broker_id, log)
 

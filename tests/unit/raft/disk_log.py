@@ -5,20 +5,21 @@ from __future__ import annotations
 import random
 
 from quorate.quorum.log.batch import batches
-from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import delete_expired
-from tests.unit.raft.memory_log import Batch, MemoryLog
+from tests.unit.log.memory_log import Batch
+from tests.unit.raft.memory_log import MemoryMetadataLog
 
 DIRECTORY = "/data/__cluster_metadata-0"
 SETTINGS = LogSettings(segment_bytes=1000, flushed_is_acknowledged=True)
 
 
-class DiskLog(MemoryLog):
-    """The log of one node. It implements `RaftLog` and the test methods of `MemoryLog`."""
+class DiskLog(MemoryMetadataLog):
+    """The log of one node. It implements `RaftLog` and the test methods of `MemoryMetadataLog`."""
 
     def __init__(self, seed: int) -> None:
         self.truncations = []
@@ -73,7 +74,7 @@ class DiskLog(MemoryLog):
         self.truncations.append(offset)
         self.log.truncate_to(offset)
 
-    def reset_to(self, offset: int, epoch: int) -> None:
+    def reset_to(self, offset: int, epoch: int = NO_EPOCH) -> None:
         self.log.reset_to(offset, epoch)
 
     def cut_head(self, offset: int) -> None:

@@ -22,7 +22,7 @@ from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.raft.voter_history import STATIC_VOTERS, Membership, QuorumVoters, VoterHistory
-from tests.unit.raft.memory_log import MemoryLog
+from tests.unit.raft.memory_log import MemoryMetadataLog
 from tests.unit.raft.memory_snapshots import MemorySnapshots
 
 CLUSTER_ID = "raft-test"
@@ -83,7 +83,7 @@ class Node:
     """One node: its disk, and its core while it runs."""
 
     me: ReplicaKey
-    log: MemoryLog
+    log: MemoryMetadataLog
     snapshots: MemorySnapshots = field(default_factory=MemorySnapshots)
     saved: Election = field(default_factory=Election)
     raft: Raft | None = None
@@ -120,7 +120,7 @@ class Cluster:
         seed: int = 0,
         start: bool = True,
         directories_known: bool = False,
-        log: Callable[[int], MemoryLog] = lambda node_id: MemoryLog(),
+        log: Callable[[int], MemoryMetadataLog] = lambda node_id: MemoryMetadataLog(),
         spares: int = 0,
         dynamic: bool = False,
     ) -> None:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft.effects import Role
+from tests.unit.log.memory_log import Batch
 from tests.unit.raft.harness import Cluster, Node
-from tests.unit.raft.memory_log import Batch
 
 
 class Invariants:

@@ -20,7 +20,7 @@ from quorate.quorum.raft.messages import (
 from quorate.quorum.raft.settings import RaftSettings
 from tests.unit.raft.disk_log import DiskLog
 from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
-from tests.unit.raft.memory_log import MemoryLog
+from tests.unit.raft.memory_log import MemoryMetadataLog
 from tests.unit.raft.test_replication import fetch_request, filled
 
 CONTENT = bytes(range(25))
@@ -226,9 +226,9 @@ def test_a_log_that_went_on_in_an_epoch_before_the_cut_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("cut", [3, 4], ids=["at the cut", "beyond it"])
-@pytest.mark.parametrize("log", [lambda _: MemoryLog(), DiskLog], ids=["memory", "disk"])
+@pytest.mark.parametrize("log", [lambda _: MemoryMetadataLog(), DiskLog], ids=["memory", "disk"])
 def test_a_log_that_ends_in_an_epoch_between_the_snapshot_and_the_cut_log_is_no_prefix(
-    cut: int, log: Callable[[int], MemoryLog]
+    cut: int, log: Callable[[int], MemoryMetadataLog]
 ) -> None:
     """The leader's log starts after a snapshot of epoch 3, with records of epoch 5. Voter 3 led
     epoch 4, and no other node has its records. Its log ends at the start of the leader's log or

@@ -15,7 +15,7 @@ from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.raft.settings import RaftSettings
 from tests.unit.raft.harness import Cluster
 from tests.unit.raft.invariants import Invariants
-from tests.unit.raft.memory_log import MemoryLog
+from tests.unit.raft.memory_log import MemoryMetadataLog
 
 SETTINGS = RaftSettings(
     election_timeout_ms=100,
@@ -36,7 +36,7 @@ class Walk:
         seed: int,
         *,
         steps: int,
-        log: Callable[[int], MemoryLog] | None = None,
+        log: Callable[[int], MemoryMetadataLog] | None = None,
     ) -> None:
         self.random = random.Random(seed)
         voters = self.random.choice((1, 3, 3, 3, 4, 5))
@@ -48,7 +48,7 @@ class Walk:
             settings=replace(SETTINGS, may_become_voter=dynamic),
             seed=seed,
             start=False,
-            log=log or (lambda node_id: MemoryLog()),
+            log=log or (lambda node_id: MemoryMetadataLog()),
             spares=2 if dynamic else 0,
             dynamic=dynamic,
         )
