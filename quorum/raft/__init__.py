@@ -42,7 +42,8 @@ Files in reading order:
   of a leadership
 - leader.py, fetch_serving.py, delayed_fetches.py, high_watermark.py, replica_progress.py: the
   leader
-- follower.py, record_checks.py, epoch_limits.py: followers and observers, and what they refuse
+- follower.py, leader_news.py, record_checks.py, epoch_limits.py: followers and observers, and what
+  they refuse
 - snapshots.py: snapshots between nodes
 - control_records.py, voter_set.py, voter_history.py, membership.py, voter_changes.py: the voters
 - catching_up.py: a voter that lost its log; generation.py: quorums that were rebuilt offline

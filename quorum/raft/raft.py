@@ -15,6 +15,7 @@ from quorate.quorum.raft import (
     follower,
     high_watermark,
     leader,
+    leader_news,
     resignation,
     snapshots,
     vote,
@@ -61,8 +62,8 @@ ROLE_STEPS: dict[Role, Callable[..., None]] = {
 
 REQUESTS: dict[type[Request], Callable[..., None]] = {
     VoteRequest: vote.on_vote_request,
-    BeginQuorumEpochRequest: follower.on_begin_quorum_epoch,
-    EndQuorumEpochRequest: follower.on_end_quorum_epoch,
+    BeginQuorumEpochRequest: leader_news.on_begin_quorum_epoch,
+    EndQuorumEpochRequest: leader_news.on_end_quorum_epoch,
     FetchRequest: leader.on_fetch,
     FetchSnapshotRequest: snapshots.on_fetch_snapshot,
     UpdateVoterRequest: voter_changes.on_update_voter,
@@ -268,7 +269,7 @@ class Raft:
         core.now_ms = now_ms
         if core.settings.hints and voter_id not in core.connected:
             core.refusing.add(voter_id)
-            follower.on_leader_port_refused(core, voter_id)
+            leader_news.on_leader_port_refused(core, voter_id)
             self._step()
 
     def check_batches(self, check: CheckBatch) -> None:
