@@ -53,11 +53,12 @@ class Sender:
 
 def originals(sender: Sender) -> list[Any]:
     """Return one plausible request of every kind."""
+    return [hello(sender.cluster_id), *raft_requests(sender), *broker_requests(sender)]
+
+
+def raft_requests(sender: Sender) -> list[Any]:
+    """Return one plausible request of each kind that Raft sends."""
     cluster_id, peer, me = sender.cluster_id, sender.peer, sender.me
-    endpoint = Endpoint(name="PLAINTEXT", host="attacker", port=9)
-    feature = FeatureRange(
-        name="metadata.version", min_supported_version=7, max_supported_version=27
-    )
     voter = Voter(
         voter_id=me.id,
         voter_directory_id=me.directory_id,
@@ -66,17 +67,7 @@ def originals(sender: Sender) -> list[Any]:
             min_supported_version=0, max_supported_version=1
         ),
     )
-    change = controller.IsrChange(
-        topic_id=sender.topic_id,
-        partition_id=0,
-        leader_epoch=0,
-        partition_epoch=0,
-        isr=((me.id, sender.broker_epoch),),
-        leader_recovery_state=0,
-        cause="",
-    )
     return [
-        hello(cluster_id),
         raft.VoteRequest(
             cluster_id=cluster_id,
             voter=peer,
@@ -114,9 +105,29 @@ def originals(sender: Sender) -> list[Any]:
             max_bytes=1000,
         ),
         raft.UpdateVoterRequest(cluster_id=cluster_id, replica=me, epoch=1, voter=voter),
+    ]
+
+
+def broker_requests(sender: Sender) -> list[Any]:
+    """Return one plausible request of each kind that a broker sends to the controller."""
+    me = sender.me
+    endpoint = Endpoint(name="PLAINTEXT", host="attacker", port=9)
+    feature = FeatureRange(
+        name="metadata.version", min_supported_version=7, max_supported_version=27
+    )
+    change = controller.IsrChange(
+        topic_id=sender.topic_id,
+        partition_id=0,
+        leader_epoch=0,
+        partition_epoch=0,
+        isr=((me.id, sender.broker_epoch),),
+        leader_recovery_state=0,
+        cause="",
+    )
+    return [
         controller.BrokerRegistrationRequest(
             broker_id=me.id,
-            cluster_id=cluster_id,
+            cluster_id=sender.cluster_id,
             incarnation_id=INCARNATION_ID,
             endpoints=(endpoint,),
             features=(feature,),

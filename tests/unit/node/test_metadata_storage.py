@@ -322,7 +322,7 @@ def test_a_damaged_snapshot_without_the_log_below_it_is_refused() -> None:
 
 
 def test_a_gap_between_snapshot_and_log_is_refused() -> None:
-    """R38 (tests/scenarios): TruncateLogWithMissingSnapshot and MisalignedSnapshotGap of NATS."""
+    """R38 (tests/scenarios): NATS TruncateLogWithMissingSnapshot and MisalignedSnapshotGap."""
     node = opened()
     received(node)
     node.append(3, 2)
