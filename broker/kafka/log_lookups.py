@@ -97,7 +97,9 @@ class RunningLookup(Generator[None, None, None]):
         raise kind if value is None else value  # type: ignore[misc]
 
     def close(self) -> None:
-        """End the lookup. A lookup that waits ends when it is resumed."""
+        """End the lookup, unless it waits. A lookup that waits ends when it is resumed after its
+        request has ended.
+        """
         if not self._waits:
             self._end()
 

@@ -126,8 +126,8 @@ class MetadataHandler:
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
     ) -> Steps[MetadataResponse]:
-        """Return the response, in steps. `errors` holds the errors of topics that were not
-        created, by name.
+        """Return the response, in steps. `errors` holds the error of each missing topic that the
+        broker tried to create, by name.
         """
         topics, pace = [], Pace()
         asked = request.include_topic_authorized_operations
