@@ -12,16 +12,15 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, ReplicaKey
-from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import InvariantViolation
-from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
+from quorate.quorum.raft.log_view import CheckBatch, RaftLog, RaftSnapshots, accept_batch
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
@@ -41,14 +40,6 @@ LASTING_REFUSALS = (
     ErrorCode.INVALID_VOTER_KEY,
     ErrorCode.INVALID_REQUEST,
 )
-
-
-CheckBatch = Callable[[memoryview, int, BatchHeader], object]
-"""Raises an exception for the batch at a position of a buffer if no node could replay it."""
-
-
-def _any_batch(buffer: memoryview, position: int, header: BatchHeader) -> None:
-    """Accept every batch. Tests use it for logs that hold no metadata records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +141,7 @@ class Core:
         self.refused_claims = 0  # count since the start
         self.last_refused_claim = ""
         self.claim_reported_ms: int | None = None  # time of the last report
-        self.check_batch: CheckBatch = _any_batch
+        self.check_batch: CheckBatch = accept_batch
         self.lost_elections = 0
         self.lost_log = False  # see catching_up.py
         self.resigned_epoch = -1  # epoch whose leader resigned

@@ -7,10 +7,19 @@ raises an exception, and the node stops.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.seams import Buffer
+
+CheckBatch = Callable[[memoryview, int, BatchHeader], object]
+"""Raises an exception for the batch at a position of a buffer if no node could replay it."""
+
+
+def accept_batch(buffer: memoryview, position: int, header: BatchHeader) -> None:
+    """Accept every batch. Tests use it for logs that hold no metadata records."""
 
 
 class Epochs(Protocol):

@@ -22,12 +22,12 @@ from quorate.quorum.raft import (
     voter_changes,
 )
 from quorate.quorum.raft.control_records import Voter
-from quorate.quorum.raft.core import CheckBatch, Core
+from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_timers import hint_deadline_ms
-from quorate.quorum.raft.log_view import RaftLog, RaftSnapshots
+from quorate.quorum.raft.log_view import CheckBatch, RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
