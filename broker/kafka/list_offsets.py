@@ -173,7 +173,7 @@ class ListOffsetsHandler:
         hosted, error = self._leader(topic, wanted.partition, wanted.current_leader_epoch)
         if hosted is None or error:
             return EpochEndOffset(partition=wanted.partition, error_code=error)
-        found = hosted.log.epochs.end_offset_for(wanted.leader_epoch)
+        found = hosted.log.epochs.end_offset_for(wanted.leader_epoch, hosted.log.end_offset)
         return EpochEndOffset(
             partition=wanted.partition,
             error_code=ErrorCode.NONE,

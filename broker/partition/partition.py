@@ -245,7 +245,7 @@ class Partition(LocalReplica):
             # Fast path for a follower of the latest epoch, without the epoch cache.
             if last_fetched_epoch == self.log.last_epoch and offset <= self.log.end_offset:
                 return None
-            end_of_epoch = self.log.epochs.end_offset_for(last_fetched_epoch)
+            end_of_epoch = self.log.epochs.end_offset_for(last_fetched_epoch, self.log.end_offset)
             if end_of_epoch is None:
                 raise self._out_of_range(offset)
             diverging = diverging_epoch(last_fetched_epoch, offset, end_of_epoch)

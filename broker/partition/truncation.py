@@ -15,7 +15,7 @@ from quorate.quorum.ids import EpochOffset
 class Epochs(Protocol):
     """The leader epochs of a log."""
 
-    def end_offset_for(self, epoch: int) -> EpochOffset | None:
+    def end_offset_for(self, epoch: int, log_end: int) -> EpochOffset | None:
         """Return the largest epoch of the log that is not above `epoch`, and its end offset, or
         None if there is no such epoch."""
         ...
@@ -27,7 +27,7 @@ def truncation_offset(leader: EpochOffset, epochs: Epochs, end_offset: int) -> i
     `leader` is the diverging epoch of the leader's answer: the largest epoch of the leader's log
     that is not above the follower's last one, and its end offset there. `epochs` and `end_offset`
     are the follower's."""
-    own = epochs.end_offset_for(leader.epoch)
+    own = epochs.end_offset_for(leader.epoch, end_offset)
     if own is None:
         return min(leader.offset, end_offset)
     if own.epoch != leader.epoch:

@@ -5,7 +5,7 @@ LeaderEpochFileCache.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from quorate.quorum.ids import EpochOffset
 
@@ -19,9 +19,8 @@ class EpochCache:
     its epoch has, or will have, that offset. Used in the log's thread only.
     """
 
-    def __init__(self, end_offset: Callable[[], int], entries: Iterable[EpochOffset] = ()) -> None:
-        """Start with these entries. `end_offset` returns the current log end offset."""
-        self._end_offset = end_offset
+    def __init__(self, entries: Iterable[EpochOffset] = ()) -> None:
+        """Start with these entries."""
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self.changed = False
@@ -57,17 +56,17 @@ class EpochCache:
         self._starts.append(start_offset)
         self.changed = True
 
-    def end_offset_for(self, epoch: int) -> EpochOffset | None:
+    def end_offset_for(self, epoch: int, log_end: int) -> EpochOffset | None:
         """Return the largest epoch up to `epoch` that the log has, and the offset at which it
         ended.
 
-        For the latest epoch that is the log end, otherwise the start of the next higher epoch. For
+        For the latest epoch that is `log_end`, otherwise the start of the next higher epoch. For
         an epoch below the first one, the result is `epoch` itself and the first start offset.
         Return None if `epoch` is NO_EPOCH or above the latest epoch."""
         if epoch == NO_EPOCH or epoch > self.latest:
             return None
         if epoch == self.latest:
-            return EpochOffset(epoch, self._end_offset())
+            return EpochOffset(epoch, log_end)
         higher = bisect_right(self._epochs, epoch)
         floor = self._epochs[higher - 1] if higher else epoch
         return EpochOffset(floor, self._starts[higher])

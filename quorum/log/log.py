@@ -63,7 +63,7 @@ class Log(LogReader):
         """Build a log from its loaded parts. Call `open` or `open_in_steps` instead."""
         self.directory = directory
         self.settings = settings
-        self.epochs = EpochCache(lambda: self.end_offset, loaded.epochs)
+        self.epochs = EpochCache(loaded.epochs)
         self.epochs.changed = loaded.epochs_changed
         self.start_offset = loaded.start_offset
         """The first offset that may be read. The first segment may begin below it."""

@@ -106,14 +106,14 @@ class LogRecovery:
         self.latest_unsaved_epoch = ANY_EPOCH
         self.unsynced: list[Segment] = []
         """The segments that recovery has read: a sync may not have covered all of their bytes."""
-        self.epochs = EpochCache(lambda: segments[-1].next_offset, saved_epochs or ())
+        self.epochs = EpochCache(saved_epochs or ())
         self._settings = settings
         self._vouched_offset = vouched_offset
         self._saved_epochs = saved_epochs
         self._stored = not segments[-1].is_active
         """False for a new segment, which is active immediately; True for an existing one, whose end
         is not known yet."""
-        self._saved = EpochCache(lambda: 0, saved_epochs or ())
+        self._saved = EpochCache(saved_epochs or ())
 
     def trust(self, start_offset: int) -> Steps[None]:
         """Return the steps that load a log after a clean shutdown, without reading its batches.

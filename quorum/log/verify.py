@@ -75,7 +75,7 @@ class LogCheck:
         self.results: list[CheckResult] = []
         self.start_offset = self.end_offset = 0
         self.batches = 0
-        self.epochs = EpochCache(lambda: self.end_offset)
+        self.epochs = EpochCache()
         """The leader epochs of the batches."""
         self.wrong_indexes: list[int] = []
         """Base offsets of undamaged segments whose indexes contradict them."""
@@ -134,7 +134,7 @@ class LogCheck:
         if entries is None:
             self._add(Kind.DERIVED, path, "is not a valid list of leader epochs", REBUILT)
         else:
-            self._saved = EpochCache(lambda: 0, entries)
+            self._saved = EpochCache(entries)
 
     # -- segments --------------------------------------------------------------------------------
 

@@ -57,5 +57,5 @@ def _is_complete(core: Core, state: Follower) -> bool:
     latest = core.snapshots.latest
     if latest is not None and latest.epoch == core.epoch and latest.offset <= committed:
         return True  # a snapshot holds committed records only
-    before = core.log.epochs.end_offset_for(core.epoch - 1)
+    before = core.log.epochs.end_offset_for(core.epoch - 1, core.log.end_offset)
     return before is None or before.offset < committed

@@ -101,7 +101,7 @@ def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
         return None
     if last_fetched_epoch == log.last_epoch and offset <= log.end_offset:
         return None  # the common case
-    end = log.epochs.end_offset_for(last_fetched_epoch) or core.log_end()
+    end = log.epochs.end_offset_for(last_fetched_epoch, log.end_offset) or core.log_end()
     earliest = core.snapshots.earliest
     if earliest is not None and end.offset == earliest.offset:
         end = earliest  # the log starts after this epoch

@@ -309,7 +309,9 @@ def agreed_offset(core: Core, diverging: EpochOffset) -> int:
     `diverging` is an epoch and its end offset in the leader's log. Only records that are known to
     differ lie beyond the result (R14 in tests/scenarios).
     """
-    own_voter = core.log.epochs.end_offset_for(diverging.epoch) or core.log_end()
+    own_voter = (
+        core.log.epochs.end_offset_for(diverging.epoch, core.log.end_offset) or core.log_end()
+    )
     if own_voter.epoch == diverging.epoch:
         return min(own_voter.offset, diverging.offset)
     return own_voter.offset

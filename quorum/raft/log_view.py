@@ -25,7 +25,7 @@ def accept_batch(buffer: memoryview, position: int, header: BatchHeader) -> None
 class Epochs(Protocol):
     """The start offsets of the epochs of the log."""
 
-    def end_offset_for(self, epoch: int) -> EpochOffset | None:
+    def end_offset_for(self, epoch: int, log_end: int) -> EpochOffset | None:
         """Return the largest epoch in the log that is at most `epoch`, and its end offset.
 
         Return None if `epoch` is after all epochs, and (`epoch`, log start offset) if it is before

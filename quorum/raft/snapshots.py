@@ -193,5 +193,5 @@ def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Quoru
 
 def log_contains(core: Core, snapshot: EpochOffset) -> bool:
     """Return True if this log contains the records of `snapshot` (log matching)."""
-    end = core.log.epochs.end_offset_for(snapshot.epoch) or core.log_end()
+    end = core.log.epochs.end_offset_for(snapshot.epoch, core.log.end_offset) or core.log_end()
     return end.epoch == snapshot.epoch and end.offset >= snapshot.offset > core.log.start_offset

@@ -13,7 +13,7 @@ END = 100
 
 
 def cache(*entries: tuple[int, int]) -> EpochCache:
-    return EpochCache(lambda: END, [EpochOffset(*entry) for entry in entries])
+    return EpochCache([EpochOffset(*entry) for entry in entries])
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def cache(*entries: tuple[int, int]) -> EpochCache:
 )
 def test_end_offset_for(epoch: int, answer: tuple[int, int] | None) -> None:
     expected = None if answer is None else EpochOffset(*answer)
-    assert cache((2, 10), (4, 20), (6, 50)).end_offset_for(epoch) == expected
+    assert cache((2, 10), (4, 20), (6, 50)).end_offset_for(epoch, END) == expected
 
 
 def test_an_empty_cache_knows_nothing() -> None:
-    assert cache().end_offset_for(0) is None
+    assert cache().end_offset_for(0, END) is None
     assert cache().latest == -1
     assert cache().epoch_at(5) == -1
 
@@ -104,7 +104,7 @@ def test_against_a_list_of_entries(assigned: list[tuple[int, int]], data: st.Dat
         expected = EpochOffset(max(below, default=asked), model[min(above)])
     elif asked in model:
         expected = EpochOffset(asked, END)
-    assert epochs.end_offset_for(asked) == expected
+    assert epochs.end_offset_for(asked, END) == expected
 
 
 @pytest.mark.parametrize("start", [0, 5])

@@ -225,8 +225,8 @@ def test_truncation_takes_epochs_along(log: Log) -> None:
     assert log.epochs.entries == [EpochOffset(1, 0)]
     append(log, 3, b"y")
     assert log.epochs.entries == [EpochOffset(1, 0), EpochOffset(3, 2)]
-    assert log.epochs.end_offset_for(2) == EpochOffset(1, 2)
-    assert log.epochs.end_offset_for(3) == EpochOffset(3, 3)
+    assert log.epochs.end_offset_for(2, log.end_offset) == EpochOffset(1, 2)
+    assert log.epochs.end_offset_for(3, log.end_offset) == EpochOffset(3, 3)
 
 
 def test_reset_goes_on_empty_from_the_offset_also_after_reopening(disk: SimDisk, log: Log) -> None:

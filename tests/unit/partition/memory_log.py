@@ -19,7 +19,7 @@ class MemoryPartitionLog(MemoryLog):
 
     def __init__(self) -> None:
         super().__init__()
-        self.epochs = EpochCache(lambda: self.end_offset)
+        self.epochs = EpochCache()
 
     @property
     def last_epoch(self) -> int:

@@ -14,8 +14,8 @@ from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import append, batch, copy_once, fetch, partition, value
 
 
-def cache(*entries: tuple[int, int], end: int) -> EpochCache:
-    return EpochCache(lambda: end, [EpochOffset(*each) for each in entries])
+def cache(*entries: tuple[int, int]) -> EpochCache:
+    return EpochCache([EpochOffset(*each) for each in entries])
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def cache(*entries: tuple[int, int], end: int) -> EpochCache:
 def test_truncation_offset(
     leader: tuple[int, int], own: tuple[tuple[int, int], ...], end: int, expected: int
 ) -> None:
-    assert truncation_offset(EpochOffset(*leader), cache(*own, end=end), end) == expected
+    assert truncation_offset(EpochOffset(*leader), cache(*own), end) == expected
 
 
 def test_diverging_epoch() -> None:

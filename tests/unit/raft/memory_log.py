@@ -33,7 +33,7 @@ class MemoryMetadataLog(MemoryLog):
     def epochs(self) -> Epochs:
         return self
 
-    def end_offset_for(self, epoch: int) -> EpochOffset | None:
+    def end_offset_for(self, epoch: int, log_end: int) -> EpochOffset | None:
         """Return the largest epoch of the log up to `epoch`, and its end offset."""
         if epoch == NO_EPOCH or epoch > self.last_epoch:
             return None

@@ -1,13 +1,15 @@
-"""The disk space of a deleted partition is freed. The test asks the operating system for open
-files.
+"""The disk space and the memory of a deleted partition are freed. The tests ask the operating
+system for open files, and weak references for memory.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import shutil
+import weakref
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,39 @@ async def test_a_deleted_partition_leaves_no_file_open(tmp_path: Path) -> None:
     assert disk.open_files == 0
     disk.close()
     shutil.rmtree(tmp_path)
+
+
+async def test_the_log_of_a_deleted_partition_is_freed_without_the_collector(
+    tmp_path: Path,
+) -> None:
+    """A cycle that was alive when the collector's generations were frozen is never collected."""
+    gc.disable()
+    try:
+        disk = OsDisk()
+        rng = random.Random(1)
+        logs = LogManager(
+            Seams(AsyncioClock(), rng, AioTransport(), disk),
+            str(tmp_path),
+            file_delete_delay_ms=0,
+            on_failure=lambda error: pytest.fail(repr(error)),
+        )
+        logs.start()
+        parameters = logs.open_parameters(
+            NAME, random_uuid(rng), LogSettings(), leader_epoch=0, peers_have_it=True
+        )
+        log = finished(open_log(disk, parameters))
+        logs.take_over(parameters, log, lambda: None)
+        log.append(
+            build_value_batch([b"x"], base_offset=0, leader_epoch=0, timestamp_ms=0), wall_ms=0
+        )
+        reference = weakref.ref(log)
+        del log, parameters
+        free = asyncio.Event()
+        logs.delete(NAME, free.set)
+        async with asyncio.timeout(10):
+            await free.wait()
+            while reference() is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        disk.close()
+    finally:
+        gc.enable()
