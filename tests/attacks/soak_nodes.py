@@ -26,7 +26,7 @@ LOG_LINES = 5
 
 
 class SoakCluster(HurtCluster):
-    """Knows which nodes are down because we stopped them."""
+    """A `HurtCluster` that tells the nodes that it stopped from those that ended by themselves."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)

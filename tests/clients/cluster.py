@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def wait_for(condition: Callable[[], T | None], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> T:
-    """The first true value of `condition`."""
+    """Wait for the first true value of `condition`, and return it."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"
@@ -48,6 +48,8 @@ def run_quorate(*arguments: str, timeout_s: float = 30.0) -> subprocess.Complete
 
 
 class ProcessCluster:
+    """The processes of `quorate up` in one directory. `stop` ends each process of it."""
+
     def __init__(self, root: Path) -> None:
         self.directory = ClusterDir(root)
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -90,7 +92,7 @@ class ProcessCluster:
         return self.entry()["bootstrap_controllers"]
 
     def kill(self, node_id: int) -> None:
-        """SIGKILL: nothing is flushed, nobody is told."""
+        """End the node by SIGKILL, so that it flushes and announces nothing."""
         pid = self.node(node_id)["pid"]
         assert pid is not None, f"node {node_id} does not run"
         os.kill(pid, signal.SIGKILL)
@@ -122,7 +124,7 @@ class ProcessCluster:
         return self.directory.node_log(node_id).read_text()
 
     def stop(self) -> None:
-        """In order if that works, by force if not."""
+        """Stop the cluster cleanly. Kill the processes that do not end in time."""
         supervisor = self._supervisor
         if supervisor is not None:
             supervisor.send_signal(signal.SIGTERM)

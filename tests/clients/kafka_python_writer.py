@@ -1,7 +1,5 @@
-"""A kafka-python producer: halfway it says who leads, at the end where its records are.
-
-python -m tests.clients.kafka_python_writer BOOTSTRAP TOPIC
-"""
+"""A kafka-python producer that prints the leaders halfway, and the places of its records at the
+end."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_a_client_that_never_reads_harms_nobody(cluster: ProcessCluster) -> None
 
 
 def test_no_fetch_as_a_replica_by_the_client_port(cluster: ProcessCluster) -> None:
-    """Or anybody could move the high watermark. Fetch v4, replica 5, no topics."""
+    """Otherwise any client could move the high watermark. Fetch v4, replica 5, no topics."""
     node = cluster.entry()["brokers"][0]
     with connected((node["host"], node["port"])) as connection:
         body = struct.pack(">iiiibi", 5, 0, 0, 1000, 0, 0)

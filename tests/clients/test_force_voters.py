@@ -39,7 +39,7 @@ def data_of(cluster: ProcessCluster, node_id: int) -> Path:
 
 
 def topics(cluster: ProcessCluster) -> dict[str, Any]:
-    """Without who leads: that may have changed."""
+    """Return the topics without their leaders, which may have changed."""
     done = run_quorate(
         "topics", "--bootstrap-server", cluster.bootstrap, "--describe", "--format", "json"
     )

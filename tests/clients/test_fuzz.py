@@ -37,7 +37,7 @@ READ_TIMEOUT_S = 30.0
 
 @dataclass(slots=True)
 class Fuzzer(threading.Thread):
-    """Sends to one port until it is told to stop; a closed connection is replaced."""
+    """Sends to one port until it is stopped, and replaces a closed connection."""
 
     address: tuple[str, int]
     world: World

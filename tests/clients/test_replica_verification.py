@@ -27,7 +27,7 @@ CRC_AT, CRC_FROM = 17, 21
 class Damaged:
     cluster: ProcessCluster
     before: subprocess.CompletedProcess[str]
-    """What was said when nothing was wrong."""
+    """The output before the damage."""
     offset: int
     """The last one of the batch that is another at the follower."""
 

@@ -1,4 +1,4 @@
-"""Those who watch a real cluster: health, readiness, metrics, and why it is not whole."""
+"""The view of operators on a real cluster: health, readiness, metrics, and the causes of faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def get(address: tuple[str, int], path: str) -> tuple[int, bytes]:
 
 
 def targets(cluster: ProcessCluster, role: str) -> dict[int, tuple[str, int]]:
-    """Where the nodes answer HTTP, as Prometheus asks for it."""
+    """Return the HTTP addresses of the nodes, as Prometheus discovers them."""
     controller = cluster.entry()["controllers"][-1]
     _, body = get((controller["host"], controller["port"]), "/v1/targets")
     found = {}

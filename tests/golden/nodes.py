@@ -52,6 +52,8 @@ KAFKA, QUORATE = Program("kafka"), Program("quorate")
 
 
 class TwoNodes:
+    """Two processes of `program`: node 1 is controller and broker, node 2 a broker."""
+
     def __init__(self, root: Path, program: Program) -> None:
         self.program = program
         self.root = root

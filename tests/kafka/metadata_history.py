@@ -95,8 +95,8 @@ class KafkaNode:
 
 
 def written(libs: Path, root: Path) -> tuple[Path, dict[str, Any]]:
-    """The metadata log of the first voter, which is a broker too and is down; and what a client
-    was told at its end: `offset` and `final`, as in the fixture's history.json."""
+    """Return the metadata log of the first voter, which is also a broker and is stopped, and the
+    state that a client saw at its end: `offset` and `final` of the fixture's history.json."""
     first = KafkaNode(libs, root, 1, "broker,controller", "")
     second = KafkaNode(libs, root, 2, "controller", first.controller)
     try:

@@ -28,7 +28,7 @@ class Connection:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER_TIMEOUT_S)
 
     def ask(self, request: Message, version: int) -> Message | None:
-        """None: it closed the connection."""
+        """Send a request and return its response, or None if the node closed the connection."""
         api = APIS[request.API_KEY]
         header = headers.request_header(
             api.key, version, 7, "test", api.request_header_version(version)
@@ -66,6 +66,8 @@ class Connection:
 
 
 class OneNode:
+    """One process of `program` that is controller and broker."""
+
     def __init__(self, root: Path, program: Program) -> None:
         self.program = program
         self.port, self.controller_port = free_ports(2)
@@ -113,7 +115,7 @@ class OneNode:
             process.wait()
 
     def _serves(self) -> bool:
-        """The broker is unfenced: told by itself as one that is alive."""
+        """Return True if the broker lists itself as alive, so it is unfenced."""
         from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 
         try:

@@ -1,7 +1,7 @@
 """The same requests to Apache Kafka 4.1.1 and to ours, in the same state: the same answers.
 
-Ids, addresses, times and texts are told by their presence. What else differs stands in
-DIFFERENCES, each with its reason; a line there that no answer needs any more is an error.
+Only the presence of ids, addresses, times and texts is compared. DIFFERENCES lists all other
+differences with their reasons. A line there that no answer needs any more is an error.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def ours(*arguments: str) -> list[str]:
 
 
 def end_of(lines: list[str]) -> int:
-    """Where the last batch ends, in bytes."""
+    """Return the end of the last batch in bytes."""
     batch = [line for line in lines if line.startswith("baseOffset")][-1]
     found = re.search(r" position: (\d+) .* size: (\d+) ", batch)
     assert found

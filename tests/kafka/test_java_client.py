@@ -1,5 +1,5 @@
-"""What Kafka's tools ask of a broker by the Java client, beyond what ours do beside them: every
-codec, offsets, versions, features, endpoints."""
+"""Kafka's tools and their Java client against our brokers, in requests that our tools do not send:
+every codec, offsets, versions, features, endpoints."""
 
 from __future__ import annotations
 

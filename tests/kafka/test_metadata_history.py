@@ -1,5 +1,8 @@
-"""What a real Apache Kafka writes now, against the oracle: voters that come and go, an aborted
-transaction, elections; and what its own client was told at the end."""
+"""The analytics tables of a log that a real Apache Kafka writes during the test.
+
+The log holds changes of voters, an aborted transaction and elections. The tables equal those of the
+oracle, and the state at the end equals the one that Kafka's own client saw.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def plan_file(directory: Path, topic: str, placed: Placed) -> str:
 
 
 def holders(cluster: ProcessCluster, topic: str, partition: int) -> list[int]:
-    """Who has a directory of that name."""
+    """Return the ids of the brokers that have a directory of the partition."""
     found = cluster.directory.root.glob(f"nodes/*/data/{topic}-{partition}")
     return sorted(int(each.parts[-3]) for each in found)
 

@@ -1,4 +1,4 @@
-"""What asyncio makes easy to get wrong, A1 to A8; see README.md beside this file."""
+"""Mistakes that asyncio makes easy, A1 to A8 (README.md of this folder)."""
 
 from __future__ import annotations
 

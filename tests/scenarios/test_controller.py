@@ -1,4 +1,4 @@
-"""What active controllers got wrong elsewhere; see README.md beside this file."""
+"""Historic bugs of active controllers (README.md of this folder)."""
 
 from __future__ import annotations
 

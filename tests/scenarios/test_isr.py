@@ -1,4 +1,4 @@
-"""What brokers got wrong elsewhere, on whole clusters and virtual time; see README.md."""
+"""Historic bugs of brokers, on whole clusters and virtual time (README.md of this folder)."""
 
 from __future__ import annotations
 

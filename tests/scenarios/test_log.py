@@ -1,4 +1,4 @@
-"""Replication and commit that went wrong elsewhere; see README.md beside this file."""
+"""Historic bugs of replication and commit (README.md of this folder)."""
 
 from __future__ import annotations
 

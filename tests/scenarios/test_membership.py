@@ -1,4 +1,4 @@
-"""Changes of the voters that went wrong elsewhere; see README.md beside this file."""
+"""Historic bugs in changes of the voters (README.md of this folder)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots and disks that went wrong elsewhere; see README.md beside this file."""
+"""Historic bugs of snapshots and disks (README.md of this folder)."""
 
 from __future__ import annotations
 

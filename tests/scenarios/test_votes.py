@@ -1,4 +1,4 @@
-"""Elections that went wrong elsewhere; see README.md beside this file."""
+"""Historic bugs of elections (README.md of this folder)."""
 
 from __future__ import annotations
 

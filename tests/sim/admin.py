@@ -1,5 +1,8 @@
-"""An administrator: creates, grows, configures and deletes topics, elects leaders and moves
-replicas while things fail. What he is told goes into the history, which must be linearizable."""
+"""An administrator that changes topics while faults happen.
+
+It creates, grows, configures and deletes topics, elects leaders and moves replicas. The history
+records all answers, and it must be linearizable.
+"""
 
 from __future__ import annotations
 

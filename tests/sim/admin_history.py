@@ -1,7 +1,8 @@
-"""What administrators asked for and were told, per topic: to be explained by one order.
+"""The requests of administrators and their answers by topic. One order must explain them all.
 
-The state of a topic is its number of partitions and one of its configs; None: it does not exist.
-The defaults of all brokers are kept the same way, under the name that no topic can have.
+The state of a topic is its number of partitions and one of its configs, or None if the topic does
+not exist. The defaults of all brokers are kept in the same way, under a name that no topic can
+have.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an answer says of the state that it was given in, whatever the state is.
+"""Checks answers of nodes against the states in which they may have been given.
 
-A request is a step from one state to the next, which may be Impossible in some states.
+A request is a step from one state to the next. It may be Impossible in some states.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Clock seam of a simulated node: its own idea of the time of day, its own drift."""
+"""The Clock seam of a simulated node, with its own wall clock and drift."""
 
 from __future__ import annotations
 

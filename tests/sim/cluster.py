@@ -50,7 +50,7 @@ DISK_ERRNOS = (errno.EIO, errno.ENOSPC, errno.EROFS)
 
 @dataclass(slots=True)
 class Process:
-    """What runs on a machine from a start to a crash."""
+    """The node of a machine from a start to a crash."""
 
     host: Host
     clock: SimClock
@@ -128,7 +128,7 @@ class SimCluster:
         )
 
     def wipe(self, machine: Machine, *, formatted: bool = True) -> None:
-        """A dead machine gets an empty disk, formatted anew: another directory id."""
+        """Give a machine without a process an empty disk. It gets another directory id."""
         assert machine.process is None
         self.note(f"wipe {machine.name}")
         machine.disk = SimDisk(self._disk_random)
@@ -139,7 +139,7 @@ class SimCluster:
             self._format(machine)
 
     def random(self, purpose: str) -> Random:
-        """A stream of its own, so that one more draw does not shift all others."""
+        """Return a stream for one purpose, so that one more draw does not shift the others."""
         return Random(f"{self.seed}/{purpose}")
 
     # -- machines --------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class SimCluster:
         return [each for each in self.machines.values() if each.is_broker]
 
     def addresses(self) -> dict[int, Address]:
-        """Where clients connect: brokers, or controllers when there are none."""
+        """Return the addresses for clients: the brokers', or the controllers' if there are none."""
         nodes = [(each, CLIENT_PORT) for each in self.brokers]
         nodes = nodes or [(each, CONTROLLER_PORT) for each in self.controllers]
         return {each.id: Address(each.name, port) for each, port in nodes}
@@ -200,7 +200,7 @@ class SimCluster:
         host.spawn(_run(process)).add_done_callback(self.task_done)
 
     def stop(self, machine: Machine) -> None:
-        """SIGTERM. The process is gone some time later, or never if nobody lets go of it."""
+        """Stop a node as SIGTERM does. Its process ends some time later, or never if it hangs."""
         process = machine.process
         assert process is not None and not machine.stopping
         self.note(f"stop {machine.name}")
@@ -225,7 +225,7 @@ class SimCluster:
         self._end(machine, "kill -9")
 
     def lose_power(self, machine: Machine, *, forgetful: bool = False) -> None:
-        """What was not synced is gone, or any part of it; the process, if one is left, too."""
+        """End the process, if there is one, and lose any part of the data that was not synced."""
         if machine.process is not None:
             self._end(machine, "power loss", power_loss=True)
         machine.power_losses += 1
@@ -269,7 +269,7 @@ class SimCluster:
         ]
 
     def newest_image(self) -> MetadataImage:
-        """The committed image of whoever is ahead."""
+        """Return the committed image of the node that is furthest ahead."""
         images = [
             (generation_of(each), each.process.core.image)
             for each in self.machines.values()

@@ -1,7 +1,7 @@
-"""The one history of a log that all nodes have to agree with, for ever.
+"""The one history of a log that all nodes must agree with.
 
-Its bytes are kept, too. Most of what is looked at was seen before, on another node or before a
-restart: then one comparison of bytes says so, and no batch is read again.
+The bytes of the history are kept. Most batches were seen before, on another node or before a
+restart. One comparison of bytes then suffices, and no batch is read again.
 """
 
 from __future__ import annotations

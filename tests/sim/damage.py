@@ -1,9 +1,9 @@
-"""Faults of what is on a disk: bits that turn, writes that are lost or land elsewhere and are told
-as durable, and what a failed fsync leaves behind. Nobody notices at once.
+"""Damage to stored bytes: flipped bits, lost and misdirected writes, and failed fsyncs.
 
-A node starts with all that it had, repairs it, or refuses; it may also stop itself when it reads
-what is damaged. Then it is started again, and the second time an administrator brings back what the
-disk should hold, as the message says that has to be done.
+No node notices the damage when it happens. A node starts with everything that it had, repairs the
+damage, or refuses to start. It may also stop when it reads damaged bytes. It is then started again.
+The second time, an administrator restores the bytes that the disk should hold, as the error message
+demands.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ Before = Callable[[str, str], None]
 
 
 class PowerCut(BaseException):
-    """The machine is gone: nothing of the node that ran on this disk runs on."""
+    """Ends everything that runs on the machine of this disk."""
 
 
 class SimDisk:
@@ -83,7 +83,7 @@ class SimDisk:
         *,
         forgetful: bool = False,
     ) -> SimDisk:
-        """The disk after a power cut; this one is dead from now on."""
+        """Return the disk after a power cut. This disk is dead from now on."""
         self.dead = True
         self._jobs.clear()
         how = 0 if forgetful else self._random.randrange(0, 3)

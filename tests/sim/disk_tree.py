@@ -1,6 +1,8 @@
-"""What is on a simulated disk: files and directories as they are now, as they were last synced, and
-the changes in between, of which a power cut leaves any part. Where a disk lied, or rots, what it
-should hold is remembered."""
+"""The files and directories of a simulated disk, with the changes since the last sync.
+
+A power cut leaves any part of these changes. If the disk lies or rots, the tree also remembers the
+bytes that the disk should hold.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Is what a leader calls committed on the disks of a majority of those who vote? Looked for in the
-bytes that a power cut would leave, whatever their nodes believe.
+"""Checks that committed records are on the disks of a majority of the voters.
 
-A disk that lies, or whose sync failed, is taken at its word: what it should hold is looked at. Who
-has got another disk since is taken to have had it.
+The check reads the bytes that a power cut would leave, and ignores the beliefs of the nodes. For a
+disk that lies, or whose sync failed, it reads the bytes that the disk should hold. A voter that has
+got another disk since counts as one that had the records.
 """
 
 from __future__ import annotations

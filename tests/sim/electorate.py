@@ -1,9 +1,9 @@
-"""Who votes, as every log has it; which controllers can be spared.
+"""The voter sets of all logs, and the controllers that the quorum can spare.
 
-A directory that is wiped never votes again: its key is lost. An administrator who wipes and removes
-voters has to leave a majority of the living in every set that some log may hold, or the quorum is
-gone for good (only force-voters helps then, and that is another story). What was asked for and not
-answered may still happen, so it counts as happened and as not happened.
+A directory that is wiped never votes again, because its key is lost. An administrator that wipes
+and removes voters must leave a majority of live voters in every set that some log may hold.
+Otherwise the quorum is lost, and only force-voters helps. A change without an answer may still
+happen, so it counts both as happened and as not happened.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The faults themselves, as data that can be carried out again: what, to whom, when, how long.
+"""The faults as data that can be repeated: the kind, the target, the time and the duration.
 
-Bounded, so that a failure is a bug (`limits.py`): a process is killed at any time (`kill -9` keeps
-what was written), a controller loses power at any time, a broker when others surely keep what it
-had. What is on disks goes bad in `damage.py`. A fault that is not allowed at the moment does
-nothing; so a schedule stays fair when some of it is left out.
+Faults stay within the fault model, so that every failure is a bug (`limits.py`). A process is
+killed at any time, and `kill -9` keeps the written bytes. A controller loses power at any time, a
+broker only while others surely keep its records. `damage.py` damages stored bytes. A fault that is
+not allowed at the moment does nothing. A schedule therefore stays fair if parts of it are left out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What the clients did and were told, and what must be true of it when everything is healed.
+"""The requests of the clients with their answers, and the checks of them after the healing.
 
-An acknowledged record (acks=all) is in its partition exactly once; a record of an idempotent
-producer whose outcome it never learnt is there at most once; the records of one producer in one
-partition stand in the order of sending. Consumers see only what is committed, so what they read
-is compared with what the brokers hold below their high watermarks (`invariants.CommittedLog`).
+A record that was acknowledged with acks=all is in its partition exactly once. A record of an
+idempotent producer without a known outcome is in its partition at most once. The records of one
+producer in one partition have the order in which they were sent. Consumers see only committed
+records. Their reads are therefore compared with the records that the brokers hold below their high
+watermarks (`invariants.CommittedLog`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Controllers that ask to become voters by themselves (controller.quorum.auto.join.enable), as the
-leader that they ask sees it.
+"""The controllers that ask to become voters (controller.quorum.auto.join.enable), as the leader
+sees them.
 
-Nobody is told what becomes of it, so each time is a change with an unknown outcome: the controller
-is added, or first the voter with its id, whose directory is gone, is removed.
+Such a controller ignores the outcome, so each request is a change with an unknown outcome. The
+controller is added, or first the voter with its id and a lost directory is removed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Who may lose what was promised of it, and when: what fails beyond that would be no bug.
+"""The fault model: which node may lose promised data, and when. A loss beyond it would be no bug.
 
-A broker's partitions are promised while another member of the ISR keeps them, so a broker loses
-data only when the cluster is well in every respect and no other broker's disk is known to be bad;
-then no other fault comes until it has registered anew, and so has left the ISRs. A controller may
-lose unsynced data at any time; what it has synced, only while all the others have it, too.
+The records of a partition are promised while another member of the ISR keeps them. A broker
+therefore loses data only when the cluster is healthy and no other broker's disk is known to be bad.
+No other fault comes until the broker has registered again, and so has left the ISRs. A controller
+may lose unsynced data at any time, and synced data only while all other controllers have it.
 """
 
 from __future__ import annotations

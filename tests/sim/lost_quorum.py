@@ -1,9 +1,10 @@
-"""Some seeds end with a quorum that is lost for good: directories are gone, or away with their
-machines; an operator rebuilds it from what is left, and then the machines that were away come back
-with what they had.
+"""The loss of a whole quorum, with which some seeds end.
 
-Where there are partitions, somebody is left who has all that is committed: a quorum that is rebuilt
-without it may let a replica lead that lacks records, and then nothing is promised.
+Directories are gone, or away with their machines. An operator rebuilds the quorum from the others.
+Then the machines that were away come back with their old data.
+
+If there are partitions, one node with all committed records is always left. A quorum that is
+rebuilt without them may elect a replica that lacks records, and then nothing is promised.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Scripts of quorums that are lost for good, and rebuilt offline from what is left of them.
+"""Scripts of quorums that are lost, and rebuilt offline from the directories that are left.
 
-Who was given to the tool starts again with what it made; who was not comes back with what it had.
+A node whose directory was given to the tool starts again with the result of the tool. Every other
+node comes back with the data that it had.
 """
 
 from __future__ import annotations

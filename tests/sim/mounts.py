@@ -1,6 +1,6 @@
-"""The disks of several machines as one: what an operator sees who has mounted all of them.
+"""The disks of several machines as one disk, for an operator that has mounted all of them.
 
-A machine's directory is named after it, so the first name of a path says whose disk it is on.
+The first name of a path is the name of the machine that owns the disk.
 """
 
 from __future__ import annotations

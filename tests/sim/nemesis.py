@@ -1,4 +1,4 @@
-"""Draws faults from a seed: which, when, to whom, for how long. `faults.py` carries them out."""
+"""Draws faults from a seed: kind, time, target and duration. `faults.py` carries them out."""
 
 from __future__ import annotations
 

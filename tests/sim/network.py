@@ -1,9 +1,10 @@
-"""A simulated network between hosts: who reaches whom, how fast, and what breaks.
+"""A simulated network between hosts, with latency, cut directions and broken links.
 
-Conditions belong to a pair (from, to), so every fault can be one-way. Links are ordered streams,
-as TCP's: what is lost is sent again, so frames come late or their link breaks; none is missing or
-twice. A blocked direction holds frames back until it is healed. All chance comes from the Random
-handed in, all iteration is over dicts in order of insertion: the same seed gives the same run.
+Conditions belong to a pair (from, to), so every fault can be one-way. Links are ordered streams, as
+those of TCP. A lost frame is sent again, so frames come late or their link breaks. No frame is
+missing or comes twice. A blocked direction holds frames back until it is healed. All random numbers
+come from one Random, and all iteration is over dicts in the order of insertion. The same seed
+therefore gives the same run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An administrator of the quorum itself: voters come and go while things fail.
+"""An administrator of the quorum, which adds and removes voters while faults happen.
 
-He asks the controllers directly, as `quorate metadata-quorum` does: who leads and who votes, then
-for one change. The electorate says what he may ask for without losing the quorum for good.
+It asks the controllers directly, as `quorate metadata-quorum` does: first for the leader and the
+voters, then for one change. The electorate says which changes cannot lose the quorum.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What was asked and told about who votes: to be explained by one order, too.
+"""The requests and answers about the voters. One order must explain them all.
 
-A change is answered when it is committed, so it took effect between its call and its answer. All
-else a leader says from memory, as Kafka's does: DescribeQuorum, and why it refuses a change. That
-may be old where another has been elected meanwhile, and it may be ahead: a change holds for the
-leader from the moment it is in its log. So such an answer has to be right at some moment after the
-leader that gave it was deposed, or after it was asked if it was not; and it may differ by one
-change that somebody has asked for and was not told the outcome of.
+A change is answered when it is committed, so it took effect between its call and its answer. A
+leader gives all other answers from memory, as Kafka's does: DescribeQuorum, and the reason why it
+refuses a change. Such an answer may be old if another leader has been elected meanwhile. It may
+also be ahead, because a change holds for the leader from the moment when it is in the log. The
+answer must therefore be right at some moment after the leader was deposed, or after the request
+if it was not. It may differ by one requested change whose outcome is unknown.
 
-ApiVersions promises less, in Kafka too: any node says what its own copy of the log says.
+ApiVersions promises less, also in Kafka: any node answers from its own copy of the log.
 """
 
 from __future__ import annotations

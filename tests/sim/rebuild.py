@@ -1,5 +1,8 @@
-"""`quorate metadata-quorum force-voters` on the disks of simulated machines. What it
-says and does must be so: the simulation knows what was committed, and the tool cannot."""
+"""Runs `quorate metadata-quorum force-voters` on the disks of simulated machines.
+
+The simulation knows the committed records, which the tool cannot know. It checks the tool's output
+and result against them.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""What a controller may write into the metadata log, record by record: in a batch of several, each
-has to be right where it stands, and the image after all of them does not show that.
+"""The rules for the records that a controller may write into the metadata log.
 
-Who comes to lead was in the ISR that the log knew before, or in the one that the partition's leader
-asked for in the same record (AlterPartition that completes a reassignment); a broker's epoch grows
+They are checked record by record. Each record of a batch must be right at its place, and the image
+after the whole batch does not show that.
+
+A new leader was in the ISR that the log held before, or in the one that the partition's leader
+asked for in the same record (AlterPartition that completes a reassignment). A broker's epoch grows
 with each incarnation. No seed asks for an unclean election.
 """
 

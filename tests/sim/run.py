@@ -1,6 +1,8 @@
-"""The stage: a cluster with its clients, its faults and everything that must hold of it; how a
-script is played on it, and the reckoning at the end. Seeds (`seeds.py`) and scripted scenarios use
-it."""
+"""A simulation: a cluster with its clients, its faults and its invariants.
+
+Seeds (`seeds.py`) and scripted scenarios use it. It also runs a script, and checks everything at
+the end.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Scripts: what happens to a cluster, move by move, in the order that hurts.
+"""Scripted failures of the whole cluster, each in the order that does the most harm.
 
-Each ends in the reckoning: the healed cluster works, and no promise is broken. The ablations run
-them on a cluster that lacks one safeguard, and then they must fail.
+Each script ends with the final checks: the healed cluster works, and no promise is broken. The
+ablations run the scripts on a cluster without one safeguard, and then they must fail.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""One run from a seed: what kind of cluster, which clients, how bad the faults; then the healing of
-a random majority of the controllers, liveness, and the reckoning."""
+"""One run from a seed, which decides the cluster, the clients and the faults.
+
+Then a random majority of the controllers is healed, the cluster must work again, and everything is
+checked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failing list of faults or moves, as small as it gets while the seed still fails (ddmin)."""
+"""Shrinks a list of faults or moves while its seed still fails (ddmin)."""
 
 from __future__ import annotations
 

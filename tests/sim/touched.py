@@ -1,5 +1,4 @@
-"""The replicas of one process that something happened to; they are looked at when the events of
-that moment are over."""
+"""The replicas of one process that have changed. They are checked once the moment is over."""
 
 from __future__ import annotations
 

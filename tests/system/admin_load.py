@@ -1,9 +1,4 @@
-"""An admin that creates, grows, configures and deletes topics, and what must be true afterwards.
-
-An answer that says no, or none at all, proves nothing: the request may have been carried out, or
-lie in the socket of a paused broker and be carried out later. What was acknowledged is certain,
-unless such a request of the opposite is still about.
-"""
+"""An admin that creates, grows, configures and deletes topics, and the checks of the result."""
 
 from __future__ import annotations
 
@@ -37,7 +32,7 @@ FIRST_VALUE = 1_000_000_000
 
 @dataclass(slots=True)
 class Told:
-    """What the admin knows of one number (partitions, a config's value)."""
+    """The admin's knowledge of one number (partitions, a config's value)."""
 
     acknowledged: int
     perhaps: set[int] = field(default_factory=set)

@@ -1,12 +1,4 @@
-"""What the nodes of a stopped cluster hold on their disks, read with our own readers.
-
-- The committed metadata log is the same batch for batch on every node that still has it, and so
-  are snapshots, byte for byte. Replaying from where a node's log begins leads to the same images:
-  at every snapshot what it says, at the end the same everywhere.
-- One leader per Raft epoch: the LeaderChange record's, and who logged that it became active.
-- One leader per partition and leader epoch; it is in its ISR; epochs only grow.
-- Replicas that were in sync when the cluster was stopped are equal in every byte.
-"""
+"""The records on the disks of a stopped cluster, read with our own readers."""
 
 from __future__ import annotations
 
@@ -137,7 +129,7 @@ class Disks:
             raise Violation(f"{key}: epochs go back: {old} -> {new}")
 
     def take_active(self, node_id: int, node_log: str) -> None:
-        """Who says that it became the active controller of an epoch."""
+        """Record the epochs in which the node's log says that it was the active controller."""
         for epoch in ACTIVE.findall(node_log):
             claim(self.raft_leaders, int(epoch), node_id, "active controller of")
 

@@ -1,4 +1,4 @@
-"""What happens to which node when, drawn from a seed before anything starts.
+"""The schedule of faults, drawn from a seed before the cluster starts.
 
 Only processes are hurt, and the page cache outlives them: whatever is drawn, nothing that was
 acknowledged may be lost. At `seconds` everything runs again.

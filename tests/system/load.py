@@ -1,8 +1,4 @@
-"""Producers and consumers, each in a thread of its own, and what they were told.
-
-Producers are idempotent, acks=all, and never give a record up. A record's value is its producer's
-name and its number in its partition.
-"""
+"""Producers and consumers in threads of their own, with the answers that they got."""
 
 from __future__ import annotations
 
@@ -47,7 +43,7 @@ FATAL = frozenset(
 
 
 class Client:
-    """A thread that works until it is told to stop; what goes wrong in it is raised by `stop`."""
+    """A thread that works until `stop`, which raises the exception of the thread, if any."""
 
     def __init__(self, name: str) -> None:
         self.name = name

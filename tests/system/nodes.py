@@ -1,4 +1,4 @@
-"""The processes of one cluster, as the schedule of faults hurts them."""
+"""The processes of one cluster, and the faults that a schedule causes in them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from tests.system.faults import Action
 
 GONE_TIMEOUT_S = 20.0
 BROKEN = ("because an invariant is broken", "the node stops: ", "Traceback")
-"""What a node says in its log when it ends by itself, or met what nobody expected."""
+"""Texts in the log of a node that ends by itself, or meets an unexpected exception."""
 
 
 class HurtCluster(ProcessCluster):
-    """Knows what should run, so that a node that ends by itself is noticed."""
+    """A cluster that a schedule of faults kills, stops and pauses.
+
+    It knows the processes that should run, and therefore finds a node that ends by itself."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -54,7 +56,7 @@ class HurtCluster(ProcessCluster):
             self.require_running(node_id)
 
     def require_nothing_broken(self) -> None:
-        """No node said that something was not as it must be."""
+        """Raise AssertionError if the log of a node has one of the texts of BROKEN."""
         for node_id in sorted(self._running):
             lines = self.node_log(node_id).splitlines()
             said = [line for line in lines if any(word in line for word in BROKEN)]
@@ -72,7 +74,7 @@ class HurtCluster(ProcessCluster):
             os.kill(pid, number)
 
     def _start_again(self, node_id: int) -> None:
-        """One that was told to stop and takes too long is killed in the middle of it."""
+        """Start a node again. Kill it first if it still runs because its stop takes too long."""
         pid = self._running[node_id]
         self._signal(node_id, signal.SIGKILL)
         wait_for(lambda: not alive(pid), f"node {node_id} is gone", GONE_TIMEOUT_S)

@@ -147,7 +147,9 @@ def hurt(
 
 
 def missing(cluster: HurtCluster) -> str:
-    """What is not whole yet: an ISR, a replica's directory, a copy of the metadata log."""
+    """Return the first part that is incomplete, or "" if none is.
+
+    A part is an ISR, the directory of a replica, or a copy of the metadata log."""
     cluster.require_all_running()
     described = admin(cluster.bootstrap).list_topics(timeout=ANSWER_S).topics
     wanted: dict[int, set[PartitionName]] = {n["id"]: set() for n in cluster.entry()["brokers"]}
@@ -183,7 +185,7 @@ def hosted(log_dir: Path) -> set[PartitionName]:
 
 
 def metadata_high_watermark(cluster: HurtCluster) -> int:
-    """What every node has; 0 while one is missing."""
+    """Return the offset that every node has, or 0 while one is missing."""
     done = run_quorate(
         *("metadata-quorum", "--bootstrap-server", cluster.bootstrap),
         *("describe", "--replication", "--format", "json"),
