@@ -116,9 +116,10 @@ class AdminHistory:
                 )
 
     def given_up(self, known: MetadataImage, kept: MetadataImage, now_s: float) -> None:
-        """A quorum was rebuilt without its last changes, long after everybody was answered: what
-        was told until now led to `known`, and all begins anew with `kept`. What was asked for and
-        not answered may still be done."""
+        """Restart the history, because a quorum was rebuilt without its last changes.
+
+        All answers until now led to `known`. The history continues with `kept`. A request without
+        an answer may still be carried out."""
         self.check(known, now_s)
         for name, operations in self.operations.items():
             self.initial[name] = state_in(kept, name)

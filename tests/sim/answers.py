@@ -12,9 +12,9 @@ from quorate.quorum.protocol.errors import ErrorCode
 
 S = TypeVar("S", bound=Hashable)
 Step = Callable[[S], S]
-"""What a request does; it raises Impossible when it cannot be done."""
+"""Returns the state after a request, or raises Impossible if the state does not allow it."""
 Apply = Callable[[S], tuple[S] | None]
-"""The state afterwards, or None when this answer could not have been given."""
+"""Returns the state afterwards, or None if the state contradicts the answer."""
 
 
 class Impossible(Exception):

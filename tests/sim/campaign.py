@@ -115,8 +115,7 @@ def uninterrupted() -> Iterator[None]:
 def outcomes(
     seeds: Iterable[int], plan: Plan = PLAN, processes: int | None = None
 ) -> Generator[Outcome, None, None]:
-    """In the order in which they come, for as long as somebody asks; then all processes end, with
-    whatever they are at."""
+    """Yield the outcomes as they come. When the caller closes the generator, all processes end."""
     processes = processes or os.cpu_count() or 1
     coming = iter(seeds)
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=begin) as pool:

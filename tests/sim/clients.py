@@ -83,7 +83,7 @@ class Client:
         return await self.ask(self.random.choice(sorted(self._addresses)), request)
 
     async def refresh(self) -> None:
-        """Metadata from whoever answers."""
+        """Refresh the metadata from any node."""
         try:
             answer = await self.ask_any(MetadataRequest(topics=None))
         except Unreachable:
@@ -108,7 +108,7 @@ class Client:
             await self.refresh()
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """What goes wrong in it fails the run at once."""
+        """Run `work` as a task of this client. An exception in it fails the run."""
         task = self.host.spawn(work)
         task.add_done_callback(self._cluster.task_done)
         return task

@@ -20,7 +20,7 @@ class Violation(AssertionError):
 
 
 class Print(NamedTuple):
-    """What identifies a batch: its place, its epoch, its bytes."""
+    """The identity of a batch: its end, its epoch and its CRC."""
 
     next_offset: int
     epoch: int
@@ -33,20 +33,20 @@ class CommittedLog:
         self.batches: dict[int, Print] = {}
         self._holder: dict[int, str] = {}
         self._bytes = bytearray()
-        """Of all batches, in the order in which they were first seen."""
+        """The bytes of all batches, in the order in which they were first seen."""
         self._starts: dict[int, int] = {}
-        """Base offset -> where the batch begins in `_bytes`."""
+        """The start of each batch in `_bytes`, by its base offset."""
         self._ends: dict[int, int] = {}
-        """Where a batch ends in `_bytes` -> the offset after it."""
+        """The offset after each batch, by the end of the batch in `_bytes`."""
 
     @property
     def end(self) -> EpochOffset:
-        """Where a log ends that has all of it, and nothing more."""
+        """Return the end of a log that holds exactly this history."""
         last = self.batches.get(max(self.batches, default=-1))
         return EpochOffset(0, 0) if last is None else EpochOffset(last.epoch, last.next_offset)
 
     def holds(self, who: str, data: Buffer, below: int) -> int:
-        """`who` takes the batches of `data` for committed; the offset after the last of them."""
+        """Check batches that `who` considers committed. Return the offset after the last one."""
         next_offset = self._known_end(data)
         if 0 <= next_offset <= below:
             return next_offset

@@ -119,8 +119,8 @@ class Damage:
         return machine.process is not None and self._limits.may_lose_unsynced(machine)
 
     def cut_power(self, machine: Machine) -> None:
-        """What the disk lied about is gone with the page cache, if nothing was promised of it; else
-        the disk gets it written after all."""
+        """Cut the power. Data that the disk lied about is lost with the page cache if no promise
+        covers it. Otherwise the disk is mended first."""
         lied, machine.lying = machine.lying, False
         if lied and not self._limits.may_lose_synced(machine):
             machine.disk.mend()
@@ -186,8 +186,8 @@ class Damage:
     # -- kinds -----------------------------------------------------------------------------------
 
     def _flip(self, fault: Fault) -> Undo | None:
-        """A bit of what is stored for the metadata turns while the machine is off. The node starts
-        without having lost what was durable, or refuses; then somebody brings the bit back."""
+        """Flip a bit of a metadata file while the machine is off. The node starts with everything
+        that was durable, or refuses to start. Then the bit is restored."""
         machine = self._machine(fault)
         if machine.process is None:
             return None

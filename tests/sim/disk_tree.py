@@ -49,7 +49,7 @@ class Inode:
     durable: bytearray = field(default_factory=bytearray)
     unsynced: list[Write | Truncate] = field(default_factory=list)
     true: bytearray | None = None
-    """What would be durable if the disk had never lied; None: what is."""
+    """The bytes that would be durable if the disk had never lied. None means `durable`."""
 
     def change(self, change: Write | Truncate) -> None:
         apply(self.data, change)
@@ -139,7 +139,7 @@ class Directory:
 
 Node = Inode | Directory
 Landed = Callable[[Write], list[Write | Truncate]]
-"""What of a write gets where it should when it is synced."""
+"""Returns the changes that the disk really makes when a write is synced."""
 
 
 def apply(content: bytearray, change: Write | Truncate) -> None:

@@ -17,8 +17,10 @@ from tests.sim.cluster import Machine, Process, SimCluster
 
 
 def not_durable(cluster: SimCluster, process: Process, data: bytes, known: Container[int]) -> str:
-    """What is wrong with the batches of `data`, which the process takes for committed, but for
-    those at `known` offsets; nothing unless it leads: the leader is the first to say so."""
+    """Return the fault of the batches of `data`, which the process considers committed, or "".
+
+    Batches at `known` offsets are skipped. The result is "" if the process does not lead, because
+    the leader is the first to declare a record committed."""
     raft = process.core.replica.raft
     if raft.role is not Role.LEADER:
         return ""

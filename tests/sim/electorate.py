@@ -56,15 +56,15 @@ class Electorate:
         self.lost[key] = None
 
     def may_remove(self, key: ReplicaKey) -> bool:
-        """The lost at any time, the living only while nobody is lost."""
+        """Return True if the voter is lost, or if no voter is."""
         return key in self.lost or not self.lost
 
     def is_alone(self, machine: Machine) -> bool:
-        """The dead one's log may have nobody else who votes: it elects itself, whoever is met."""
+        """Return True if the log of a dead machine may name it as the only voter."""
         return frozenset((machine.key,)) in self._of_dead.get(machine.name, ())
 
     def majority(self, random: Random) -> list[Machine]:
-        """Some controllers that can elect a leader whatever their logs say; all if need be."""
+        """Return random controllers that can elect a leader by every log, if necessary all."""
         controllers = list(self._cluster.controllers)
         random.shuffle(controllers)
         sets = self._sets()
@@ -107,13 +107,13 @@ class Electorate:
         return self.configured().voters
 
     def configured(self) -> Voting:
-        """As it is formatted."""
+        """Return the voter set of the formatted directories."""
         shape = self._cluster.shape
         voters = frozenset(e.key for e in self._cluster.controllers if e.id in shape.voter_ids)
         return Voting(int(shape.quorum is Quorum.DYNAMIC), voters)
 
     def voting(self) -> Voting:
-        """As the one has it who knows of most that it is committed."""
+        """Return the voter set of the running controller with the highest high watermark."""
         running = [each.process for each in self._cluster.controllers if each.process is not None]
         rafts = [process.core.replica.raft for process in running]
         raft = max(rafts, key=lambda each: each.high_watermark)

@@ -208,8 +208,8 @@ class Faults:
         return undo
 
     def _bad_disk(self, fault: Fault) -> Undo | None:
-        """The node stops at once, or does without what failed. Then somebody mends the disk and
-        boots the machine."""
+        """Make the disk fail. The node stops, or continues without the failed operation. `undo`
+        mends the disk and boots the machine."""
         (machine,) = self._machines(fault)
         if machine.process is None or not self._limits.may_lose_unsynced(machine):
             return None

@@ -1,22 +1,23 @@
-"""What must hold at every moment, whatever fails; checked as it happens, or in a sweep every few
-virtual ms.
+"""The invariants that hold at every moment, whatever fails.
 
-| what | when |
+They are checked when an event may break them, or in a sweep every few virtual ms.
+
+| invariant | checked when |
 |---|---|
 | one leader per Raft epoch | a node becomes leader |
-| a committed metadata batch is the same on every node, for ever (log matching) | it is committed |
+| a committed metadata batch is always the same on every node (log matching) | it is committed |
 | ... and on the disks of a majority of the voters, when its leader says so | it is committed |
 | a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
-| who comes to lead was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
+| a new leader was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
 | a partition's epochs only grow; its leader is in its ISR | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
 | a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
 | a replica's high watermark only grows within a life | touched |
-| what is below a high watermark, and what consumers read, is the same for ever | touched, fetch |
+| records below a high watermark, and those that consumers read, never change | touched, fetch |
 
-Touched: its high watermark moved, or its role, epoch or ISR changed. A sweep finds the replicas
-that are new. Everything is incremental: it costs what is new.
+A replica is touched when its high watermark, role, epoch or ISR changes. A sweep finds new
+replicas. All checks are incremental: they cost as much as there are changes.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Election:
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of a process so far."""
+    """The last observed state of a process."""
 
     touched: Touched
     raft_epoch: int = 0
@@ -79,7 +80,7 @@ class Seen:
 class Invariants:
     def __init__(self, cluster: SimCluster, coverage: Counter[str] | None = None) -> None:
         self.coverage: Counter[str] = Counter() if coverage is None else coverage
-        """How often which transitions, records and causes were seen."""
+        """The number of times that each transition, record and cause was seen."""
         self.metadata = CommittedLog("__cluster_metadata")
         self.partitions: dict[Key, CommittedLog] = {}
         self.elections: list[Election] = []
@@ -93,7 +94,7 @@ class Invariants:
         self._rulings = Rulings(self._oracle.image)
         self._images: dict[int, MetadataImage] = {}
         self._snapshot_images: dict[EpochOffset, MetadataImage] = {}
-        """What the bytes of each say."""
+        """The image of each snapshot."""
         self._cluster = cluster
         self._sweeps = 0
         self._raft_leaders: dict[int, str] = {}
@@ -106,12 +107,12 @@ class Invariants:
 
     @property
     def raft_epochs(self) -> int:
-        """How many epochs had a leader."""
+        """Return the number of epochs that had a leader."""
         return len(self._raft_leaders)
 
     @property
     def image(self) -> MetadataImage:
-        """What all that was seen committed comes to."""
+        """Return the image of all records that were seen committed."""
         return self._oracle.image
 
     def committed(self, key: Key) -> CommittedLog:
@@ -312,7 +313,7 @@ class Invariants:
                     raise Violation(f"{machine.name}: {damage}") from damage
 
     def _read_on(self, machine: Machine, seen: Seen, hosted: HostedPartition, end: int) -> None:
-        """What the log of a replica holds, from where this ended the last time."""
+        """Check the log of a replica, from the end of the last check."""
         key, log = hosted.key, hosted.log
         committed = self.committed(key)
         offset = max(seen.checked[key], log.start_offset)

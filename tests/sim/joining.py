@@ -42,7 +42,7 @@ def watch(replica: MetadataReplica, history: QuorumHistory, now_s: Callable[[], 
 
 
 def _change(replica: MetadataReplica, key: ReplicaKey, now_s: float) -> Change | None:
-    """What the leader will do, as its log is now."""
+    """Return the change that the leader will make with its present log, or None."""
     voters = [key_of(each) for each in replica.raft.voters_at(replica.log.end_offset).voters]
     old = next((each for each in voters if each.id == key.id), None)
     if old is None:

@@ -182,7 +182,7 @@ class SimLink:
 
 
 class _Nobody:
-    """Where a link is not taken, because the process that asked for it no longer waits."""
+    """The handler of a link whose caller no longer waits for it."""
 
     def on_frame(self, frame: memoryview) -> None: ...
 

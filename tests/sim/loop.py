@@ -44,7 +44,7 @@ class Call(float):
     args: tuple[Any, ...]
     context: Context
     timers: Timers | None
-    """That wait for it."""
+    """The timers that hold this call, or None."""
 
     def cancel(self) -> None:
         if self.callback is not None:

@@ -29,7 +29,7 @@ PATIENCE_S = 3.0
 
 
 async def all_die(stage: Simulation, *, wiped: Sequence[Machine] = ()) -> None:
-    """Everything is killed, some directories are gone; whoever waits for an answer gives up."""
+    """Kill all nodes, wipe some directories, and wait until all requests have timed out."""
     for machine in stage.cluster.machines.values():
         if machine.process is not None:
             stage.cluster.kill(machine)
@@ -248,7 +248,7 @@ async def a_broker_that_runs_has_more(stage: Simulation) -> None:
 
 
 def at_controllers(stage: Simulation) -> Admin:
-    """Who asks controllers, not brokers."""
+    """Return an administrator that asks controllers, not brokers."""
     admin = Admin(stage.cluster, stage.history, "direct", stage.cluster.controller_addresses())
     stage.clients.append(admin)
     return admin
@@ -300,7 +300,7 @@ def has_a_past(machine: Machine) -> bool:
 
 
 async def join_anew(stage: Simulation, old: Sequence[Machine]) -> None:
-    """As they are told: formatted anew, then added; all is well in the end."""
+    """Format the machines and add them as voters, as their error messages demand."""
     formatted_anew(stage, *old)
     for machine in old:
         stage.cluster.start(machine)

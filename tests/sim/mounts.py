@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Mounts:
-    """A Disk; it is used by one who waits for it, so nothing is submitted to it."""
+    """A Disk for a tool that blocks. Nothing is submitted to it."""
 
     def __init__(self, disks: Mapping[str, Disk]) -> None:
         self._disks = disks

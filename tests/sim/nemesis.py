@@ -15,8 +15,8 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How bad it gets: the mean time between two faults, how many at once, how long they last,
-    and how often each kind is drawn."""
+    """The mean time between two faults, their number at one time, their duration, and the frequency
+    of each kind."""
 
     name: str
     pause_s: float

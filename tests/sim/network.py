@@ -23,7 +23,7 @@ LAST_FIXED_PORT = 29_999
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathSettings:
-    """What a frame meets on its way in one direction."""
+    """The latency, bandwidth and losses of one direction."""
 
     min_latency_ms: float = 0.1
     max_latency_ms: float = 0.5
@@ -87,7 +87,7 @@ class SimNetwork:
             link.die(silently=power_loss)
 
     def is_up(self, name: str) -> bool:
-        """Whether the machine answers, though perhaps no process listens."""
+        """Return True if the machine answers, even if no process listens."""
         return name in self._hosts
 
     def path(self, source: str, target: str) -> Path:

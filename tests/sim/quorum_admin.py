@@ -40,7 +40,7 @@ from tests.sim.shape import Quorum
 TIMEOUT_MS = 1200
 MOST_VOTERS = 5
 UNSETTLED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
-"""What a leader says of a change that it may have appended, or that another one carried out."""
+"""The errors for a change that the leader may have appended, or another one carried out."""
 
 
 class QuorumAdmin(Client):
@@ -81,7 +81,7 @@ class QuorumAdmin(Client):
                     await self._change(state)
 
     async def describe(self) -> QuorumPartitionState | None:
-        """None from who does not lead."""
+        """Return the state of the quorum, or None if the node that answers does not lead."""
         topic = QuorumTopic(
             topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),)
         )

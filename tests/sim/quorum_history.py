@@ -108,8 +108,8 @@ class QuorumHistory:
         end_s: float,
         answer: tuple[int, str] | None,
     ) -> None:
-        """What became of a change that this leader was asked for: an error and its words; None
-        without an answer."""
+        """Record a change that this leader was asked for. `answer` is the error code with its text,
+        or None without an answer."""
         error, words = answer or (ErrorCode.REQUEST_TIMED_OUT, UNKNOWN_OUTCOMES[0])
         if error == ErrorCode.NONE:
             self.changes.append(Change(name, key, start_s, end_s, succeeded(step)))
