@@ -20,6 +20,7 @@ from quorate.broker.partition.partition_producers import PartitionProducers
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.truncation import truncation_offset
 from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid, uuid_to_text
+from quorate.quorum.log.append_check import require_continuation
 from quorate.quorum.log.batch import batches, read_header
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.metadata import image
@@ -118,8 +119,11 @@ class LocalReplica:
         """Let the empty log begin at the first batch, which holds the leader's log start offset.
 
         DeleteRecords may move the log start into a batch. The leader sends the whole batch."""
-        first, *_ = [header for _, header in batches(taken)]  # checks the CRCs of all batches
+        placed = list(batches(taken))  # checks the CRCs of all batches
+        first = placed[0][1]
         if self.log.start_offset < first.next_offset:
+            # An append that fails after the reset would leave the log end below the high watermark.
+            require_continuation(self._name, first.base_offset, first.leader_epoch, placed)
             self.log.reset_to(first.base_offset)
 
     def leader_high_watermark(self, high_watermark: int) -> None:

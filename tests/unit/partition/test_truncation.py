@@ -236,3 +236,18 @@ def test_batch_that_misses_the_end_of_an_empty_log_is_not_its_first(
     with pytest.raises(BrokenChain):
         follower.append_as_follower(data, wall_ms=1_000)
     assert (follower.log.start_offset, follower.log.end_offset) == (4, 4)
+
+
+def test_batches_that_break_their_own_chain_leave_an_empty_log_as_it_is() -> None:
+    """The first batch begins below the empty log. A log that was reset for it would end below the
+    high watermark, and an assertion would stop the node when it leads next."""
+    follower = partition(2)
+    follower.make_follower(value(1, 0, (1, 2)))
+    follower.restart_at(4)
+    second = batch(1)
+    assign(second, 20, 0)
+    with pytest.raises(BrokenChain):
+        follower.append_as_follower(bytes(batch(10)) + second, wall_ms=1_000)
+    assert (follower.log.start_offset, follower.log.end_offset) == (4, 4)
+    follower.make_leader(value(2, 1, (2,)), now_ms=0)
+    assert follower.high_watermark == 4
