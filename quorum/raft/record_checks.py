@@ -27,7 +27,10 @@ def check_records(core: Core, data: Buffer) -> None:
             )
         try:
             if header.is_control:
-                for record in records_of(view, position, header):
+                records = records_of(view, position, header)
+                for offset, record in enumerate(records, header.base_offset):
+                    if record.offset != offset:  # the history of voters needs rising offsets
+                        raise CorruptBatch(f"record {record.offset} is in the place of {offset}")
                     decode_control(record.key, record.value)
             else:
                 core.check_batch(view, position, header)

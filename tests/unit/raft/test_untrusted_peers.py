@@ -18,7 +18,12 @@ from quorate.quorum.log.batch import (
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
-from quorate.quorum.raft.control_records import ControlType, control_key
+from quorate.quorum.raft.control_records import (
+    ControlType,
+    VotersRecord,
+    control_key,
+    encode_control,
+)
 from quorate.quorum.raft.core import CLAIM_REPORT_INTERVAL_MS, MAX_REPORTED
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
@@ -35,7 +40,7 @@ from quorate.quorum.raft.messages import (
     VoteResponse,
 )
 from quorate.quorum.raft.snapshots import MAX_SNAPSHOT_BYTES
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, Letter, key
+from tests.unit.raft.harness import CLUSTER_ID, Cluster, Letter, key, voter
 from tests.unit.raft.test_snapshots import cut_off
 
 WALL_MS = 1_000
@@ -147,8 +152,13 @@ def records(end: int, epoch: int = 1) -> dict[str, bytes]:
     garbage = Record(end, WALL_MS, control_key(ControlType.KRAFT_VOTERS), b"\xff\xff")
     no_key = Record(end, WALL_MS, None, b"")
     later = build_value_batch([b"x"], base_offset=end, leader_epoch=epoch + 1, timestamp_ms=WALL_MS)
+    voters = encode_control(VotersRecord(version=0, voters=(voter(1),)))
+    twice = [Record(offset, WALL_MS, *voters) for offset in (end, end, end + 2)]
     return {
         "a later epoch": bytes(later),
+        "two voters records of one offset": bytes(
+            build_batch(twice, leader_epoch=epoch, flags=CONTROL)
+        ),
         "a voters record of garbage": bytes(
             build_batch([garbage], leader_epoch=epoch, flags=CONTROL)
         ),
