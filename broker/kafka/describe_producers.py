@@ -26,6 +26,9 @@ ENTRIES = 5
 """The weight of a described partition in `Pace`."""
 NUMBERS_PER_ENTRY = 4
 """The number of partition numbers in a request that weigh as much as one entry of `Pace`."""
+MAX_WAITS = 1000
+"""Requests that may wait for one partition's producer states. Closed connections count, too."""
+TOO_MANY_WAIT = "too many requests wait until the producer states of the partition are loaded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +63,32 @@ class DescribeProducersHandler:
                     yield
                 wanted.update(dict.fromkeys(some))
         unloaded: list[HostedPartition] = []
+        errors: dict[Key, KafkaError] = {}
         for name, indexes in asked.items():
             for index in indexes:
                 if pace.is_time():
                     yield
                 hosted = self.replicas.registry.find(name, ZERO_UUID, index)
-                if hosted is not None and hosted.partition.producers.loaded is None:
+                if hosted is None or hosted.partition.producers.loaded is not None:
+                    continue
+                if hosted.producer_waits < MAX_WAITS:
                     unloaded.append(hosted)
+                else:
+                    errors[hosted.key] = KafkaError(ErrorCode.REQUEST_TIMED_OUT, TOO_MANY_WAIT)
         if unloaded:
-            self._load_first(context, asked, unloaded)
+            self._load_first(context, asked, unloaded, errors)
         else:
-            yield from self._respond(context, asked, {})
+            yield from self._respond(context, asked, errors)
 
     def _load_first(
         self,
         context: RequestContext,
         asked: dict[str, dict[int, None]],
         unloaded: list[HostedPartition],
+        errors: dict[Key, KafkaError],
     ) -> None:
-        """Respond when the producer states of `unloaded` are loaded."""
-        errors: dict[Key, KafkaError] = {}
+        """Respond when the producer states of `unloaded` are loaded. `errors` holds those of other
+        partitions."""
         left = len(unloaded)
 
         def loaded(hosted: HostedPartition, error: KafkaError | None) -> None:

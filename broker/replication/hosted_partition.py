@@ -152,9 +152,14 @@ class HostedPartition:
     def await_producers(self, callback: ProducersLoaded) -> None:
         """Call back once when the producer states are loaded, with the error if they cannot be.
 
-        If this replica stops leading first, the callback comes then, without an error. The number
-        of callbacks is bounded by the requests in flight."""
+        If this replica stops leading first, the callback comes then, without an error. The callers
+        bound the number of callbacks, because a request may end before its callback."""
         self._producer_waits.append(callback)
+
+    @property
+    def producer_waits(self) -> int:
+        """Return the number of callbacks that `await_producers` keeps."""
+        return len(self._producer_waits)
 
     def producers_loaded(self, error: KafkaError | None) -> None:
         """End the wait of all callers of `await_producers`, in their order."""

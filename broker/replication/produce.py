@@ -25,6 +25,12 @@ from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from quorate.quorum.seams import Clock
 
+MAX_WAITING_BYTES = 64 << 20
+"""Maximum size of all batches that wait until producer states are loaded. A further batch is
+answered with REQUEST_TIMED_OUT, and its producer retries. Requests that timed out count until the
+load ends."""
+WAITING_BATCH_BYTES = 1024
+"""The memory counted for each such batch in addition to its records."""
 Done = Callable[[Sequence[ProducePartitionResult]], None]
 Wait = tuple[int, HostedPartition, int]
 """(index in the request, partition, high watermark that the answer waits for)."""
@@ -48,6 +54,7 @@ class RecordAppender:
         self._registry = registry
         self._load_producers = load_producers
         self._on_disk_failure = on_disk_failure
+        self._waiting_bytes = 0  # of batches that wait for producer states
 
     def append(
         self,
@@ -91,9 +98,12 @@ class RecordAppender:
             elif error:
                 results[index] = results[index]._replace(error=error)
         for index, hosted in unloaded:
+            if self._waiting_bytes >= MAX_WAITING_BYTES:
+                self._count_failure(appends[index])
+                continue
             delayed = delayed or DelayedProduce(self._delayed_operations, results, done)
             delayed.open[index] = None
-            self._await_producers(hosted, delayed, index, appends[index], acks)
+            self._await_producers(hosted, delayed, index, _detached(appends[index]), acks)
         if delayed is None:
             done(results)
         else:
@@ -109,8 +119,11 @@ class RecordAppender:
     ) -> None:
         """Append the batch when the producer states of its partition are loaded, unless the request
         times out before. Only clients' batches come here: the broker's own have no producer id."""
+        waiting_bytes = WAITING_BATCH_BYTES + len(each.records or b"")
+        self._waiting_bytes += waiting_bytes
 
         def loaded(error: KafkaError | None) -> None:
+            self._waiting_bytes -= waiting_bytes
             if not delayed.waits(index):
                 return
             if error is not None:
@@ -196,6 +209,12 @@ class RecordAppender:
         traffic = self._registry.traffic.elsewhere if hosted is None else hosted.traffic
         traffic.produce_requests += 1
         traffic.failed_produce_requests += 1
+
+
+def _detached(each: ProducePartition) -> ProducePartition:
+    """Return the batch with a copy of its records. A view would keep the whole request in memory,
+    which the connection counts only until it has answered."""
+    return each._replace(records=memoryview(bytearray(each.records or b"")))
 
 
 def failed(

@@ -8,18 +8,22 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.kafka import describe_producers
 from quorate.broker.kafka.describe_producers import DescribeProducersHandler
 from quorate.broker.logs import producer_loading
 from quorate.broker.partition import partition_producers
 from quorate.broker.partition.producer_state import ProducerStates
+from quorate.broker.replication import produce
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
     TopicRequest,
 )
+from tests.unit.partition.harness import batch
 from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
 from tests.unit.replication.test_logs import Asked
 from tests.unit.replication.test_opening import Thread
@@ -115,6 +119,39 @@ def test_a_batch_that_waits_too_long_is_not_appended(cluster: Cluster) -> None:
     thread.finish()
     assert cluster.hosted(1, topic).log.end_offset == RECORDS
     assert cluster.produce(1, topic, producer=sent(RECORDS))[0].base_offset == RECORDS
+
+
+def test_the_batches_that_wait_are_bounded_also_after_their_timeouts(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(produce, "MAX_WAITING_BYTES", 3000)
+    topic, thread = without_states(cluster)
+    answers = [
+        cluster.produce(1, topic, producer=sent(RECORDS + each), timeout_ms=50) for each in range(4)
+    ]
+    assert [len(each) for each in answers] == [0, 0, 0, 1], "the fourth one is refused immediately"
+    cluster.run(100)
+    refused = cluster.produce(1, topic, producer=sent(RECORDS))
+    answers.append(refused)
+    assert {each.error for (each,) in answers} == {ErrorCode.REQUEST_TIMED_OUT}
+    thread.finish()
+    partition = cluster.hosted(1, topic).partition
+    partition.producers.loaded = None
+    again = [cluster.produce(1, topic, producer=sent(RECORDS + each)) for each in range(3)]
+    thread.finish()
+    assert [each.base_offset for (each,) in again] == list(range(RECORDS, RECORDS + 3))
+
+
+def test_a_batch_that_waits_keeps_no_view_of_its_request(cluster: Cluster) -> None:
+    topic, thread = without_states(cluster)
+    records = batch(producer_id=7, producer_epoch=0, base_sequence=RECORDS)
+    results: list[ProducePartitionResult] = []
+    appends = [ProducePartition("t", topic, 0, memoryview(records))]
+    cluster.nodes[1].replicas.append(appends, 1, 1000, results.extend)
+    appends.clear()
+    records.clear()  # raises BufferError while a view exists
+    thread.finish()
+    assert [(each.error, each.base_offset) for each in results] == [(0, RECORDS)]
 
 
 def test_after_a_truncation_the_thread_reads_the_log(
@@ -300,6 +337,21 @@ def test_describe_producers_waits_for_the_states(cluster: Cluster) -> None:
     assert before is None
     (found,) = asked.answer.topics[0].partitions[0].active_producers
     assert (found.producer_id, found.last_sequence) == (7, RECORDS - 1)
+
+
+def test_describe_producers_is_refused_if_too_many_requests_wait(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(describe_producers, "MAX_WAITS", 2)
+    _, thread = without_states(cluster)
+    requests = [Asked() for _ in range(3)]
+    request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0,)),))
+    for asked in requests:
+        DescribeProducersHandler(cluster.nodes[1].replicas).handle(asked.context, request)
+    last = requests[2].answer
+    thread.finish()
+    assert last.topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert [each.answer.topics[0].partitions[0].error_code for each in requests[:2]] == [0, 0]
 
 
 def test_a_batch_larger_than_a_step_is_read_whole(cluster: Cluster) -> None:
