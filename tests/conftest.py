@@ -1,9 +1,11 @@
-"""A CI's shell may start its jobs with SIGINT ignored, and children inherit that: Ctrl-C would do
-nothing in the tests that send it. Nor does a busy machine fail what Hypothesis draws: its first
-draw of a text reads the tables of Unicode, a second or more where two processes begin at once.
+"""Settings of all tests.
 
-What a test records as TOLD_AT_THE_END (`record_property`) stands in the summary, whichever process
-ran it."""
+The shell of a CI may start its jobs with SIGINT ignored, and children inherit that. Ctrl-C would
+then do nothing in the tests that send it, so the default handler is restored. Hypothesis has no
+deadline and no check for slow draws, because its first draw of a text reads the tables of Unicode.
+That takes a second or more on a busy machine.
+
+A text that a test records as TOLD_AT_THE_END (`record_property`) is printed in the summary."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ def test_a2_a_cancellation_that_wait_for_swallows() -> None:
 
 
 def test_a3_a_bug_in_a_background_task_stops_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PySyncObj's _autoTickThread catches everything and goes on after a broken invariant. Found
-    here by this scenario: what failed behind a fetcher's connect was told to nobody."""
+    """PySyncObj's _autoTickThread catches every exception and continues after a broken invariant.
+    This scenario found the same bug here: a failure behind a fetcher's connect was not reported."""
 
     def broken(fetcher: ReplicaFetcher) -> object:
         raise RuntimeError("a bug nobody expected")
@@ -91,8 +91,8 @@ class Wire:
 
 def test_a4_a_frame_leaves_whole_or_not_at_all() -> None:
     """asyncio streams: a task that is cancelled between write and drain leaves half a frame on the
-    wire. Nothing is awaited here from a frame's first byte to its last, whoever is cancelled
-    meanwhile."""
+    wire. The code awaits nothing between a frame's first byte and its last, so that a cancelled
+    task cannot interrupt it."""
 
     class Handler:
         def on_frame(self, frame: memoryview) -> None: ...
@@ -184,7 +184,7 @@ def test_a6_a_disk_that_takes_long_does_not_stop_the_loop() -> None:
 
 def test_a7_the_disk_ends_after_the_loop() -> None:
     """A future of an executor that is done after the shutdown raises into a closed loop, or into
-    whoever has taken its place. Nobody is left to be told, and the thread ends."""
+    the next loop. The disk's thread reports to no loop after its end, and ends."""
     release, told = threading.Event(), []
     disk = OsDisk()
 

@@ -52,7 +52,7 @@ def test_r33_a_commit_from_before_the_question_proves_nothing() -> None:
 
 
 def test_r33_questions_of_one_moment_share_one_commit() -> None:
-    """etcd #20418 was closed by asking a quorum; here by one small record for all who ask."""
+    """etcd #20418 was fixed by asking a quorum, here by one small record for all requests."""
     each = Shell()
     for name in "abc":
         read(each, name)

@@ -177,8 +177,8 @@ def test_r50_node_0_votes_leads_and_is_voted_for() -> None:
 
 
 def test_r50_offset_0_is_a_record_and_an_empty_log_has_none() -> None:
-    """openraft cc8af8cd: the first record stands at offset 0 and is committed with a high watermark
-    of 1; a follower with nothing and one with one record are told apart."""
+    """openraft cc8af8cd: the first record has offset 0 and is committed with a high watermark of 1.
+    The leader distinguishes an empty follower from one with one record."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.crash(3)

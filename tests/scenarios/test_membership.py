@@ -105,9 +105,9 @@ def test_r29_a_change_is_committed_by_the_set_that_it_makes() -> None:
 
 
 def test_r31_a_leader_that_removes_itself_hands_on_an_available_quorum() -> None:
-    """etcd confchange_v1_remove_leader*.txt, openraft 0023cff1: the leader left before its removal
-    was known to those who stay, or stayed for ever. Of two voters, one removes itself: the other
-    leads alone afterwards and commits."""
+    """etcd confchange_v1_remove_leader*.txt, openraft 0023cff1: the leader left before the other
+    voters knew of its removal, or it never left. Here one of two voters removes itself. The other
+    one then leads alone and commits."""
     cluster, leader = dynamic(voters=2, spares=0)
     (other,) = {1, 2} - {leader}
     cluster.isolate(other)

@@ -58,8 +58,8 @@ def test_r35_a_snapshot_comes_from_the_leader_while_one_of_its_own_is_written(sl
 
 
 def test_r35_what_was_older_goes_when_a_snapshot_from_the_leader_is_loaded() -> None:
-    """openraft eed681d5, and found here by this scenario: its own older snapshot outlived the log
-    behind it, and who went on in the epoch of that one was given the log instead of the snapshot.
+    """openraft eed681d5. This scenario found the bug here: a node's older snapshot outlived the log
+    behind it. A follower in the epoch of that snapshot then got the log instead of the snapshot.
     """
     cluster = Cluster(settings=CHUNKS)
     cluster.until(lambda: len(leaders(cluster)) == 3)

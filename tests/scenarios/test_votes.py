@@ -56,9 +56,9 @@ def test_r6_a_vote_from_before_the_removal_counts_no_more() -> None:
 
 
 def test_r7_a_voter_that_has_not_heard_of_its_own_promotion_is_needed_and_votes() -> None:
-    """etcd's campaign_learner_must_vote.txt, raft-rs #57: of {1, 2} and the new 11 the leader died
-    right after it had promoted 11. Whoever is left has the record, 11 has not, and one vote of two
-    is no majority."""
+    """etcd's campaign_learner_must_vote.txt, raft-rs #57: of {1, 2} and the new 11, the leader died
+    right after it had promoted 11. The voter that is left has the record and 11 has not. One vote
+    of three is no majority."""
     cluster, leader = dynamic(voters=2)
     (other,) = {1, 2} - {leader}
     cluster.isolate(11)
@@ -73,9 +73,9 @@ def test_r7_a_voter_that_has_not_heard_of_its_own_promotion_is_needed_and_votes(
 
 
 def test_r11_a_node_ahead_of_a_working_leader_comes_back_in() -> None:
-    """raft-rs #84: pre-vote and check-quorum. Its epoch is higher than the leader's, so it takes
-    nothing from it; everybody else hears that leader and grants no pre-vote. It must not stay
-    outside for ever."""
+    """raft-rs #84: pre-vote and check-quorum. Its epoch is higher than the leader's, so it accepts
+    nothing from that leader. All other voters hear the leader and grant no pre-vote. The node must
+    nevertheless rejoin the quorum."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.run(1_000)
@@ -92,8 +92,8 @@ def test_r11_a_node_ahead_of_a_working_leader_comes_back_in() -> None:
 
 
 def test_r11_a_pre_vote_does_not_go_to_a_shorter_log() -> None:
-    """redpanda PR #2071: without the check of the log a node that cannot win is told that it could,
-    raises its epoch, deposes the others, and loses; again and again."""
+    """redpanda PR #2071: without the check of the log, a node that cannot win gets pre-votes. It
+    raises its epoch, deposes the leader and loses, again and again."""
     cluster = Cluster(voters=3)
     cluster.elect(1)
     cluster.isolate(3)

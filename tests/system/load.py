@@ -76,8 +76,10 @@ class Client:
 
 @contextmanager
 def working(clients: Sequence[Client]) -> Iterator[None]:
-    """Clients are told to end when the block does, and waited for if it was left in order: the
-    first failure is the one that counts, and librdkafka may not come back after one."""
+    """Run the clients during the block, and stop them at its end.
+
+    If the block raises, do not wait for them: the first failure counts, and librdkafka may hang
+    after one."""
     for client in clients:
         client.start()
     try:
@@ -221,8 +223,8 @@ class Worker(Client):
 
 
 def close(client: Consumer) -> None:
-    """For a while: with no coordinator, librdkafka may wait for ever, for a commit's answer too
-    (its issue 3740)."""
+    """Close a client, and wait for a limited time. Without a coordinator, librdkafka may wait
+    without end, also for the answer to a commit (its issue 3740)."""
     closing = threading.Thread(target=client.close, daemon=True)
     closing.start()
     closing.join(CLOSE_S)

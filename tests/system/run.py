@@ -71,7 +71,7 @@ class Report:
 
 
 def run(seed: int, seconds: float, say: Callable[[str], None], cluster: HurtCluster) -> Report:
-    """`cluster` is new; who made it stops it."""
+    """Run one seed on a new cluster, which the caller stops. Raise AssertionError on a failure."""
     cluster.start(*(f"--override={key}={value}" for key, value in OPTIONS.items()))
     bootstrap = cluster.bootstrap
     creator = admin(bootstrap)

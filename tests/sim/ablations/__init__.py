@@ -1,1 +1,1 @@
-"""What each safeguard is for: without it, a named history breaks a named invariant."""
+"""The purpose of each safeguard: without it, a named history breaks a named invariant."""

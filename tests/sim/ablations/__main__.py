@@ -1,5 +1,8 @@
-"""What `make break` runs: `python -m tests.sim.ablations NAME [OUT]` tells the history that breaks
-without that safeguard. Also: `table` prints the table of README.md, `find NAME` looks for seeds."""
+"""The command of `make break`: `python -m tests.sim.ablations NAME [OUT]`.
+
+It prints the history that breaks without the safeguard NAME. `table` prints the table of README.md,
+and `find NAME` looks for seeds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safeguards of Raft: elections, replication, snapshots and changes of who votes."""
+"""Safeguards of Raft: elections, replication, snapshots and changes of the voters."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def leader_restarted() -> None:
 
 
 def cut_off_and_back() -> None:
-    """R13: who could not win an election must not depose a leader that works."""
+    """R13: a node that could not win an election must not depose a healthy leader."""
     cluster = Checked()
     cluster.elect(1)
     cluster.run(600)

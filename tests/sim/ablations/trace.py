@@ -1,4 +1,4 @@
-"""What happened to whom: readable lines, and what a sequence diagram is drawn of."""
+"""The events of a history, as readable lines and as the data of a sequence diagram."""
 
 from __future__ import annotations
 
