@@ -34,6 +34,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.quorum.analytics.log.errors import (
+    AnalyticsError,
+    BadOption,
+    DamagedLog,
+    NoJava,
+    NoMetadataLog,
+    OutOfHistory,
+)
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -41,7 +50,18 @@ if TYPE_CHECKING:
 
     from quorate.quorum.analytics.page.report import Summary
 
-__all__ = ["read_tables", "register", "views", "write_report"]
+__all__ = [
+    "AnalyticsError",
+    "BadOption",
+    "DamagedLog",
+    "NoJava",
+    "NoMetadataLog",
+    "OutOfHistory",
+    "read_tables",
+    "register",
+    "views",
+    "write_report",
+]
 
 
 def register(spark: SparkSession) -> None:
