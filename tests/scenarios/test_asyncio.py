@@ -16,7 +16,7 @@ import pytest
 from quorate.broker.replication.replica_fetcher import ReplicaFetcher
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.rpc.kafka_frames import SIZE_BYTES, KafkaLink
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 ROOT = Path(__file__).parent.parent.parent
 DEADLINE_S = 30
@@ -60,7 +60,7 @@ def test_a3_a_bug_in_a_background_task_stops_the_node(monkeypatch: pytest.Monkey
     def broken(fetcher: ReplicaFetcher) -> object:
         raise RuntimeError("a bug nobody expected")
 
-    cluster = Cluster(brokers=2)
+    cluster = ReplicaCluster(brokers=2)
     monkeypatch.setattr(ReplicaFetcher, "_next_request", broken)
     cluster.create("t", [led_by(1, 2)])
     with pytest.raises(RuntimeError, match="nobody expected"):

@@ -22,7 +22,7 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps
 from tests.sim import scenarios
 from tests.sim.run import play, simulation
-from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
 
 def played(scenario: scenarios.Scenario) -> None:
@@ -67,8 +67,8 @@ SEED = 4
 
 
 @pytest.fixture
-def pair() -> Iterator[Cluster]:
-    cluster = Cluster(brokers=2, seed=SEED)
+def pair() -> Iterator[ReplicaCluster]:
+    cluster = ReplicaCluster(brokers=2, seed=SEED)
     yield cluster
     cluster.close()
 
@@ -88,7 +88,7 @@ class Asked:
         yield from ()
 
 
-def latest_offset(cluster: Cluster, broker_id: int) -> tuple[ErrorCode, int]:
+def latest_offset(cluster: ReplicaCluster, broker_id: int) -> tuple[ErrorCode, int]:
     handler = ListOffsetsHandler(cluster.nodes[broker_id].replicas)
     wanted = ListOffsetsPartition(partition_index=0, timestamp=LATEST)
     topic = ListOffsetsTopic(name="t", partitions=(wanted,))
@@ -99,7 +99,7 @@ def latest_offset(cluster: Cluster, broker_id: int) -> tuple[ErrorCode, int]:
     return ErrorCode.of(partition.error_code), partition.offset
 
 
-def test_r61_a_new_leader_that_knows_a_lower_high_watermark(pair: Cluster) -> None:
+def test_r61_a_new_leader_that_knows_a_lower_high_watermark(pair: ReplicaCluster) -> None:
     """KIP-207: a consumer asked for the end of the log, then asked the next leader, and the end had
     gone back. Until it knows what was committed the new leader does not tell, and a consumer that
     had read on waits there."""
@@ -125,7 +125,7 @@ def test_r61_a_new_leader_that_knows_a_lower_high_watermark(pair: Cluster) -> No
     assert latest_offset(pair, 2) == (ErrorCode.NONE, 3)
 
 
-def test_r49_a_high_watermark_that_was_written_apart_is_only_a_hint(pair: Cluster) -> None:
+def test_r49_a_high_watermark_that_was_written_apart_is_only_a_hint(pair: ReplicaCluster) -> None:
     """etcd #13766, #14685, #17780: the state and the index up to which it was applied were written
     apart, and after a crash one was older than the other. Here the checkpoint of the high watermark
     survives a power cut that takes the records it speaks of."""

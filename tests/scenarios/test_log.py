@@ -9,7 +9,7 @@ from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
 from quorate.quorum.raft.voter_set import VoterSet, majority_offset
-from tests.unit.raft.harness import Cluster, Node, key
+from tests.unit.raft.harness import RaftCluster, RaftNode, key
 from tests.unit.raft.memory_log import MemoryMetadataLog
 from tests.unit.raft.test_replication import epochs, fetch, fetch_request, filled
 from tests.unit.raft.test_votes import ask, vote_request
@@ -19,7 +19,7 @@ def test_r17_an_answer_that_says_how_far_logs_diverge_acknowledges_nothing() -> 
     """CCF #5325: the hint of a refusal was taken for how far the follower's log matches, and what
     it does not have was committed. Here a follower with a longer, other log asks: the leader has
     as many records as it, and none of them is there."""
-    cluster = Cluster(voters=3, start=False)
+    cluster = RaftCluster(voters=3, start=False)
     filled(cluster, 1, 1, 3, 3)
     filled(cluster, 2, 1)
     filled(cluster, 3, 1, 2, 2, 2, 2)
@@ -43,7 +43,7 @@ def test_r23_sixty_conflicting_epochs_are_sorted_out_without_waiting() -> None:
     no round waits for a timer."""
     odd = [each for each in range(1, 121, 2) for _ in range(2)]
     even = [1, 1, *(each for each in range(2, 121, 2) for _ in range(3))]
-    cluster = Cluster(voters=3, start=False)
+    cluster = RaftCluster(voters=3, start=False)
     filled(cluster, 1, *odd, 121)
     filled(cluster, 2, *odd, 121)
     filled(cluster, 3, *even)
@@ -84,7 +84,7 @@ def test_r34_half_is_no_majority(voters: int, needed: int) -> None:
     """openraft d60f1e85: a quorum that was one too small. Commit, elections and check-quorum each
     need more than half, also of an even number."""
     assert VoterSet(key(each) for each in range(1, voters + 1)).majority == needed
-    cluster = Cluster(voters=voters)
+    cluster = RaftCluster(voters=voters)
     cluster.run(10_000)
     leader = cluster.leader()
     alive = [leader, *(each for each in cluster.voter_ids if each != leader)][: needed - 1]
@@ -106,7 +106,7 @@ def test_r46_power_lost_everywhere_at_once_takes_nothing_committed(
 ) -> None:
     """lazyfs on etcd (#14143): every node loses all that was not synced, at the moment of the
     commit. Whichever majority made the record durable, it is there afterwards."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.run(600)
     offset = cluster.append(1, b"precious")
@@ -132,7 +132,7 @@ def test_r46_power_lost_everywhere_at_once_takes_nothing_committed(
 def test_r46_what_one_node_had_flushed_was_never_committed(alone: int) -> None:
     """The other side of lazyfs on etcd (#14143): durable on one of three may go, and nobody was
     told of it."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.run(600)
     offset = cluster.append(1, b"loose")
@@ -144,14 +144,14 @@ def test_r46_what_one_node_had_flushed_was_never_committed(alone: int) -> None:
     assert cluster.core(1).high_watermark == offset
 
 
-class NodesFromZero(Cluster):
+class NodesFromZero(RaftCluster):
     """Voters 0, 1 and 2: an id that is false in Python is an id like any other."""
 
     def __init__(self) -> None:
         super().__init__(voters=3, start=False)
         self.voter_ids = [0, 1, 2]
         self.voters = tuple(ReplicaKey(each, ZERO_UUID) for each in self.voter_ids)
-        self.nodes = {each: Node(key(each), MemoryMetadataLog()) for each in self.voter_ids}
+        self.nodes = {each: RaftNode(key(each), MemoryMetadataLog()) for each in self.voter_ids}
         for node_id in self.voter_ids:
             self.start(node_id)
 
@@ -179,7 +179,7 @@ def test_r50_node_0_votes_leads_and_is_voted_for() -> None:
 def test_r50_offset_0_is_a_record_and_an_empty_log_has_none() -> None:
     """openraft cc8af8cd: the first record has offset 0 and is committed with a high watermark of 1.
     The leader distinguishes an empty follower from one with one record."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.crash(3)
     cluster.nodes[3].log.forget_from(0)

@@ -6,14 +6,14 @@ import pytest
 
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role
-from tests.unit.raft.harness import Cluster
+from tests.unit.raft.harness import RaftCluster
 from tests.unit.raft.test_membership import answer, catch_up, dynamic, voters_of
 from tests.unit.raft.test_replication import fetch, fetch_request
 
 ADD_11, ADD_12, REMOVE_FIRST, REMOVE_OLD = "add 11", "add 12", "remove 1st", "remove the old leader"
 
 
-def change(cluster: Cluster, leader: int, what: str, others: list[int], old: int) -> int:
+def change(cluster: RaftCluster, leader: int, what: str, others: list[int], old: int) -> int:
     match what:
         case "add 11" | "add 12":
             return cluster.add_voter(leader, int(what[-2:]))
@@ -61,7 +61,7 @@ def test_r27_two_leaders_change_the_voters_of_one_set(first: str, second: str) -
     assert {tuple(voters_of(cluster, each)) for each in cluster.up()} == {tuple(expected)}
 
 
-def committed_own(cluster: Cluster, node_id: int) -> bool:
+def committed_own(cluster: RaftCluster, node_id: int) -> bool:
     node = cluster.nodes[node_id]
     below = [each for each in node.log.batches if each.next_offset <= node.high_watermark]
     return bool(below) and below[-1].epoch == node.core.epoch

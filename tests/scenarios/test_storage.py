@@ -27,7 +27,7 @@ from tests.unit.node.test_metadata_storage import (
     run,
     with_snapshots,
 )
-from tests.unit.raft.harness import Cluster
+from tests.unit.raft.harness import RaftCluster
 from tests.unit.raft.test_snapshots import CHUNKS, cut_off, leaders, snapshot_of
 from tests.unit.rpc.kafka.fakes import FakeClock
 
@@ -61,7 +61,7 @@ def test_r35_what_was_older_goes_when_a_snapshot_from_the_leader_is_loaded() -> 
     """openraft eed681d5. This scenario found the bug here: a node's older snapshot outlived the log
     behind it. A follower in the epoch of that snapshot then got the log instead of the snapshot.
     """
-    cluster = Cluster(settings=CHUNKS)
+    cluster = RaftCluster(settings=CHUNKS)
     cluster.until(lambda: len(leaders(cluster)) == 3)
     first = cluster.leader()
     behind = next(each for each in (1, 2, 3) if each != first)
@@ -86,7 +86,7 @@ def test_r37_a_log_that_ends_below_the_leaders_start_is_not_taken_for_a_conflict
     """openraft 71a290cd: the entry before those sent was purged, that was taken for a conflict, and
     a good log was deleted. Here it gives way to the snapshot, which has all of it, and not before.
     """
-    cluster = Cluster(settings=CHUNKS)
+    cluster = RaftCluster(settings=CHUNKS)
     cluster.until(lambda: len(leaders(cluster)) == 3)
     leader = cluster.leader()
     behind = next(each for each in (1, 2, 3) if each != leader)

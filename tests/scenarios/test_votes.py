@@ -5,7 +5,7 @@ from __future__ import annotations
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import VoteRequest, VoteResponse
-from tests.unit.raft.harness import Cluster, key
+from tests.unit.raft.harness import RaftCluster, key
 from tests.unit.raft.test_membership import catch_up, dynamic, end_of_epoch, voters_of
 from tests.unit.raft.test_votes import ask, vote_request
 
@@ -76,7 +76,7 @@ def test_r11_a_node_ahead_of_a_working_leader_comes_back_in() -> None:
     """raft-rs #84: pre-vote and check-quorum. Its epoch is higher than the leader's, so it accepts
     nothing from that leader. All other voters hear the leader and grant no pre-vote. The node must
     nevertheless rejoin the quorum."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.run(1_000)
     cluster.crash(3)
@@ -94,7 +94,7 @@ def test_r11_a_node_ahead_of_a_working_leader_comes_back_in() -> None:
 def test_r11_a_pre_vote_does_not_go_to_a_shorter_log() -> None:
     """redpanda PR #2071: without the check of the log, a node that cannot win gets pre-votes. It
     raises its epoch, deposes the leader and loses, again and again."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.isolate(3)
     cluster.append(1, b"3 does not have it")
@@ -114,7 +114,7 @@ def test_r11_a_pre_vote_does_not_go_to_a_shorter_log() -> None:
 def test_r13_two_that_see_only_each_other_do_not_move_the_epoch() -> None:
     """Ongaro's thesis 9.6, KIP-996: two of five, cut off for a minute, come back to the same leader
     in the same epoch."""
-    cluster = Cluster(voters=5)
+    cluster = RaftCluster(voters=5)
     cluster.elect(1)
     cluster.isolate(4, 5)
     cluster.run(60_000)

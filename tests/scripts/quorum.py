@@ -17,7 +17,7 @@ from quorate.quorum.raft.settings import RaftSettings
 from tests.scripts.language import Step
 from tests.scripts.quorum_trace import records_text, request_text, snapshot_name
 from tests.scripts.traced_cluster import TracedCluster
-from tests.unit.raft.harness import Letter, Node
+from tests.unit.raft.harness import Letter, RaftNode
 
 KINDS: dict[str, type[messages.Request]] = {
     "vote": messages.VoteRequest,
@@ -278,7 +278,7 @@ class Quorum:
                 )
 
 
-def _row(node: Node, end: int) -> list[str]:
+def _row(node: RaftNode, end: int) -> list[str]:
     cells = [""] * end
     for offset in range(node.log.start_offset):
         cells[offset] = "(snapshot)"

@@ -6,10 +6,10 @@ from quorate.quorum.raft import effects, messages
 from quorate.quorum.raft.effects import Effect
 from quorate.quorum.raft.settings import RaftSettings
 from tests.scripts.quorum_trace import effect_text, request_text, response_text, saved_text
-from tests.unit.raft.harness import Cluster, Letter, Node
+from tests.unit.raft.harness import Letter, RaftCluster, RaftNode
 
 
-class TracedCluster(Cluster):
+class TracedCluster(RaftCluster):
     """A cluster of Raft cores that shows its events.
 
     `trace` gets one line for each visible event. While `short` is set, it gets no messages, saves
@@ -38,7 +38,7 @@ class TracedCluster(Cluster):
         if not self.short and text not in self.trace:
             self.trace.append(text)
 
-    def _show(self, node: Node, effect: Effect) -> None:
+    def _show(self, node: RaftNode, effect: Effect) -> None:
         me = node.me.id
         if isinstance(effect, effects.Send):
             letter = Letter(me, abs(effect.voter_id), effect.token, effect.request, False)

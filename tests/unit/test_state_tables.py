@@ -26,7 +26,7 @@ from quorate.quorum.raft.errors import InvariantViolation
 from tests.unit.broker import test_lifecycle
 from tests.unit.controller.harness import Driver, uuid
 from tests.unit.partition.harness import partition, value
-from tests.unit.raft.harness import Cluster
+from tests.unit.raft.harness import RaftCluster
 
 FENCED = Broker(id=1, epoch=7, incarnation_id=uuid(1), endpoints=(), fenced=True)
 BROKERS = {
@@ -116,7 +116,7 @@ def test_a_broker_runs_by_the_table(current: lifecycle.State, following: lifecyc
 
 
 def test_a_node_changes_its_role_by_the_table() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     core = cluster.core(1)._core
     assert (Role.UNATTACHED, Role.LEADER) not in states.TRANSITIONS
     leader = states.Leader(

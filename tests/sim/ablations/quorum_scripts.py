@@ -9,20 +9,20 @@ from typing import Any
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import VoteRequest, VoteResponse
 from quorate.quorum.raft.settings import RaftSettings
-from tests.unit.raft.harness import Cluster, Node
+from tests.unit.raft.harness import RaftCluster, RaftNode
 from tests.unit.raft.invariants import Invariants
 
 DYNAMIC = RaftSettings(may_become_voter=True, hints=False)
 
 
-class Checked(Cluster):
+class Checked(RaftCluster):
     invariants: Invariants | None = None
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.invariants = Invariants(self)
 
-    def collect(self, node: Node) -> None:
+    def collect(self, node: RaftNode) -> None:
         super().collect(node)
         if self.invariants is not None:
             self.invariants.check()

@@ -20,7 +20,7 @@ from tests.sim.disk import SimDisk
 from tests.sim.disk_file import SimFile
 from tests.sim.host import current_host
 from tests.unit.controller.harness import Driver
-from tests.unit.raft.harness import Cluster, Letter, Node
+from tests.unit.raft.harness import Letter, RaftCluster, RaftNode
 
 Wrapper = Callable[..., Any]
 BEGINNING = ("", "is unattached in epoch 0", "has saved Election epoch 0")
@@ -53,11 +53,11 @@ Watch = Iterator[tuple[Any, str, Callable[..., Any]]]
 
 
 def _raft(trace: Trace) -> Watch:
-    def tell(cluster: Cluster, node_id: int, kind: Kind, text: str) -> None:
+    def tell(cluster: RaftCluster, node_id: int, kind: Kind, text: str) -> None:
         if text not in BEGINNING:
             trace.add(Event(cluster.now_ms - 1000, str(node_id), kind, text))
 
-    def carry_out(call: Any, cluster: Cluster, node: Node, effect: Any) -> None:
+    def carry_out(call: Any, cluster: RaftCluster, node: RaftNode, effect: Any) -> None:
         before = len(cluster.letters)
         call()
         for letter in cluster.letters[before:]:
@@ -68,7 +68,7 @@ def _raft(trace: Trace) -> Watch:
             tell(cluster, node.me.id, Kind.EFFECT, describe(effect))
 
     def ended(*, lost: bool) -> Callable[..., None]:
-        def end(call: Any, cluster: Cluster, letter: Letter, **_: Any) -> None:
+        def end(call: Any, cluster: RaftCluster, letter: Letter, **_: Any) -> None:
             gone = lost or cluster.nodes[letter.target].raft is None
             trace.ended(cluster.now_ms - 1000, id(letter), lost=gone)
             call()
@@ -76,22 +76,22 @@ def _raft(trace: Trace) -> Watch:
         return end
 
     def told(kind: Kind, words: Callable[..., str]) -> Callable[..., Any]:
-        def tell_first(call: Any, cluster: Cluster, node_id: int, *rest: Any, **_: Any) -> Any:
+        def tell_first(call: Any, cluster: RaftCluster, node_id: int, *rest: Any, **_: Any) -> Any:
             tell(cluster, node_id, kind, words(cluster.nodes[node_id], *rest))
             return call()
 
         return tell_first
 
-    def isolate(call: Any, cluster: Cluster, *ids: int) -> None:
+    def isolate(call: Any, cluster: RaftCluster, *ids: int) -> None:
         for each in ids:
             tell(cluster, each, Kind.FAULT, f"cut off, with {list(ids)}")
         call()
 
     _alive: list[Letter] = []
-    yield Cluster, "_carry_out", carry_out
-    yield Cluster, "deliver", ended(lost=False)
-    yield Cluster, "drop", ended(lost=True)
-    yield Cluster, "isolate", isolate
+    yield RaftCluster, "_carry_out", carry_out
+    yield RaftCluster, "deliver", ended(lost=False)
+    yield RaftCluster, "drop", ended(lost=True)
+    yield RaftCluster, "isolate", isolate
     for name, kind, words in (
         ("start", Kind.FAULT, lambda node: "starts again" if node.incarnation else ""),
         ("crash", Kind.FAULT, lambda node: "crashes: what was not flushed or saved is gone"),
@@ -108,7 +108,7 @@ def _raft(trace: Trace) -> Watch:
         ("remove_voter", Kind.EFFECT, lambda node, other: f"is asked to remove voter {other}"),
         ("take_snapshot", Kind.EFFECT, lambda node: "takes a snapshot"),
     ):
-        yield Cluster, name, told(kind, words)
+        yield RaftCluster, name, told(kind, words)
 
 
 def _partitions(trace: Trace) -> Watch:

@@ -15,7 +15,7 @@ from unittest import mock
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.raft.raft import Raft
 from tests.sim.ablations.stories import BROKEN, RaftWalk, said
-from tests.unit.raft.harness import Cluster, Letter
+from tests.unit.raft.harness import Letter, RaftCluster
 from tests.unit.raft.walk import Walk
 
 MOVES = (
@@ -47,7 +47,7 @@ class Move(NamedTuple):
     """Of an install: what was received is not whole."""
 
 
-def _place_of(cluster: Cluster, letter: Letter) -> Place:
+def _place_of(cluster: RaftCluster, letter: Letter) -> Place:
     alike = [
         each
         for each in cluster.letters
@@ -57,7 +57,7 @@ def _place_of(cluster: Cluster, letter: Letter) -> Place:
     return Place(letter.source, letter.target, type(letter.message), alike.index(letter))
 
 
-def _find(cluster: Cluster, place: Place) -> Letter | None:
+def _find(cluster: RaftCluster, place: Place) -> Letter | None:
     alike = [
         each
         for each in cluster.letters
@@ -71,7 +71,7 @@ def _written_down(moves: list[Move]) -> Iterator[None]:
     depth = 0
 
     def watched(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def move(cluster: Cluster, *arguments: Any, **named: Any) -> Any:
+        def move(cluster: RaftCluster, *arguments: Any, **named: Any) -> Any:
             nonlocal depth
             if depth == 0:
                 kept = [
@@ -99,14 +99,14 @@ def _written_down(moves: list[Move]) -> Iterator[None]:
         return hint
 
     with ExitStack() as stack:
-        for owner, names, wrap in ((Cluster, MOVES, watched), (Raft, HINTS, told)):
+        for owner, names, wrap in ((RaftCluster, MOVES, watched), (Raft, HINTS, told)):
             for name in names:
                 original = getattr(owner, name)
                 stack.enter_context(mock.patch.object(owner, name, wrap(name, original)))
         yield
 
 
-def _is_damaged(cluster: Cluster, node_id: int) -> bool:
+def _is_damaged(cluster: RaftCluster, node_id: int) -> bool:
     node = cluster.nodes[node_id]
     return node.installing is not None and node.snapshots.parts[node.installing] == DAMAGED
 
@@ -134,7 +134,7 @@ def replay(story: RaftWalk, moves: list[Move]) -> None:
         walk.invariants.check()
 
 
-def _tell(cluster: Cluster, move: Move) -> None:
+def _tell(cluster: RaftCluster, move: Move) -> None:
     node_id, other = move.arguments
     node = cluster.nodes[node_id]
     if node.raft is not None:
@@ -142,7 +142,7 @@ def _tell(cluster: Cluster, move: Move) -> None:
         cluster.collect(node)
 
 
-def _make(cluster: Cluster, move: Move) -> None:
+def _make(cluster: RaftCluster, move: Move) -> None:
     name, arguments = move.name, list(move.arguments)
     if arguments and isinstance(arguments[0], Place):
         letter = _find(cluster, arguments[0])

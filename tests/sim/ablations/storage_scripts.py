@@ -14,7 +14,7 @@ from tests.unit.node import test_metadata_storage as storage
 from tests.unit.raft import test_election_file as elections
 from tests.unit.replication import test_damage as damage
 from tests.unit.replication import test_damaged_reads as damaged_reads
-from tests.unit.replication.cluster import Cluster
+from tests.unit.replication.cluster import ReplicaCluster
 
 
 def election_after_a_power_cut() -> None:
@@ -36,11 +36,11 @@ def power_cuts_while_snapshots_are_taken() -> None:
     storage.test_a_power_cut_at_any_disk_call(storage.history)
 
 
-def _on_brokers(script: Callable[[Callable[..., Cluster]], Any]) -> None:
-    made: list[Cluster] = []
+def _on_brokers(script: Callable[[Callable[..., ReplicaCluster]], Any]) -> None:
+    made: list[ReplicaCluster] = []
 
-    def make(**settings: Any) -> Cluster:
-        made.append(Cluster(**settings))
+    def make(**settings: Any) -> ReplicaCluster:
+        made.append(ReplicaCluster(**settings))
         return made[-1]
 
     try:

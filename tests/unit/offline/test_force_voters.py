@@ -99,7 +99,9 @@ LOG: tuple[Batch, ...] = (
 
 
 @dataclass
-class Cluster:
+class StoppedNodes:
+    """The formatted directories of nodes that do not run, on one disk."""
+
     disk: SimDisk = field(default_factory=lambda: SimDisk(random.Random(1)))
 
     def node(
@@ -193,15 +195,15 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
+def cluster() -> StoppedNodes:
+    return StoppedNodes()
 
 
 # -- which log, and what the others lack -----------------------------------------------------------
 
 
 def test_the_log_that_goes_furthest_is_taken_and_others_say_what_they_lack(
-    cluster: Cluster,
+    cluster: StoppedNodes,
 ) -> None:
     short, long = cluster.node(4, LOG[:2]), cluster.node(5)
     planned = cluster.plan([short, long], 10)
@@ -212,7 +214,7 @@ def test_the_log_that_goes_furthest_is_taken_and_others_say_what_they_lack(
     assert comparison.changes == {"topics created": ["orders"], "configs changed": ["topic orders"]}
 
 
-def test_a_later_epoch_counts_more_than_more_records(cluster: Cluster) -> None:
+def test_a_later_epoch_counts_more_than_more_records(cluster: StoppedNodes) -> None:
     """Records of an old leader after the start of the next epoch were never committed."""
     old = (*LOG[:2], *[(1, [setting(f"x{each}")]) for each in range(9)])
     longer, later = cluster.node(1, old, role="controller"), cluster.node(4)
@@ -227,7 +229,7 @@ def test_a_later_epoch_counts_more_than_more_records(cluster: Cluster) -> None:
 
 
 def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since(
-    cluster: Cluster,
+    cluster: StoppedNodes,
 ) -> None:
     cluster.force([cluster.node(4)], 10)
     old = cluster.node(1, (*LOG, *[(9000, [setting(f"x{n}")]) for n in range(9)]))
@@ -247,7 +249,7 @@ def test_a_later_generation_counts_more_than_all_that_the_older_quorum_did_since
     ],
 )
 def test_a_snapshot_counts_as_the_log_that_it_stands_for(
-    cluster: Cluster, went_on: list[Batch]
+    cluster: StoppedNodes, went_on: list[Batch]
 ) -> None:
     """The snapshot was replacing the log."""
     behind, source = cluster.node(4, (*LOG[:1], *went_on), epoch=7), cluster.node(5)
@@ -259,7 +261,9 @@ def test_a_snapshot_counts_as_the_log_that_it_stands_for(
     cluster.rebuilt(10, planned)
 
 
-def test_where_another_log_left_the_one_that_now_begins_behind_a_snapshot(cluster: Cluster) -> None:
+def test_where_another_log_left_the_one_that_now_begins_behind_a_snapshot(
+    cluster: StoppedNodes,
+) -> None:
     """Epoch 1 ends in the snapshot at offset 3. The old leader of epoch 2 diverged from offset 1
     on. The log after the snapshot contains epoch 3 only."""
     whole = read_source(cluster.disk, cluster.node(4, LOG[:2]))
@@ -271,7 +275,7 @@ def test_where_another_log_left_the_one_that_now_begins_behind_a_snapshot(cluste
     assert (comparison.missing, comparison.surplus) == (range(1, 6), range(1, 4))
 
 
-def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) -> None:
+def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: StoppedNodes) -> None:
     torn, damaged = cluster.node(4), cluster.node(5)
     segment = f"{torn}/{METADATA_DIRECTORY}/{0:020d}.log"
     last = max(name for name in cluster.content(torn) if name.endswith(".log"))
@@ -287,7 +291,7 @@ def test_a_torn_tail_ends_the_log_and_damage_below_is_refused(cluster: Cluster) 
 @pytest.mark.parametrize("flushed", [True, False])
 @pytest.mark.parametrize("at", range(3))
 def test_damage_of_what_may_be_committed_ends_no_log_without_a_word(
-    cluster: Cluster, at: int, flushed: bool
+    cluster: StoppedNodes, at: int, flushed: bool
 ) -> None:
     """A killed broker has not recorded its latest records as flushed. The test also follows the
     advice of the error message."""
@@ -316,7 +320,9 @@ def test_damage_of_what_may_be_committed_ends_no_log_without_a_word(
 # -- what is written -------------------------------------------------------------------------------
 
 
-def test_a_new_controller_gets_the_log_the_voters_and_the_next_generation(cluster: Cluster) -> None:
+def test_a_new_controller_gets_the_log_the_voters_and_the_next_generation(
+    cluster: StoppedNodes,
+) -> None:
     directories = [cluster.node(4, LOG[:3]), cluster.node(5, epoch=77)]
     before = cluster.content()
     planned = cluster.force(directories, 10)
@@ -333,7 +339,7 @@ def test_a_new_controller_gets_the_log_the_voters_and_the_next_generation(cluste
     assert decode_record(record.value) == NoOpRecord(cause="quorum-rebuilt")
 
 
-def test_storage_verify_finds_it_sound_and_a_damaged_generation_not(cluster: Cluster) -> None:
+def test_storage_verify_finds_it_sound_and_a_damaged_generation_not(cluster: StoppedNodes) -> None:
     cluster.force([cluster.node(4)], 10)
     before = cluster.content()
     found = verify(cluster.disk, "/n10", whole_producers=lambda _: True)
@@ -344,7 +350,7 @@ def test_storage_verify_finds_it_sound_and_a_damaged_generation_not(cluster: Clu
     assert "generation of this node" in finding.what
 
 
-def test_several_controllers_begin_with_the_same_quorum(cluster: Cluster) -> None:
+def test_several_controllers_begin_with_the_same_quorum(cluster: StoppedNodes) -> None:
     planned = cluster.force([cluster.node(4)], 10, 11, 12)
     assert [each.voter_id for each in planned.quorum.voters] == [10, 11, 12]
     for node_id in (10, 11, 12):
@@ -352,7 +358,7 @@ def test_several_controllers_begin_with_the_same_quorum(cluster: Cluster) -> Non
 
 
 def test_a_controller_that_is_left_is_rebuilt_in_place_and_keeps_what_it_had(
-    cluster: Cluster,
+    cluster: StoppedNodes,
 ) -> None:
     behind, ahead = cluster.node(1, LOG[:2], role="controller"), cluster.node(4)
     had = cluster.content(f"{behind}/{METADATA_DIRECTORY}")
@@ -369,7 +375,7 @@ def test_a_controller_that_is_left_is_rebuilt_in_place_and_keeps_what_it_had(
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def test_a_directory_in_use_is_refused(cluster: Cluster) -> None:
+def test_a_directory_in_use_is_refused(cluster: StoppedNodes) -> None:
     broker = cluster.node(4)
     cluster.disk.lock(f"{broker}/{LOCK_FILE}")
     with pytest.raises(ForceRefused, match="/n4 is in use by a running node"):
@@ -387,7 +393,7 @@ def test_a_directory_in_use_is_refused(cluster: Cluster) -> None:
     ],
 )
 def test_what_is_refused_changes_nothing(
-    cluster: Cluster, directories: list[str], controllers: list[int], reason: str
+    cluster: StoppedNodes, directories: list[str], controllers: list[int], reason: str
 ) -> None:
     cluster.node(4)
     cluster.node(1, LOG[:2], role="controller")
@@ -400,7 +406,7 @@ def test_what_is_refused_changes_nothing(
     assert cluster.content() == before
 
 
-def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
+def test_a_dry_run_changes_nothing(cluster: StoppedNodes) -> None:
     directories = [cluster.node(4, LOG[:3]), cluster.node(5), cluster.node(1, role="controller")]
     before = cluster.content()
     cluster.plan(directories, 1, 10)
@@ -410,7 +416,7 @@ def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
 # -- the order of several controllers --------------------------------------------------------------
 
 
-def test_no_directory_is_replaced_if_a_later_one_cannot_be(cluster: Cluster) -> None:
+def test_no_directory_is_replaced_if_a_later_one_cannot_be(cluster: StoppedNodes) -> None:
     """The backup of the second controller exists, so the first one must stay as it was."""
     directories = [cluster.node(4), cluster.node(1, LOG[:2], role="controller")]
     directories.append(cluster.node(2, LOG[:2], role="controller"))
@@ -429,7 +435,7 @@ def test_after_a_power_cut_a_replaced_directory_is_never_the_only_copy() -> None
     replaced, alone = 0, 0
     die_at = 1
     while True:
-        cluster = Cluster(SimDisk(random.Random(die_at)))
+        cluster = StoppedNodes(SimDisk(random.Random(die_at)))
         directories = [cluster.node(4), cluster.node(1, LOG[:2], role="controller")]
         directories.append(cluster.node(2, LOG[:2], role="controller"))
         old = read_source(cluster.disk, directories[1])
@@ -464,7 +470,7 @@ def test_a_power_cut_at_any_disk_call_leaves_the_old_quorum_or_the_new(in_place:
     cuts, olds, news = 0, 0, 0
     die_at = 1
     while True:
-        cluster = Cluster(SimDisk(random.Random(die_at)))
+        cluster = StoppedNodes(SimDisk(random.Random(die_at)))
         directories = [cluster.node(4), cluster.node(1, LOG[:2], role="controller")]
         old = {each: read_source(cluster.disk, each) for each in directories}
         planned = cluster.plan(directories, node_id)
@@ -498,7 +504,7 @@ def test_a_power_cut_at_any_disk_call_leaves_the_old_quorum_or_the_new(in_place:
     assert not in_place or (olds > 20 and news > 3)
 
 
-def _backup(cluster: Cluster) -> object:
+def _backup(cluster: StoppedNodes) -> object:
     source: SourceDirectory = read_source(cluster.disk, "/n1")
     assert len(source.rebuilds) == 1
     storage = MetadataStorage.open(cluster.disk, f"/n1/{BACKUP}", SETTINGS, wall_ms=WALL_MS)

@@ -79,7 +79,7 @@ class Letter:
 
 
 @dataclass(eq=False)
-class Node:
+class RaftNode:
     """One node: its disk, and its core while it runs."""
 
     me: ReplicaKey
@@ -108,7 +108,7 @@ class Node:
         return self.raft
 
 
-class Cluster:
+class RaftCluster:
     """The nodes and the messages between them, on virtual time."""
 
     def __init__(
@@ -140,10 +140,10 @@ class Cluster:
         self.spare_ids = list(range(11, 11 + spares))
         ids = [*self.voter_ids, *self.spare_ids, *range(101, 101 + observers)]
         self._log = log
-        self.nodes = {i: Node(key(i), log(i)) for i in ids}
+        self.nodes = {i: RaftNode(key(i), log(i)) for i in ids}
         self.letters: list[Letter] = []
         self.cut: set[tuple[int, int]] = set()
-        self.on_effect: Callable[[Node, Effect], None] = lambda node, effect: None
+        self.on_effect: Callable[[RaftNode, Effect], None] = lambda node, effect: None
         self._token = 0
         if start:
             for node_id in ids:
@@ -171,7 +171,7 @@ class Cluster:
         self.collect(node)
         return node.raft
 
-    def membership(self, node: Node) -> Membership:
+    def membership(self, node: RaftNode) -> Membership:
         """Return the voters as the node's disk or configuration holds them."""
         if not self.dynamic:
             return Membership(configured=self.voters, history=VoterHistory())
@@ -253,7 +253,7 @@ class Cluster:
     def wipe(self, node_id: int, number: int = 2) -> None:
         """Replace the node's disk by an empty one with another directory id."""
         incarnation = self.nodes[node_id].incarnation
-        self.nodes[node_id] = Node(
+        self.nodes[node_id] = RaftNode(
             key(node_id, number), self._log(1000 * number + node_id), incarnation=incarnation
         )
 
@@ -262,7 +262,7 @@ class Cluster:
         stays, and holds the last epoch in which the node may have voted."""
         old = self.nodes[node_id]
         saved = Election(old.saved.epoch, old.me)
-        self.nodes[node_id] = Node(
+        self.nodes[node_id] = RaftNode(
             old.me, self._log(node_id), saved=saved, incarnation=old.incarnation, lost_log=True
         )
 
@@ -403,7 +403,7 @@ class Cluster:
 
     # Driving
 
-    def collect(self, node: Node) -> None:
+    def collect(self, node: RaftNode) -> None:
         """Carry out the effects of the node, as the shell does."""
         node.outbox.extend(node.core.take_effects())
         while node.outbox and node.saving is None:
@@ -412,7 +412,7 @@ class Cluster:
             self.on_effect(node, effect)
             self._carry_out(node, effect)
 
-    def _carry_out(self, node: Node, effect: Effect) -> None:
+    def _carry_out(self, node: RaftNode, effect: Effect) -> None:
         match effect:
             case effects.Persist(election):
                 node.saving = election

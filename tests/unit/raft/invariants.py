@@ -12,13 +12,13 @@ from typing import NamedTuple
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.raft.effects import Role
 from tests.unit.log.memory_log import Batch
-from tests.unit.raft.harness import Cluster, Node
+from tests.unit.raft.harness import RaftCluster, RaftNode
 
 
 class Invariants:
     """The invariants of one cluster, with the memory of what was seen before."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: RaftCluster) -> None:
         self.cluster = cluster
         self.leaders: dict[int, int] = {}  # epoch -> node
         self.committed: dict[int, Batch] = {}  # by base offset
@@ -54,7 +54,7 @@ class Invariants:
             self._committed_prefix(node)
             self._same_snapshots(node)
 
-    def _durable(self, node_id: int, node: Node) -> None:
+    def _durable(self, node_id: int, node: RaftNode) -> None:
         saved = node.saved
         assert saved.epoch >= self.saved_epochs.get(node_id, 0), "a saved epoch went back"
         self.saved_epochs[node_id] = saved.epoch
@@ -62,7 +62,7 @@ class Invariants:
             first = self.votes.setdefault((node_id, saved.epoch), saved.voted)
             assert first == saved.voted, f"node {node_id} voted twice in epoch {saved.epoch}"
 
-    def _memory(self, node_id: int, node: Node) -> None:
+    def _memory(self, node_id: int, node: RaftNode) -> None:
         raft = node.core
         assert not raft.refused_claims, raft.last_refused_claim  # no node of these lies
         epoch = raft.epoch
@@ -92,7 +92,7 @@ class Invariants:
                     assert befores.setdefault(place, before) == before, f"logs differ below {place}"
                 before = batch
 
-    def _commit(self, node: Node) -> None:
+    def _commit(self, node: RaftNode) -> None:
         """Check that a record that the leader declares committed is durable on a majority of the
         voters that the leader has at that moment."""
         end = node.high_watermark if node.raft is not None else 0
@@ -124,14 +124,14 @@ class Invariants:
             {each.base_offset: each for each in log.batches if each.next_offset <= flushed},
         )
 
-    def _committed_prefix(self, node: Node) -> None:
+    def _committed_prefix(self, node: RaftNode) -> None:
         if node.raft is None:
             return
         for batch in node.log.batches:
             if batch.next_offset <= node.high_watermark:
                 assert self.committed[batch.base_offset] == batch, "a committed record changed"
 
-    def _same_snapshots(self, node: Node) -> None:
+    def _same_snapshots(self, node: RaftNode) -> None:
         for snapshot, content in node.snapshots.files.items():
             known = self.snapshots.setdefault(snapshot, content)
             assert known == content, f"snapshot {snapshot} differs: {known!r}, {content!r}"

@@ -13,12 +13,12 @@ from quorate.quorum.raft.leader import become_leader
 from quorate.quorum.raft.states import Follower, Leader, Prospective
 from quorate.quorum.raft.voter_changes import _change
 from quorate.quorum.raft.voter_history import VoterHistory
-from tests.unit.raft.harness import Cluster, voter
+from tests.unit.raft.harness import RaftCluster, voter
 
 
 def led() -> Core:
     """Return the core of the leader of three voters, which has committed a record."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.run(100)

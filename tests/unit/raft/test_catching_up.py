@@ -9,10 +9,10 @@ from quorate.quorum.raft.effects import CaughtUp, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.messages import FetchRequest, VoteRequest, VoteResponse
 from quorate.quorum.raft.settings import RaftSettings
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
+from tests.unit.raft.harness import CLUSTER_ID, RaftCluster, key
 
 
-def committed_by_1_and_2(cluster: Cluster) -> None:
+def committed_by_1_and_2(cluster: RaftCluster) -> None:
     """Commit a record without voter 3, which is cut off before the append."""
     cluster.connect_all()
     cluster.elect(1)
@@ -22,7 +22,7 @@ def committed_by_1_and_2(cluster: Cluster) -> None:
     assert cluster.core(1).high_watermark == cluster.nodes[2].log.end_offset > 0
 
 
-def ask(cluster: Cluster, node_id: int, *, pre_vote: bool, epoch: int = 9) -> VoteResponse:
+def ask(cluster: RaftCluster, node_id: int, *, pre_vote: bool, epoch: int = 9) -> VoteResponse:
     request = VoteRequest(
         cluster_id=CLUSTER_ID,
         voter=key(node_id),
@@ -38,7 +38,7 @@ def ask(cluster: Cluster, node_id: int, *, pre_vote: bool, epoch: int = 9) -> Vo
 
 def test_a_stale_voter_and_one_that_lost_its_log_elect_nobody() -> None:
     """If these two elected a leader, a committed topic would vanish."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     committed_by_1_and_2(cluster)
     cluster.crash(1)
     cluster.crash(2)
@@ -60,7 +60,7 @@ def test_a_stale_voter_and_one_that_lost_its_log_elect_nobody() -> None:
 
 @pytest.mark.parametrize("pre_vote", [True, False])
 def test_it_grants_no_vote(pre_vote: bool) -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     committed_by_1_and_2(cluster)
     for node_id in (1, 2):
         cluster.crash(node_id)
@@ -70,14 +70,14 @@ def test_it_grants_no_vote(pre_vote: bool) -> None:
     assert not ask_again(cluster, lost=True, pre_vote=pre_vote).granted
 
 
-def ask_again(cluster: Cluster, *, lost: bool, pre_vote: bool) -> VoteResponse:
+def ask_again(cluster: RaftCluster, *, lost: bool, pre_vote: bool) -> VoteResponse:
     cluster.start(2)
     assert cluster.core(2).catching_up == lost
     return ask(cluster, 2, pre_vote=pre_vote, epoch=19 if lost else 9)
 
 
 def test_it_starts_no_election() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     committed_by_1_and_2(cluster)
     for node_id in (1, 2):
         cluster.crash(node_id)
@@ -92,7 +92,7 @@ def test_it_starts_no_election() -> None:
 def test_it_catches_up_with_the_leader_that_had_counted_it() -> None:
     """In the same epoch, the leader accepts its fetch from offset 0, although it steps back
     (KAFKA-12181)."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     committed_by_1_and_2(cluster)
     cluster.crash(2)
     cluster.lose_log(2)
@@ -107,7 +107,7 @@ def test_it_catches_up_with_the_leader_that_had_counted_it() -> None:
 
 
 def test_a_leader_does_not_count_what_it_fetches_before_it_has_caught_up() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     committed_by_1_and_2(cluster)
     cluster.crash(2)
     before = cluster.core(1).high_watermark
@@ -131,7 +131,7 @@ def test_a_leader_does_not_count_what_it_fetches_before_it_has_caught_up() -> No
 
 def test_it_does_not_vote_before_the_leader_has_committed_in_its_own_epoch() -> None:
     """The high watermark of a new leader may be far below the committed records."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     committed_by_1_and_2(cluster)
     cluster.crash(2)
     cluster.lose_log(2)
@@ -154,7 +154,7 @@ def test_an_old_high_watermark_of_a_new_leader_does_not_end_it() -> None:
 
     The replica fetches one batch at a time, and the leader's log skips epochs.
     """
-    cluster = Cluster(settings=RaftSettings(fetch_max_bytes=1))
+    cluster = RaftCluster(settings=RaftSettings(fetch_max_bytes=1))
     cluster.connect_all()
     cluster.elect(1)
     cluster.append(1, b"in the snapshot")
@@ -184,7 +184,7 @@ def test_an_old_high_watermark_of_a_new_leader_does_not_end_it() -> None:
 
 def test_it_follows_no_leader_of_an_epoch_in_which_it_no_longer_voted() -> None:
     """The replica voted in epoch 2, and the leader of epoch 1 does not know that yet."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.connect_all()
     cluster.elect(1)
     cluster.isolate(1)
@@ -210,7 +210,7 @@ def test_it_follows_no_leader_of_an_epoch_in_which_it_no_longer_voted() -> None:
 
 
 def test_its_only_voter_waits_for_an_operator() -> None:
-    cluster = Cluster(1)
+    cluster = RaftCluster(1)
     cluster.run(5_000)
     assert cluster.role(1) is Role.LEADER
     cluster.crash(1)
@@ -226,7 +226,7 @@ def test_its_only_voter_waits_for_an_operator() -> None:
 
 
 def test_a_dynamic_voter_learns_from_the_leader_that_it_votes() -> None:
-    cluster = Cluster(dynamic=True)
+    cluster = RaftCluster(dynamic=True)
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.run(2_000)
@@ -240,7 +240,7 @@ def test_a_dynamic_voter_learns_from_the_leader_that_it_votes() -> None:
 
 
 def test_it_catches_up_by_a_snapshot() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.connect_all()
     cluster.elect(1)
     cluster.append(1, b"a")
@@ -258,7 +258,7 @@ def test_it_catches_up_by_a_snapshot() -> None:
 def test_one_in_a_later_epoch_than_the_leader_is_led_again() -> None:
     """The mark of the replica names an epoch that no other voter has seen. The replica does not
     campaign, so the leader steps down, and the next election passes that epoch."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.connect_all()
     cluster.elect(1)
     cluster.append(1, b"a")

@@ -18,7 +18,7 @@ from quorate.quorum.raft.generation import (
     why_not_follow,
 )
 from tests.sim.disk import PowerCut, SimDisk
-from tests.unit.raft.harness import Cluster
+from tests.unit.raft.harness import RaftCluster
 
 FIRST = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 SECOND = Rebuild(id=Uuid(bytes(15) + b"\2"), epoch=1006, offset=250)
@@ -97,7 +97,7 @@ def test_no_file_is_the_first_generation_and_a_damaged_one_is_refused() -> None:
 
 
 def test_a_quorum_without_a_leader_does_not_come_back_once_its_successor_was_met() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.isolate(1)
     for voter in (2, 3):
         cluster.core(voter).superseded()
@@ -115,7 +115,7 @@ def test_a_quorum_without_a_leader_does_not_come_back_once_its_successor_was_met
 
 
 def test_a_quorum_that_lives_lives_on_when_it_meets_its_successor() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.run(600)
     for voter in (1, 2, 3):
@@ -127,5 +127,5 @@ def test_a_quorum_that_lives_lives_on_when_it_meets_its_successor() -> None:
     assert len(leaders(cluster)) == 1
 
 
-def leaders(cluster: Cluster) -> list[int]:
+def leaders(cluster: RaftCluster) -> list[int]:
     return [each for each in cluster.up() if cluster.role(each) is Role.LEADER]

@@ -26,11 +26,11 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.settings import HINT_DELAY_MAX_MS, RaftSettings
 from quorate.quorum.raft.vote import BACKOFF_BASE_MS
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
+from tests.unit.raft.harness import CLUSTER_ID, RaftCluster, key
 from tests.unit.raft.test_votes import vote_request
 
 
-def resigned(cluster: Cluster, node_id: int) -> bool:
+def resigned(cluster: RaftCluster, node_id: int) -> bool:
     return any(isinstance(each, effects.Resigned) for each in cluster.nodes[node_id].seen)
 
 
@@ -38,7 +38,7 @@ def resigned(cluster: Cluster, node_id: int) -> bool:
 
 
 def test_the_first_record_of_an_epoch_says_who_was_elected_by_whom() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     data = cluster.nodes[1].log.batches[0].data
     (position, header), *_ = batches(data)
@@ -55,7 +55,7 @@ def test_the_first_record_of_an_epoch_says_who_was_elected_by_whom() -> None:
 
 def test_r21_leadership_is_saved_before_anybody_hears_of_it() -> None:
     """See openraft docs/protocol/io_ordering.md."""
-    cluster = Cluster(voters=1)
+    cluster = RaftCluster(voters=1)
     seen: list[effects.Effect] = []
     cluster.on_effect = lambda node, effect: seen.append(effect)
     cluster.settle()
@@ -68,7 +68,7 @@ def test_r21_leadership_is_saved_before_anybody_hears_of_it() -> None:
 def test_r32_nothing_is_committed_before_the_leaders_own_record_is() -> None:
     """Inherited records become readable with the new leader's LeaderChange record, not earlier.
     etcd #7331, tikv #6340: a read was served before the new leader had committed a record."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.settle()
@@ -83,7 +83,7 @@ def test_r32_nothing_is_committed_before_the_leaders_own_record_is() -> None:
 
 
 def test_begin_quorum_epoch_is_repeated_until_a_voter_knows() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.crash(3)
     sent: list[tuple[int, int]] = []
@@ -124,7 +124,7 @@ def test_begin_quorum_epoch_is_repeated_until_a_voter_knows() -> None:
 def test_begin_quorum_epoch_that_is_refused_changes_nothing(
     change: dict[str, object], error: ErrorCode
 ) -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     fields: dict[str, object] = {
         "cluster_id": CLUSTER_ID,
@@ -145,7 +145,7 @@ def test_a_leader_that_is_answered_from_a_higher_epoch_is_deposed(
     error: ErrorCode, deposed: bool
 ) -> None:
     """Every response carries the epoch (KIP-595). The leader led until check quorum, 3 s later."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.core(1)._core.state.voters[3].knows_leader = False  # type: ignore[union-attr]
     cluster.core(1)._core.state.begin_epoch_ms = cluster.now_ms  # type: ignore[union-attr]
@@ -160,7 +160,7 @@ def test_a_leader_that_is_answered_from_a_higher_epoch_is_deposed(
 
 
 def test_a_second_leader_of_one_epoch_is_refused() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     request = BeginQuorumEpochRequest(cluster_id=CLUSTER_ID, voter=key(2), leader_id=3, epoch=1)
     response = cluster.inject(2, request)
@@ -173,7 +173,7 @@ def test_a_second_leader_of_one_epoch_is_refused() -> None:
 
 
 def test_check_quorum_a_leader_that_no_majority_fetches_from_resigns() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.run(5000)
     assert cluster.role(1) is Role.LEADER
@@ -187,7 +187,7 @@ def test_check_quorum_a_leader_that_no_majority_fetches_from_resigns() -> None:
 
 
 def test_check_quorum_one_of_two_followers_is_enough() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.crash(3)
     cluster.run(20_000)
@@ -196,7 +196,7 @@ def test_check_quorum_one_of_two_followers_is_enough() -> None:
 
 
 def test_a_single_voter_leads_at_once_and_for_good() -> None:
-    cluster = Cluster(voters=1)
+    cluster = RaftCluster(voters=1)
     cluster.settle()
     assert cluster.role(1) is Role.LEADER
     cluster.run(60_000)
@@ -212,7 +212,7 @@ def test_a_single_voter_leads_at_once_and_for_good() -> None:
 
 def test_kafka_10527_a_leader_does_not_lead_its_epoch_again_after_a_restart() -> None:
     """Followers may have records of that epoch that the leader lost with its page cache."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     offset = cluster.append(1, b"fetched, not flushed here")
     for follower in (2, 3):
@@ -232,7 +232,7 @@ def test_kafka_10527_a_leader_does_not_lead_its_epoch_again_after_a_restart() ->
 
 def test_a_candidate_does_not_ask_for_votes_of_its_epoch_again_after_a_restart() -> None:
     """The candidate may have won and led, without having saved that."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.settle()
     cluster.prompt(1)
     while cluster.nodes[1].saved.voted is None:
@@ -264,7 +264,7 @@ def test_a_candidate_does_not_ask_for_votes_of_its_epoch_again_after_a_restart()
     ],
 )
 def test_the_role_after_a_restart(saved: Election, role: Role) -> None:
-    cluster = Cluster(start=False)
+    cluster = RaftCluster(start=False)
     cluster.nodes[1].saved = saved
     cluster.start(1)
     assert (cluster.role(1), cluster.core(1).epoch) == (role, saved.epoch)
@@ -272,7 +272,7 @@ def test_the_role_after_a_restart(saved: Election, role: Role) -> None:
 
 def test_all_killed_and_restarted_elect_again_soon() -> None:
     """The restarted leader resigns immediately, so no voter waits for a timeout."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(2)
     cluster.append(2, b"a")
     cluster.settle()
@@ -289,7 +289,7 @@ def test_all_killed_and_restarted_elect_again_soon() -> None:
 
 
 def test_an_orderly_stop_hands_over_to_the_most_caught_up_voter() -> None:
-    cluster = Cluster(voters=5)
+    cluster = RaftCluster(voters=5)
     cluster.elect(1)
     cluster.isolate(2)
     cluster.append(1, b"a")
@@ -311,7 +311,7 @@ def test_an_orderly_stop_hands_over_to_the_most_caught_up_voter() -> None:
 
 
 def test_a_follower_stops_at_once_and_a_leader_without_followers_soon() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.core(2).resign(cluster.now_ms)
     cluster.collect(cluster.nodes[2])
@@ -341,7 +341,7 @@ def test_a_follower_stops_at_once_and_a_leader_without_followers_soon() -> None:
 def test_successors_wait_the_longer_the_later_they_stand_in_the_list(
     preferred: tuple[int, ...], earliest_ms: int, latest_ms: int
 ) -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.isolate(2)
     start_ms = cluster.now_ms
@@ -371,7 +371,7 @@ def test_successors_wait_the_longer_the_later_they_stand_in_the_list(
 
 @pytest.mark.parametrize("seed", range(10))
 def test_kill_9_of_the_leader_is_over_in_milliseconds(seed: int) -> None:
-    cluster = Cluster(voters=3, observers=1, seed=seed)
+    cluster = RaftCluster(voters=3, observers=1, seed=seed)
     cluster.elect(1)
     cluster.run(1000)
     cluster.kill(1)
@@ -383,7 +383,7 @@ def test_kill_9_of_the_leader_is_over_in_milliseconds(seed: int) -> None:
 
 
 def test_without_hints_the_fetch_timeout_decides() -> None:
-    cluster = Cluster(settings=RaftSettings(hints=False))
+    cluster = RaftCluster(settings=RaftSettings(hints=False))
     cluster.connect_all()
     cluster.run(900)
     assert all(cluster.role(i) is Role.UNATTACHED for i in cluster.voter_ids)
@@ -397,7 +397,7 @@ def test_without_hints_the_fetch_timeout_decides() -> None:
 
 
 def test_a_lost_link_alone_is_no_evidence() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     before = cluster.core(2).deadline_ms()
     cluster.connect_all()
@@ -409,7 +409,7 @@ def test_a_lost_link_alone_is_no_evidence() -> None:
 
 
 def test_false_hints_do_not_depose_a_leader_that_others_hear() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     for _ in range(20):
         cluster.core(2).link_lost(cluster.now_ms, 1)
@@ -422,7 +422,7 @@ def test_false_hints_do_not_depose_a_leader_that_others_hear() -> None:
 
 
 def test_a_leader_that_answers_again_ends_the_doubt() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.isolate(2)
     cluster.core(2).link_lost(cluster.now_ms, 1)
@@ -436,7 +436,7 @@ def test_a_leader_that_answers_again_ends_the_doubt() -> None:
 
 
 def test_a_follower_whose_leader_is_linked_again_refuses_pre_votes_again() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.isolate(2)
     cluster.core(2).link_lost(cluster.now_ms, 1)
@@ -453,7 +453,7 @@ def test_a_follower_whose_leader_is_linked_again_refuses_pre_votes_again() -> No
 def test_a_candidate_does_not_wait_for_a_voter_that_is_known_to_be_dead(hints: bool) -> None:
     """After one refusal and the death of the leader, no candidate of the three can win this
     election."""
-    cluster = Cluster(settings=RaftSettings(hints=hints), directories_known=True)
+    cluster = RaftCluster(settings=RaftSettings(hints=hints), directories_known=True)
     cluster.settle()
     cluster.now_ms = cluster.core(2).deadline_ms() or 0
     cluster.tick(2)
@@ -470,7 +470,7 @@ def test_a_candidate_does_not_wait_for_a_voter_that_is_known_to_be_dead(hints: b
     assert (deadline_ms - cluster.now_ms <= 2 * BACKOFF_BASE_MS) is hints
 
 
-def end_quorum_epoch(cluster: Cluster, node_id: int, *preferred: int) -> None:
+def end_quorum_epoch(cluster: RaftCluster, node_id: int, *preferred: int) -> None:
     """Tell `node_id` that leader 1 of epoch 1 has resigned."""
     request = EndQuorumEpochRequest(
         cluster_id=CLUSTER_ID,
@@ -484,7 +484,7 @@ def end_quorum_epoch(cluster: Cluster, node_id: int, *preferred: int) -> None:
 def test_a_link_to_a_leader_that_resigned_is_no_sign_of_life() -> None:
     """A leader that restarted has links again, but it never leads this epoch again. Its successor
     followed it once more, until the fetch timeout."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     end_quorum_epoch(cluster, 2, 2, 3)
     assert cluster.role(2) is Role.PROSPECTIVE
@@ -497,7 +497,7 @@ def test_a_link_to_a_leader_that_resigned_is_no_sign_of_life() -> None:
 
 
 def test_the_first_election_starts_when_a_majority_is_connected() -> None:
-    cluster = Cluster(voters=5)
+    cluster = RaftCluster(voters=5)
     for other in (2, 3):
         deadline_ms = cluster.core(1).deadline_ms()
         assert deadline_ms is not None
@@ -512,7 +512,7 @@ def test_the_first_election_starts_when_a_majority_is_connected() -> None:
 
 
 def test_a_node_that_has_voted_gives_its_candidate_time_whoever_connects() -> None:
-    cluster = Cluster(start=False)
+    cluster = RaftCluster(start=False)
     cluster.nodes[1].saved = Election(4, key(3))
     cluster.start(1)
     before = cluster.core(1).deadline_ms()
@@ -525,7 +525,7 @@ def test_a_node_that_has_voted_gives_its_candidate_time_whoever_connects() -> No
 
 
 def test_an_observer_finds_the_leader_by_asking_any_voter() -> None:
-    cluster = Cluster(voters=3, observers=1, start=False)
+    cluster = RaftCluster(voters=3, observers=1, start=False)
     for node_id in cluster.voter_ids:
         cluster.start(node_id)
     cluster.elect(2)
@@ -544,7 +544,7 @@ def test_an_observer_finds_the_leader_by_asking_any_voter() -> None:
 def test_an_observer_does_not_believe_that_it_leads() -> None:
     """A leader that was removed and came back asks for the leader. A voter that does not know the
     successor names this node, with its address."""
-    cluster = Cluster(observers=1, start=False)
+    cluster = RaftCluster(observers=1, start=False)
     cluster.start(101)
     node = cluster.nodes[101]
     (token,) = node.waiting
@@ -562,7 +562,7 @@ def test_an_observer_does_not_believe_that_it_leads() -> None:
 
 
 def test_an_observer_never_campaigns() -> None:
-    cluster = Cluster(voters=3, observers=1)
+    cluster = RaftCluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(500)
     for node_id in cluster.voter_ids:
@@ -573,7 +573,7 @@ def test_an_observer_never_campaigns() -> None:
 
 
 def test_the_end_of_a_higher_epoch_is_learnt_with_it() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     request = EndQuorumEpochRequest(
         cluster_id=CLUSTER_ID, leader_id=0, epoch=4, preferred_candidates=(key(2),)
@@ -595,7 +595,7 @@ def test_the_end_of_a_higher_epoch_is_learnt_with_it() -> None:
 def test_end_quorum_epoch_that_is_refused_changes_nothing(
     change: dict[str, object], error: ErrorCode
 ) -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     before = cluster.core(2).deadline_ms()
     fields: dict[str, object] = {
@@ -611,7 +611,7 @@ def test_end_quorum_epoch_that_is_refused_changes_nothing(
 
 
 def test_a_voter_that_refuses_what_no_retry_will_mend_is_named_once() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.settle()
     cluster.prompt(1)
     refusal = VoteResponse(
@@ -628,7 +628,7 @@ def test_a_voter_that_refuses_what_no_retry_will_mend_is_named_once() -> None:
 
 def test_an_answer_from_before_the_leader_resigned_does_not_put_off_the_election() -> None:
     """Responses and requests use different links, so a response may arrive after EndQuorumEpoch."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     late = cluster.pick(FetchResponse, 1, 2)
@@ -643,7 +643,7 @@ def test_an_answer_from_before_the_leader_resigned_does_not_put_off_the_election
 
 
 def test_what_an_operator_has_to_mend_is_said_once() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.connect_all()
     cluster.elect(1)
     cluster.wipe(3)

@@ -21,7 +21,7 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
 )
 from quorate.quorum.raft.settings import RaftSettings
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, directory, key, voter
+from tests.unit.raft.harness import CLUSTER_ID, RaftCluster, directory, key, voter
 
 SETTINGS = RaftSettings(may_become_voter=True, hints=False)
 JOINING = RaftSettings(may_become_voter=True, hints=False, auto_join=True)
@@ -29,10 +29,10 @@ JOINING = RaftSettings(may_become_voter=True, hints=False, auto_join=True)
 
 def dynamic(
     voters: int = 3, spares: int = 1, observers: int = 0, settings: RaftSettings = SETTINGS
-) -> tuple[Cluster, int]:
+) -> tuple[RaftCluster, int]:
     """Return a cluster with an elected leader, in which all nodes have caught up, spares
     included."""
-    cluster = Cluster(voters, observers, settings=settings, spares=spares, dynamic=True)
+    cluster = RaftCluster(voters, observers, settings=settings, spares=spares, dynamic=True)
     cluster.until(
         lambda: (
             any(cluster.role(each) is Role.LEADER for each in cluster.up())
@@ -45,19 +45,19 @@ def dynamic(
     return cluster, leader
 
 
-def catch_up(cluster: Cluster) -> None:
+def catch_up(cluster: RaftCluster) -> None:
     leader = cluster.leader()
     end = cluster.nodes[leader].log.end_offset
     cluster.until(lambda: all(cluster.nodes[each].high_watermark >= end for each in cluster.up()))
     cluster.run(1500)
 
 
-def voters_of(cluster: Cluster, node_id: int) -> list[int]:
+def voters_of(cluster: RaftCluster, node_id: int) -> list[int]:
     log = cluster.nodes[node_id].log
     return [each.voter_id for each in cluster.core(node_id).voters_at(log.end_offset).voters]
 
 
-def answer(cluster: Cluster, leader: int, token: int) -> tuple[ErrorCode, str]:
+def answer(cluster: RaftCluster, leader: int, token: int) -> tuple[ErrorCode, str]:
     error, message = cluster.nodes[leader].answers[token]
     return ErrorCode.of(error), message
 
@@ -208,7 +208,7 @@ def test_who_joins_by_itself_is_met_itself() -> None:
     assert voters_of(cluster, leader) == [1, 2, 3]
 
 
-def begin_to_join(cluster: Cluster, leader: int, node_id: int) -> int:
+def begin_to_join(cluster: RaftCluster, leader: int, node_id: int) -> int:
     """Let `node_id` ask to join, and return the token of its probe, which is not answered yet."""
     core = cluster.core(leader)
     request = UpdateVoterRequest(
@@ -260,7 +260,7 @@ def test_a_new_leader_changes_nothing_before_it_has_committed_in_its_own_epoch()
 
 
 def test_static_voters_are_not_changed() -> None:
-    cluster = Cluster(settings=SETTINGS)
+    cluster = RaftCluster(settings=SETTINGS)
     cluster.until(lambda: any(node.high_watermark for node in cluster.nodes.values()))
     leader = cluster.leader()
     token = cluster.remove_voter(leader, 2)
@@ -462,7 +462,7 @@ def test_who_was_never_told_is_told_where_the_leader_is() -> None:
 
 
 def test_kraft_version_is_upgraded_from_the_configured_voters() -> None:
-    cluster = Cluster(settings=SETTINGS)
+    cluster = RaftCluster(settings=SETTINGS)
     cluster.until(lambda: any(node.high_watermark for node in cluster.nodes.values()))
     leader = cluster.leader()
     catch_up(cluster)
@@ -479,7 +479,7 @@ def test_kraft_version_is_upgraded_from_the_configured_voters() -> None:
 
 
 def test_kraft_version_is_not_upgraded_before_all_voters_are_met() -> None:
-    cluster = Cluster(settings=SETTINGS, start=False)
+    cluster = RaftCluster(settings=SETTINGS, start=False)
     for node_id in (1, 2):
         cluster.start(node_id)
     cluster.until(lambda: any(node.high_watermark for node in cluster.nodes.values()))
@@ -531,7 +531,7 @@ def test_a_removed_voter_finds_a_leader_of_which_it_does_not_know_where_it_is() 
     assert seen.count(found) == told, "who fetches knows it by now"
 
 
-def end_of_epoch(cluster: Cluster, leader: int, *preferred: int) -> EndQuorumEpochRequest:
+def end_of_epoch(cluster: RaftCluster, leader: int, *preferred: int) -> EndQuorumEpochRequest:
     return EndQuorumEpochRequest(
         cluster_id=CLUSTER_ID,
         leader_id=leader,
@@ -540,7 +540,7 @@ def end_of_epoch(cluster: Cluster, leader: int, *preferred: int) -> EndQuorumEpo
     )
 
 
-def hand_over(cluster: Cluster, leader: int, successor: int, other: int) -> None:
+def hand_over(cluster: RaftCluster, leader: int, successor: int, other: int) -> None:
     """Let `leader` resign and stop, and let `successor` be elected."""
     request = end_of_epoch(cluster, leader, successor, other)
     cluster.crash(leader)

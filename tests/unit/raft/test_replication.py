@@ -16,10 +16,10 @@ from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.follower import OBSERVER_PAUSE_MS
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from quorate.quorum.raft.settings import RaftSettings
-from tests.unit.raft.harness import CLUSTER_ID, WALL_OFFSET_MS, Cluster, key
+from tests.unit.raft.harness import CLUSTER_ID, WALL_OFFSET_MS, RaftCluster, key
 
 
-def filled(cluster: Cluster, node_id: int, *epochs: int) -> None:
+def filled(cluster: RaftCluster, node_id: int, *epochs: int) -> None:
     """Give a node that is down a durable log with one record of each epoch."""
     log = cluster.nodes[node_id].log
     for epoch in epochs:
@@ -33,7 +33,7 @@ def filled(cluster: Cluster, node_id: int, *epochs: int) -> None:
     cluster.nodes[node_id].saved = Election(log.last_epoch)
 
 
-def epochs(cluster: Cluster, node_id: int) -> list[int]:
+def epochs(cluster: RaftCluster, node_id: int) -> list[int]:
     return [epoch for epoch, _ in cluster.nodes[node_id].log.entries()]
 
 
@@ -59,7 +59,7 @@ def fetch_request(
     )
 
 
-def fetch(cluster: Cluster, leader: int, request: FetchRequest) -> FetchResponse:
+def fetch(cluster: RaftCluster, leader: int, request: FetchRequest) -> FetchResponse:
     response = cluster.inject(leader, request)
     assert isinstance(response, FetchResponse)
     return response
@@ -69,7 +69,7 @@ def fetch(cluster: Cluster, leader: int, request: FetchRequest) -> FetchResponse
 
 
 def test_what_a_leader_appends_is_committed_everywhere() -> None:
-    cluster = Cluster(voters=3, observers=2)
+    cluster = RaftCluster(voters=3, observers=2)
     cluster.elect(1)
     assert cluster.append(1, b"a", b"b") == 2
     cluster.run(600)
@@ -80,7 +80,7 @@ def test_what_a_leader_appends_is_committed_everywhere() -> None:
 
 def test_one_commit_costs_one_fetch_per_replica() -> None:
     """An observer receives the records and their commit in one response."""
-    cluster = Cluster(voters=3, observers=2)
+    cluster = RaftCluster(voters=3, observers=2)
     cluster.elect(1)
     cluster.run(1000)
     fetches: list[int] = []
@@ -98,7 +98,7 @@ def test_one_commit_costs_one_fetch_per_replica() -> None:
 
 
 def test_commits_while_an_observer_rests_cost_it_one_fetch() -> None:
-    cluster = Cluster(voters=3, observers=1)
+    cluster = RaftCluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(1000)
     fetches: list[int] = []
@@ -117,7 +117,7 @@ def test_commits_while_an_observer_rests_cost_it_one_fetch() -> None:
 
 
 def test_who_waits_for_a_commit_of_his_own_ends_the_rest() -> None:
-    cluster = Cluster(voters=3, observers=1)
+    cluster = RaftCluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(1000)
     cluster.append(1, b"a")
@@ -133,7 +133,7 @@ def test_who_waits_for_a_commit_of_his_own_ends_the_rest() -> None:
 
 
 def test_an_observer_never_holds_what_is_not_committed() -> None:
-    cluster = Cluster(voters=3, observers=1)
+    cluster = RaftCluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(600)
     for follower in (2, 3):
@@ -146,7 +146,7 @@ def test_an_observer_never_holds_what_is_not_committed() -> None:
 
 def test_r20_a_leader_does_not_count_what_it_has_not_flushed() -> None:
     """etcd #14370: a single member lost a record that it had acknowledged."""
-    cluster = Cluster(voters=1)
+    cluster = RaftCluster(voters=1)
     cluster.save_all(1)
     cluster.settle()
     assert cluster.core(1).high_watermark == 1
@@ -157,7 +157,7 @@ def test_r20_a_leader_does_not_count_what_it_has_not_flushed() -> None:
 
 
 def test_voters_are_served_before_the_leader_has_flushed() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     for follower in (2, 3):
@@ -169,7 +169,7 @@ def test_voters_are_served_before_the_leader_has_flushed() -> None:
 
 
 def test_kafka_10533_a_voter_fetches_again_only_when_it_has_flushed() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.deliver(cluster.pick(FetchResponse, 1, 2))
@@ -183,7 +183,7 @@ def test_kafka_10533_a_voter_fetches_again_only_when_it_has_flushed() -> None:
 
 def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() -> None:
     """If only the process died, the page cache still holds bytes that may not be on the disk."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.settle()
@@ -198,7 +198,7 @@ def test_what_a_restart_finds_in_the_log_is_flushed_before_it_is_acknowledged() 
 def test_a_voter_whose_fetches_fail_asks_its_leader_again() -> None:
     """Only an observer asks other nodes. A voter learns of another leader from that leader, or by
     an election."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.isolate(2)
     node, asked = cluster.nodes[2], []
@@ -215,7 +215,7 @@ def test_a_voter_whose_fetches_fail_asks_its_leader_again() -> None:
 def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
     """An ABA problem: a flush of offset 4 was requested, offset 4 was truncated, and it holds
     another record now (etcd async_storage_writes_append_aba_race.txt)."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     core = cluster.core(1)
     cluster.append(1, b"old", b"older", b"oldest")
@@ -254,7 +254,7 @@ def test_r22_a_flush_of_an_older_epoch_proves_nothing() -> None:
 
 def test_a_flush_that_a_truncation_overtook_is_asked_for_again() -> None:
     """Found by the random walk: the log had the same length again, so no flush was requested."""
-    cluster = Cluster(start=False)
+    cluster = RaftCluster(start=False)
     filled(cluster, 1, 1, 2)
     filled(cluster, 2, 1, 1)
     filled(cluster, 3, 1, 2)
@@ -274,7 +274,7 @@ def test_a_flush_that_a_truncation_overtook_is_asked_for_again() -> None:
 def test_r19_figure_8_an_older_epochs_record_is_not_committed_by_counting() -> None:
     """Figure 8 of the Raft paper: in epoch 4, S1 replicates a record of epoch 2 to a majority, and
     may still lose it. See also PySyncObj #169."""
-    cluster = Cluster(voters=3, start=False)
+    cluster = RaftCluster(voters=3, start=False)
     filled(cluster, 1, 1, 2)
     filled(cluster, 2, 1)
     filled(cluster, 3, 1)
@@ -298,7 +298,7 @@ def test_r19_figure_8_an_older_epochs_record_is_not_committed_by_counting() -> N
 
 def test_r19_records_of_older_epochs_do_not_stop_the_commit_either() -> None:
     """raftos PR #30: the count stopped at the first entry of an older term."""
-    cluster = Cluster(voters=3, start=False)
+    cluster = RaftCluster(voters=3, start=False)
     filled(cluster, 1, *[1] * 60, *[3] * 60)
     filled(cluster, 2, *[1] * 20)
     for node_id in (1, 2, 3):
@@ -311,7 +311,7 @@ def test_r19_records_of_older_epochs_do_not_stop_the_commit_either() -> None:
 def test_r16_a_high_watermark_never_goes_back_over_a_change_of_leader() -> None:
     """PySyncObj #166, raft.tla #19: the commit index decreased. The next leader has all committed
     records, but does not know yet that they are committed. A follower may know it."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.run(600)
     cluster.append(1, b"a")
@@ -343,7 +343,7 @@ def test_r16_a_high_watermark_never_goes_back_over_a_change_of_leader() -> None:
 def test_r15_what_is_not_known_to_match_is_not_committed_either() -> None:
     """Found by the random walk: a response that reports a divergence carries the leader's high
     watermark. It was applied to the diverging log."""
-    cluster = Cluster(start=False)
+    cluster = RaftCluster(start=False)
     filled(cluster, 1, 1, 3, 3)
     filled(cluster, 2, 1, 3, 3)
     filled(cluster, 3, 1, 2, 2, 2)
@@ -364,7 +364,7 @@ def test_r15_what_is_not_known_to_match_is_not_committed_either() -> None:
 def test_r15_a_follower_commits_only_what_it_has() -> None:
     """openraft 9540c904: a follower committed up to the end of its log, beyond the verified
     part."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     letter = cluster.pick(FetchResponse, 1, 2)
@@ -394,7 +394,7 @@ def test_r15_a_follower_commits_only_what_it_has() -> None:
 def test_figure_7_every_follower_comes_to_the_leaders_log(name: str, log: list[int]) -> None:
     """Figure 7 of the Raft paper: missing and extra uncommitted records, in all combinations."""
     leaders = [1, 1, 1, 4, 4, 5, 5, 6, 6, 6]
-    cluster = Cluster(voters=3, start=False)
+    cluster = RaftCluster(voters=3, start=False)
     filled(cluster, 1, *leaders)
     filled(cluster, 2, *leaders[:7])
     filled(cluster, 3, *log)
@@ -414,7 +414,7 @@ def test_figure_7_every_follower_comes_to_the_leaders_log(name: str, log: list[i
 def test_r14_a_late_answer_truncates_nothing() -> None:
     """A late response to an older fetch, with records that the log already holds, is ignored.
     openraft 9540c904, raftos #26, willemt/raft PR #118."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     late = cluster.pick(FetchResponse, 1, 2)
@@ -430,7 +430,7 @@ def test_r14_a_late_answer_truncates_nothing() -> None:
 
 
 def test_a_follower_never_truncates_what_is_committed() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.run(600)
@@ -447,7 +447,7 @@ def test_a_follower_never_truncates_what_is_committed() -> None:
 
 
 def test_an_answer_with_damaged_records_is_asked_for_again() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     letter = cluster.pick(FetchResponse, 1, 2)
@@ -485,7 +485,7 @@ def test_an_answer_with_damaged_records_is_asked_for_again() -> None:
     ids=str,
 )
 def test_fetches_that_are_refused(request_: FetchRequest, error: ErrorCode) -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     response = fetch(cluster, 1, request_)
     assert (response.error, response.epoch, response.leader_id) == (error, 1, 1)
@@ -494,7 +494,7 @@ def test_fetches_that_are_refused(request_: FetchRequest, error: ErrorCode) -> N
 def test_r17_kafka_12181_a_step_back_is_refused_and_uncounted() -> None:
     """The disk lost acknowledged records. The acknowledgement stays, and the voter gets no records.
     PySyncObj #167, raftos #25: the match index decreased."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.settle()
@@ -512,14 +512,14 @@ def test_r17_kafka_12181_a_step_back_is_refused_and_uncounted() -> None:
 
 
 def test_a_fetch_at_a_node_that_does_not_lead_says_who_does() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     response = fetch(cluster, 2, fetch_request(101, 0, 0))
     assert (response.error, response.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
 
 
 def test_a_newer_fetch_of_a_replica_replaces_the_parked_one() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     waiting = len(cluster.nodes[1].incoming)
     cluster.deliver_request(1, fetch_request(2, 1, 1, max_wait_ms=500))
@@ -529,7 +529,7 @@ def test_a_newer_fetch_of_a_replica_replaces_the_parked_one() -> None:
 
 @pytest.mark.parametrize("asked", [200, 1 << 40])
 def test_an_answer_is_bounded_by_both_sides(asked: int) -> None:
-    cluster = Cluster(settings=RaftSettings(fetch_max_bytes=300), directories_known=True)
+    cluster = RaftCluster(settings=RaftSettings(fetch_max_bytes=300), directories_known=True)
     cluster.elect(1)
     for _ in range(5):
         cluster.append(1, b"x" * 20)
@@ -539,7 +539,7 @@ def test_an_answer_is_bounded_by_both_sides(asked: int) -> None:
 
 def test_what_was_read_for_a_voter_is_not_served_to_an_observer() -> None:
     """The leader keeps the last slice, which ends where the voter's fetch ended."""
-    cluster = Cluster(observers=1, directories_known=True)
+    cluster = RaftCluster(observers=1, directories_known=True)
     cluster.elect(1)
     cluster.crash(3)
     cluster.crash(101)
@@ -555,7 +555,7 @@ def test_what_was_read_for_a_voter_is_not_served_to_an_observer() -> None:
 
 
 def test_a_parked_fetch_ends_after_max_wait() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     start_ms = cluster.now_ms
     cluster.pass_time(start_ms + 10_000)
@@ -564,7 +564,7 @@ def test_a_parked_fetch_ends_after_max_wait() -> None:
 
 
 def test_a_parked_fetch_that_may_wait_less_ends_before_earlier_ones() -> None:
-    cluster = Cluster(voters=1, observers=2)
+    cluster = RaftCluster(voters=1, observers=2)
     cluster.elect(1)
     for replica, max_wait_ms in ((201, 400), (202, 100)):
         request = fetch_request(replica, 1, 1, max_wait_ms=max_wait_ms)
@@ -577,7 +577,7 @@ def test_a_parked_fetch_that_may_wait_less_ends_before_earlier_ones() -> None:
 
 def test_r25_whoever_waits_at_a_deposed_leader_is_told_at_once() -> None:
     """openraft 43dd8b6f, #1761: a client that waited at a deposed leader never got a response."""
-    cluster = Cluster(voters=3, observers=1)
+    cluster = RaftCluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(600)
     assert len(cluster.nodes[1].incoming) == 3
@@ -601,7 +601,7 @@ def test_r25_whoever_waits_at_a_deposed_leader_is_told_at_once() -> None:
 
 def test_observers_are_bounded_and_forgotten_when_they_are_gone() -> None:
     settings = RaftSettings(max_observers=2, observer_session_timeout_ms=10_000)
-    cluster = Cluster(settings=settings)
+    cluster = RaftCluster(settings=settings)
     cluster.elect(1)
     for observer in (101, 102):
         assert fetch(cluster, 1, fetch_request(observer, 0, 0)).error == ErrorCode.NONE
@@ -612,7 +612,7 @@ def test_observers_are_bounded_and_forgotten_when_they_are_gone() -> None:
 
 
 def test_who_may_append_and_how_much() -> None:
-    cluster = Cluster(settings=RaftSettings(max_batch_bytes=200))
+    cluster = RaftCluster(settings=RaftSettings(max_batch_bytes=200))
     with pytest.raises(NotLeader):
         cluster.append(1, b"a")
     cluster.elect(1)
@@ -624,7 +624,7 @@ def test_who_may_append_and_how_much() -> None:
 
 
 def test_descriptions_tell_who_has_what() -> None:
-    cluster = Cluster(voters=3, observers=1)
+    cluster = RaftCluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.run(600)
@@ -648,7 +648,7 @@ def test_descriptions_tell_who_has_what() -> None:
 
 def test_a_fetch_counts_from_when_it_came() -> None:
     """A fetch counts from its arrival. Otherwise the leader would resign too early."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.now_ms += 300
     fetch(cluster, 1, fetch_request(2, 1, 1))

@@ -19,7 +19,7 @@ from quorate.quorum.raft.messages import (
 )
 from quorate.quorum.raft.settings import RaftSettings
 from tests.unit.raft.disk_log import DiskLog
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
+from tests.unit.raft.harness import CLUSTER_ID, RaftCluster, key
 from tests.unit.raft.memory_log import MemoryMetadataLog
 from tests.unit.raft.test_replication import fetch_request, filled
 
@@ -27,10 +27,10 @@ CONTENT = bytes(range(25))
 CHUNKS = RaftSettings(fetch_snapshot_max_bytes=10, hints=False)
 
 
-def cut_off(*, observers: int = 0, down: int | None = None) -> tuple[Cluster, int, EpochOffset]:
+def cut_off(*, observers: int = 0, down: int | None = None) -> tuple[RaftCluster, int, EpochOffset]:
     """Return a cluster whose leader has a snapshot in place of all records but the last. The voter
     `down` is absent from the beginning."""
-    cluster = Cluster(observers=observers, settings=CHUNKS, start=False)
+    cluster = RaftCluster(observers=observers, settings=CHUNKS, start=False)
     for node_id in cluster.nodes:
         if node_id not in (down, 101):
             cluster.start(node_id)
@@ -46,19 +46,19 @@ def cut_off(*, observers: int = 0, down: int | None = None) -> tuple[Cluster, in
     return cluster, leader, snapshot
 
 
-def leaders(cluster: Cluster) -> list[int]:
+def leaders(cluster: RaftCluster) -> list[int]:
     return [each for each in cluster.up() if cluster.nodes[each].high_watermark > 0]
 
 
 def snapshot_of(
-    cluster: Cluster, node_id: int, offset: int, content: bytes = CONTENT
+    cluster: RaftCluster, node_id: int, offset: int, content: bytes = CONTENT
 ) -> EpochOffset:
     snapshot = EpochOffset(cluster.core(node_id).epoch, offset)
     cluster.nodes[node_id].snapshots.files[snapshot] = content
     return snapshot
 
 
-def chunks_sent(cluster: Cluster, node_id: int) -> list[int]:
+def chunks_sent(cluster: RaftCluster, node_id: int) -> list[int]:
     return [
         each.request.position
         for each in cluster.nodes[node_id].seen
@@ -66,14 +66,14 @@ def chunks_sent(cluster: Cluster, node_id: int) -> list[int]:
     ]
 
 
-def ask(cluster: Cluster, leader: int, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+def ask(cluster: RaftCluster, leader: int, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
     response = cluster.inject(leader, request)
     assert isinstance(response, FetchSnapshotResponse)
     return response
 
 
 def request_of(
-    cluster: Cluster,
+    cluster: RaftCluster,
     leader: int,
     snapshot: EpochOffset,
     position: int,
@@ -196,7 +196,7 @@ def test_while_a_snapshot_is_checked_nothing_else_is_fetched() -> None:
 
 
 def test_a_new_replica_gets_the_snapshot_even_while_the_log_goes_back_to_the_start() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.until(lambda: bool(leaders(cluster)))
     leader = cluster.leader()
     snapshot = snapshot_of(cluster, leader, cluster.nodes[leader].high_watermark)
@@ -233,7 +233,7 @@ def test_a_log_that_ends_in_an_epoch_between_the_snapshot_and_the_cut_log_is_no_
     """The leader's log starts after a snapshot of epoch 3, with records of epoch 5. Voter 3 led
     epoch 4, and no other node has its records. Its log ends at the start of the leader's log or
     later, and its last epoch is not older than the snapshot's."""
-    cluster = Cluster(start=False, settings=CHUNKS, log=log)
+    cluster = RaftCluster(start=False, settings=CHUNKS, log=log)
     for node_id in (1, 2):
         filled(cluster, node_id, 1, 1, 3)
         cluster.nodes[node_id].saved = Election(4)
@@ -337,7 +337,7 @@ def test_a_snapshot_of_what_is_committed_here_is_not_fetched() -> None:
 def test_a_voter_that_has_not_heard_of_its_removal_gets_what_is_committed() -> None:
     """The node asks like a voter, for records that may be uncommitted. Found by simulation seed
     460: its fetch waited until the log was cut off after it."""
-    cluster = Cluster(settings=CHUNKS)
+    cluster = RaftCluster(settings=CHUNKS)
     cluster.until(lambda: bool(leaders(cluster)))
     leader = cluster.leader()
     cluster.append(leader, b"a")

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.raft.effects import Role
-from tests.unit.raft.harness import Cluster
+from tests.unit.raft.harness import RaftCluster
 
 
 @pytest.mark.parametrize("voters", [3, 5])
 def test_hinted_elections_do_not_tie(voters: int) -> None:
     for seed in range(30):
-        cluster = Cluster(voters, seed=seed)
+        cluster = RaftCluster(voters, seed=seed)
         cluster.run(5000)
         (dead,) = (i for i in cluster.up() if cluster.role(i) is Role.LEADER)
         epoch = cluster.core(dead).epoch

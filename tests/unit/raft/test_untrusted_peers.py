@@ -40,15 +40,15 @@ from quorate.quorum.raft.messages import (
     VoteResponse,
 )
 from quorate.quorum.raft.snapshots import MAX_SNAPSHOT_BYTES
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, Letter, key, voter
+from tests.unit.raft.harness import CLUSTER_ID, Letter, RaftCluster, key, voter
 from tests.unit.raft.test_snapshots import cut_off
 
 WALL_MS = 1_000
 
 
-def led() -> Cluster:
+def led() -> RaftCluster:
     """Return three voters. Node 1 leads epoch 1, and two records are committed on all of them."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.run(600)
@@ -56,13 +56,13 @@ def led() -> Cluster:
     return cluster
 
 
-def doubts(cluster: Cluster, node_id: int) -> list[str]:
+def doubts(cluster: RaftCluster, node_id: int) -> list[str]:
     return [
         each.reason for each in cluster.nodes[node_id].seen if isinstance(each, effects.PeerProblem)
     ]
 
 
-def works(cluster: Cluster) -> None:
+def works(cluster: RaftCluster) -> None:
     """Check that the same leader still commits records, on all nodes."""
     cluster.append(1, b"later")
     end = cluster.nodes[1].log.end_offset
@@ -241,7 +241,7 @@ def test_a_configured_voter_is_where_the_configuration_says() -> None:
 
 
 def test_nothing_is_elected_beyond_the_last_epoch() -> None:
-    cluster = Cluster(start=False)
+    cluster = RaftCluster(start=False)
     for each in (1, 2, 3):
         cluster.nodes[each].saved = Election(INT32_MAX)
         cluster.start(each)
@@ -254,7 +254,7 @@ def test_nothing_is_elected_beyond_the_last_epoch() -> None:
 
 
 def test_a_resigned_leader_of_the_last_epoch_stays() -> None:
-    cluster = Cluster(start=False)
+    cluster = RaftCluster(start=False)
     for each in (1, 2, 3):
         leader_id = 1 if each == 1 else NO_NODE
         cluster.nodes[each].saved = Election(INT32_MAX, None, leader_id)
@@ -288,7 +288,7 @@ def test_a_vote_response_with_another_leader_changes_nothing() -> None:
 def test_an_observer_in_a_later_epoch_than_the_leader_is_led_again() -> None:
     """One vote request raises the observer's epoch. It never campaigns, so the voters have to
     follow."""
-    cluster = Cluster(observers=1)
+    cluster = RaftCluster(observers=1)
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.run(600)

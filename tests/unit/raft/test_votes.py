@@ -15,7 +15,7 @@ from quorate.quorum.raft.messages import (
     VoteRequest,
     VoteResponse,
 )
-from tests.unit.raft.harness import CLUSTER_ID, Cluster, key
+from tests.unit.raft.harness import CLUSTER_ID, RaftCluster, key
 
 
 def vote_request(
@@ -38,7 +38,7 @@ def vote_request(
     )
 
 
-def ask(cluster: Cluster, voter: int, request: VoteRequest) -> VoteResponse:
+def ask(cluster: RaftCluster, voter: int, request: VoteRequest) -> VoteResponse:
     response = cluster.inject(voter, request)
     assert isinstance(response, VoteResponse)
     return response
@@ -49,7 +49,7 @@ def ask(cluster: Cluster, voter: int, request: VoteRequest) -> VoteResponse:
 
 def test_r1_no_vote_is_answered_before_it_is_saved() -> None:
     """PySyncObj #84, barge #5, cornerstone #65: a vote that was not on the disk was given twice."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.settle()
     node = cluster.nodes[2]
     node.core.request(cluster.now_ms, 7, vote_request(1, 2, epoch=1))
@@ -62,7 +62,7 @@ def test_r1_no_vote_is_answered_before_it_is_saved() -> None:
 
 def test_r1_a_vote_that_was_saved_is_kept_after_a_crash() -> None:
     """PySyncObj #84: after a restart the node voted again."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.settle()
     assert ask(cluster, 2, vote_request(1, 2, epoch=1)).granted
     cluster.crash(2)
@@ -72,7 +72,7 @@ def test_r1_a_vote_that_was_saved_is_kept_after_a_crash() -> None:
 
 
 def test_a_candidate_counts_its_own_vote_only_when_it_is_saved() -> None:
-    cluster = Cluster(voters=1)
+    cluster = RaftCluster(voters=1)
     assert cluster.nodes[1].saving == Election(1, key(1), pinned=(key(1),))
     cluster.tick(1)
     assert cluster.core(1).role is Role.CANDIDATE
@@ -82,7 +82,7 @@ def test_a_candidate_counts_its_own_vote_only_when_it_is_saved() -> None:
 
 def test_r3_an_epoch_is_never_below_the_logs_when_all_elections_were_lost() -> None:
     """PySyncObj #201: all nodes restarted with epoch 0, and committed data was overwritten."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"precious")
     cluster.settle()
@@ -100,7 +100,7 @@ def test_r3_an_epoch_is_never_below_the_logs_when_all_elections_were_lost() -> N
 
 def test_r4_learning_of_a_leader_in_the_same_epoch_keeps_the_vote() -> None:
     """etcd PR #2461, CCF PR #8094: stepping down in the same term cleared the vote."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.settle()
     assert ask(cluster, 2, vote_request(1, 2, epoch=1)).granted
     cluster.inject(
@@ -114,10 +114,10 @@ def test_r4_learning_of_a_leader_in_the_same_epoch_keeps_the_vote() -> None:
 # -- counting (R5, R6, R10, R24) ------------------------------------------------------------------
 
 
-def candidate_of_five(seed: int = 0) -> Cluster:
+def candidate_of_five(seed: int = 0) -> RaftCluster:
     """Return a cluster in which node 1 has won the pre-vote of five, with its vote requests in the
     queue."""
-    cluster = Cluster(voters=5, directories_known=True, seed=seed)
+    cluster = RaftCluster(voters=5, directories_known=True, seed=seed)
     cluster.settle()
     cluster.prompt(1)
     for target in (2, 3):
@@ -174,7 +174,7 @@ def test_r10_a_win_that_comes_after_a_higher_epoch_is_no_win() -> None:
 
 
 def test_r6_only_voters_are_asked() -> None:
-    cluster = Cluster(voters=3, observers=2)
+    cluster = RaftCluster(voters=3, observers=2)
     asked: set[int] = set()
     cluster.on_effect = lambda node, effect: (
         asked.add(effect.voter_id)
@@ -189,7 +189,7 @@ def test_r6_only_voters_are_asked() -> None:
 
 
 def test_r7_a_node_that_does_not_know_it_is_a_voter_votes() -> None:
-    cluster = Cluster(voters=3, observers=1)
+    cluster = RaftCluster(voters=3, observers=1)
     cluster.settle()
     assert ask(cluster, 101, vote_request(0, 101, epoch=4)).granted, "nor who else is one"
     assert ask(cluster, 101, vote_request(1, 101, epoch=5)).granted
@@ -204,7 +204,7 @@ def test_r8_the_longest_log_has_the_greatest_epoch_and_then_offset(
     last: tuple[int, int], granted: bool
 ) -> None:
     """openraft a48a3282: epoch and offset were compared one by one, so no candidate could win."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a", b"b")
     cluster.settle()
@@ -219,7 +219,7 @@ def test_r9_a_leader_and_a_candidate_vote_for_nobody_else_in_their_epoch() -> No
     """DaosRaft PR #70, found by SandTable: a leader voted for another in its own term."""
     cluster = candidate_of_five()
     assert not ask(cluster, 1, vote_request(5, 1, epoch=1, last=(0, 99))).granted
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     assert not ask(cluster, 1, vote_request(2, 1, epoch=1, last=(0, 99))).granted
     longest = vote_request(2, 1, epoch=1, last=(1, 99), pre_vote=True)
@@ -228,7 +228,7 @@ def test_r9_a_leader_and_a_candidate_vote_for_nobody_else_in_their_epoch() -> No
 
 
 def test_a_follower_that_has_fetched_refuses_pre_votes_one_that_has_not_grants_them() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     request = vote_request(3, 2, epoch=1, last=(1, 99), pre_vote=True)
     assert not ask(cluster, 2, request).granted
@@ -241,7 +241,7 @@ def test_a_follower_that_has_fetched_refuses_pre_votes_one_that_has_not_grants_t
 def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> None:
     """etcd #8243, canonical/raft #279: a node with a lower term repeated its requests without end.
     Here no other node can win, and the response is the only way to learn the other epoch."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.isolate(2)
     cluster.append(1, b"2 does not have it")
@@ -265,7 +265,7 @@ def test_r11_a_pre_vote_of_a_lower_epoch_learns_the_epoch_and_can_then_win() -> 
 
 def test_r12_a_vote_that_is_refused_does_not_put_off_the_election() -> None:
     """Only a granted vote delays the voter's own election (Raft, Figure 2)."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.append(1, b"a")
     cluster.settle()
@@ -281,7 +281,7 @@ def test_r12_a_vote_that_is_refused_does_not_put_off_the_election() -> None:
 
 
 def test_r12_unattached_nodes_keep_their_timer_over_epochs_they_cannot_vote_in() -> None:
-    cluster = Cluster(directories_known=True)
+    cluster = RaftCluster(directories_known=True)
     cluster.nodes[2].log.append(b"", wall_ms=0)
     cluster.settle()
     before = cluster.core(2).deadline_ms()
@@ -295,7 +295,7 @@ def test_r12_unattached_nodes_keep_their_timer_over_epochs_they_cannot_vote_in()
 
 def test_r13_a_node_that_was_cut_off_does_not_depose_the_leader_when_it_returns() -> None:
     """See Ongaro's thesis, 9.6."""
-    cluster = Cluster(voters=3)
+    cluster = RaftCluster(voters=3)
     cluster.elect(1)
     cluster.isolate(3)
     cluster.run(20_000)
@@ -311,7 +311,7 @@ def test_r13_a_node_that_was_cut_off_does_not_depose_the_leader_when_it_returns(
 def test_kip_996_a_leader_stays_while_a_majority_reaches_it() -> None:
     """The links are 1-3, 2-4, 3-4, 3-5 and 4-5 only. Without pre-vote, nodes 3 and 4 depose each
     other again and again."""
-    cluster = Cluster(voters=5)
+    cluster = RaftCluster(voters=5)
     edges = {(1, 3), (2, 4), (3, 4), (3, 5), (4, 5)}
     cluster.cut = {
         (a, b)
@@ -348,7 +348,7 @@ def test_a_vote_request_that_is_refused_changes_nothing(
     request_: VoteRequest, error: ErrorCode
 ) -> None:
     """The epoch stays, too. In Kafka, a request for another node raises it."""
-    cluster = Cluster(directories_known=True)
+    cluster = RaftCluster(directories_known=True)
     cluster.elect(1)
     before = cluster.nodes[2].saved
     response = ask(cluster, 2, request_)
@@ -359,7 +359,7 @@ def test_a_vote_request_that_is_refused_changes_nothing(
 
 def test_a_wiped_voter_may_watch_but_not_vote() -> None:
     """R30, KAFKA-12181: the other nodes still count its earlier vote and acknowledgements."""
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.connect_all()
     cluster.elect(1)
     cluster.append(1, b"committed by 1 and 2")
@@ -386,7 +386,7 @@ def test_a_wiped_voter_may_watch_but_not_vote() -> None:
 
 
 def test_a_directory_id_that_changed_under_an_old_election_file_is_noticed() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     cluster.crash(2)
     cluster.nodes[2].me = key(2, 9)
@@ -399,7 +399,7 @@ def test_a_directory_id_that_changed_under_an_old_election_file_is_noticed() -> 
 
 
 def test_pins_survive_a_restart() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.connect_all()
     cluster.settle()
     assert cluster.nodes[2].saved.pinned == (key(1), key(2), key(3))
@@ -411,7 +411,7 @@ def test_pins_survive_a_restart() -> None:
 
 
 def test_fetches_do_not_raise_the_epoch() -> None:
-    cluster = Cluster()
+    cluster = RaftCluster()
     cluster.elect(1)
     response = cluster.inject(
         1,
@@ -451,7 +451,7 @@ def test_the_backoff_after_a_lost_election_doubles_up_to_its_maximum(
 def test_split_votes_end() -> None:
     """All nodes campaign at the same time. The random backoff lets one of them win."""
     for seed in range(20):
-        cluster = Cluster(voters=4, seed=seed)
+        cluster = RaftCluster(voters=4, seed=seed)
         cluster.settle()
         cluster.now_ms += 2000
         for node_id in cluster.voter_ids:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.raft.settings import RaftSettings
-from tests.unit.raft.harness import Cluster
+from tests.unit.raft.harness import RaftCluster
 from tests.unit.raft.invariants import Invariants
 from tests.unit.raft.memory_log import MemoryMetadataLog
 
@@ -42,7 +42,7 @@ class Walk:
         voters = self.random.choice((1, 3, 3, 3, 4, 5))
         observers = self.random.choice((0, 0, 1, 2))
         dynamic = self.random.random() < 0.4
-        self.cluster = Cluster(
+        self.cluster = RaftCluster(
             voters,
             observers,
             settings=replace(SETTINGS, may_become_voter=dynamic),

@@ -53,7 +53,7 @@ def topic_uuid(number: int) -> Uuid:
 
 
 @dataclass
-class Node:
+class BrokerProcess:
     """One running broker process."""
 
     id: int
@@ -98,7 +98,9 @@ class Proposal(NamedTuple):
     done: Callable[[IsrChangeResult], None]
 
 
-class Cluster:
+class ReplicaCluster:
+    """Brokers' replica managers; the test changes the image that they follow."""
+
     def __init__(self, *, seed: int = 0, brokers: int = 3, **settings: Any) -> None:
         self.loop = SimLoop()
         self.random = random.Random(seed)
@@ -109,7 +111,7 @@ class Cluster:
         )
         self.log_settings = LogSettings()
         self.settings = ReplicationSettings(log_dir=LOG_DIR, **settings)
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, BrokerProcess] = {}
         self.failures: list[BaseException] = []
         self.refuse_changes: ErrorCode | None = None
         self.lose_answers = False
@@ -122,7 +124,7 @@ class Cluster:
 
     # --- processes
 
-    def start(self, broker_id: int, disk: SimDisk) -> Node:
+    def start(self, broker_id: int, disk: SimDisk) -> BrokerProcess:
         host = self.network.boot(f"b{broker_id}")
         clock = SimClock(host)
 
@@ -162,7 +164,9 @@ class Cluster:
                 max_frame_bytes=1 << 26,
             )
         )
-        node = self.nodes[broker_id] = Node(broker_id, epoch, host, disk, replicas, listener)
+        node = self.nodes[broker_id] = BrokerProcess(
+            broker_id, epoch, host, disk, replicas, listener
+        )
         self.register(broker_id, epoch)
         replicas.start()
         self.spread()

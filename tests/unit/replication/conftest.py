@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.unit.replication.cluster import Cluster
+from tests.unit.replication.cluster import ReplicaCluster
 
 
 @pytest.fixture
-def make_cluster() -> Iterator[Callable[..., Cluster]]:
-    made: list[Cluster] = []
+def make_cluster() -> Iterator[Callable[..., ReplicaCluster]]:
+    made: list[ReplicaCluster] = []
 
-    def make(**settings: object) -> Cluster:
-        made.append(Cluster(**settings))  # type: ignore[arg-type]
+    def make(**settings: object) -> ReplicaCluster:
+        made.append(ReplicaCluster(**settings))  # type: ignore[arg-type]
         return made[-1]
 
     yield make

@@ -14,7 +14,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from quorate.quorum.steps import Steps
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 PARTITIONS = 4
 SLOTS = 2
@@ -24,7 +24,7 @@ class Broker:
     """One broker; the test takes the part of its consumers."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(brokers=1, max_fetch_sessions=SLOTS)
+        self.cluster = ReplicaCluster(brokers=1, max_fetch_sessions=SLOTS)
         self.topic = self.cluster.create("t", [led_by(1)] * PARTITIONS)
         self.cluster.run(20)
         self.answers: list[tuple[int, int, list[FetchPartitionResult]]] = []

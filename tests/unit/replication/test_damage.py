@@ -16,15 +16,15 @@ from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import PowerCut, SimDisk
 from tests.unit.log.batches import batch
-from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 T0 = PartitionName("t", 0)
 PATH = f"{LOG_DIR}/t-0"
 SEGMENTS = LogSettings(segment_bytes=400, index_interval_bytes=100)
 
 
-def written(make_cluster: MakeCluster, brokers: int = 3) -> tuple[Cluster, Uuid]:
+def written(make_cluster: MakeCluster, brokers: int = 3) -> tuple[ReplicaCluster, Uuid]:
     """Write 30 records to all replicas, in several synced segments."""
     cluster = make_cluster(brokers=brokers, flush_checkpoint_interval_ms=1000)
     cluster.log_settings = SEGMENTS
@@ -190,7 +190,7 @@ def test_producers_of_what_was_set_aside_are_forgotten(make_cluster: MakeCluster
     assert send(2, 3) == 6
 
 
-def refused(cluster: Cluster) -> None:
+def refused(cluster: ReplicaCluster) -> None:
     """Do what a node does after a failure."""
     (failure,) = cluster.failures
     cluster.failures.clear()

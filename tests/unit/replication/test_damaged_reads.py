@@ -11,13 +11,15 @@ from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.disk import SimDisk
-from tests.unit.replication.cluster import Cluster
+from tests.unit.replication.cluster import ReplicaCluster
 from tests.unit.replication.test_damage import logs, written
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
-def sealed_and_damaged(make_cluster: MakeCluster, brokers: int = 3) -> tuple[Cluster, Uuid, int]:
+def sealed_and_damaged(
+    make_cluster: MakeCluster, brokers: int = 3
+) -> tuple[ReplicaCluster, Uuid, int]:
     """Kill broker 1 and flip a bit in the last batch of its first segment, which a start does not
     read. Return the offset of that batch."""
     cluster, topic = written(make_cluster, brokers)
@@ -37,7 +39,7 @@ def sealed_and_damaged(make_cluster: MakeCluster, brokers: int = 3) -> tuple[Clu
     return cluster, topic, offset
 
 
-def stop_at(cluster: Cluster, broker_id: int, read: Callable[[], object]) -> CorruptLog:
+def stop_at(cluster: ReplicaCluster, broker_id: int, read: Callable[[], object]) -> CorruptLog:
     """Stop as a node does after an unhandled exception."""
     try:
         read()

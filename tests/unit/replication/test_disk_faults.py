@@ -16,9 +16,9 @@ from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.log.test_faults import fail_once
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 SMALL = LogSettings(segment_bytes=300, index_interval_bytes=100)
 PRODUCER = {"producer_id": 9, "producer_epoch": 0}
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 from tests.unit.replication.test_replication import produced
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster()
 
 
@@ -90,7 +90,9 @@ def test_unknown_outcome_of_an_isr_change_keeps_the_joining_replica_counted(
     assert not answers
 
 
-def test_ineligible_replica_is_proposed_again_when_its_broker_is_back(cluster: Cluster) -> None:
+def test_ineligible_replica_is_proposed_again_when_its_broker_is_back(
+    cluster: ReplicaCluster,
+) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3, isr=(1, 2))])
     cluster.refuse_changes = ErrorCode.INELIGIBLE_REPLICA
     cluster.run(200)

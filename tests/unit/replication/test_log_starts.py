@@ -9,12 +9,12 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
-def produce(cluster: Cluster, broker_id: int, topic: Uuid, count: int) -> None:
+def produce(cluster: ReplicaCluster, broker_id: int, topic: Uuid, count: int) -> None:
     """Append one batch of `count` records with acks=all."""
     records = [Record(index, 1_000, None, b"v") for index in range(count)]
     append = ProducePartition("", topic, 0, memoryview(build_batch(records, leader_epoch=0)))
@@ -24,7 +24,7 @@ def produce(cluster: Cluster, broker_id: int, topic: Uuid, count: int) -> None:
     assert [each.error for each in answers] == [0]
 
 
-def delete(cluster: Cluster, broker_id: int, topic: str, offset: int) -> None:
+def delete(cluster: ReplicaCluster, broker_id: int, topic: str, offset: int) -> None:
     answers: list[DeletionResult] = []
     wanted = [DeletionRequest(topic, 0, offset)]
     cluster.nodes[broker_id].replicas.delete_records(wanted, 5000, answers.extend)

@@ -30,13 +30,13 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.steps import Steps, finished
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster()
 
 
@@ -64,14 +64,14 @@ class Asked:
         return cast(RequestContext, self)
 
 
-def produced(cluster: Cluster, topic: Uuid, count: int) -> None:
+def produced(cluster: ReplicaCluster, topic: Uuid, count: int) -> None:
     answers = [cluster.produce(1, topic, b"v%d" % index) for index in range(count)]
     cluster.run(50)
     assert [each[0].error for each in answers] == [0] * count
 
 
 def deleted(
-    cluster: Cluster, topic: str, offset: int, timeout_ms: int = 5000
+    cluster: ReplicaCluster, topic: str, offset: int, timeout_ms: int = 5000
 ) -> list[DeletionResult]:
     answers: list[DeletionResult] = []
     wanted = [DeletionRequest(topic, 0, offset)]
@@ -79,7 +79,7 @@ def deleted(
     return answers
 
 
-def test_deleted_records_are_gone_on_every_in_sync_replica(cluster: Cluster) -> None:
+def test_deleted_records_are_gone_on_every_in_sync_replica(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, topic, count=5)
@@ -96,7 +96,7 @@ def test_deleted_records_are_gone_on_every_in_sync_replica(cluster: Cluster) -> 
     assert everything == [DeletionResult(5, ErrorCode.NONE)]
 
 
-def test_what_is_not_committed_is_not_deleted(cluster: Cluster) -> None:
+def test_what_is_not_committed_is_not_deleted(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, topic, count=2)
@@ -105,7 +105,7 @@ def test_what_is_not_committed_is_not_deleted(cluster: Cluster) -> None:
     assert deleted(cluster, "u", 0) == [DeletionResult(-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
-def test_a_deletion_waits_for_the_isr_and_times_out(cluster: Cluster) -> None:
+def test_a_deletion_waits_for_the_isr_and_times_out(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, topic, count=2)
@@ -115,7 +115,7 @@ def test_a_deletion_waits_for_the_isr_and_times_out(cluster: Cluster) -> None:
     assert answers == [DeletionResult(-1, ErrorCode.REQUEST_TIMED_OUT)]
 
 
-def test_a_deletion_ends_with_the_leadership(cluster: Cluster) -> None:
+def test_a_deletion_ends_with_the_leadership(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, topic, count=2)
@@ -127,7 +127,7 @@ def test_a_deletion_ends_with_the_leadership(cluster: Cluster) -> None:
     assert answers == [DeletionResult(-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
 
 
-def test_what_is_only_compacted_keeps_its_records(cluster: Cluster) -> None:
+def test_what_is_only_compacted_keeps_its_records(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     produced(cluster, topic, count=1)
@@ -138,7 +138,7 @@ def test_what_is_only_compacted_keeps_its_records(cluster: Cluster) -> None:
     assert deleted(cluster, "t", 1) == [DeletionResult(1, ErrorCode.NONE)]
 
 
-def test_answers_are_in_the_order_of_the_request(cluster: Cluster) -> None:
+def test_answers_are_in_the_order_of_the_request(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     produced(cluster, topic, count=2)
@@ -164,7 +164,7 @@ def test_answers_are_in_the_order_of_the_request(cluster: Cluster) -> None:
     ]
 
 
-def test_log_directories(cluster: Cluster) -> None:
+def test_log_directories(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1), led_by(1), led_by(2)])
     cluster.run(50)
     produced(cluster, topic, count=1)
@@ -189,7 +189,7 @@ def test_the_space_of_a_volume(tmp_path: Path) -> None:
     assert volume_bytes(str(tmp_path / "absent")) == (-1, -1)
 
 
-def test_producers(cluster: Cluster) -> None:
+def test_producers(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)
     producer = {"producer_id": 9, "producer_epoch": 3, "base_sequence": 0}

@@ -39,7 +39,7 @@ from quorate.quorum.steps import Steps
 from tests.attacks.batches import INT32_MAX, sealed
 from tests.attacks.bombs import bombs
 from tests.attacks.poison import POISON
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 WHEN_MS = 1_700_000_000_000
 COUNT = 4_000
@@ -84,13 +84,13 @@ class Asked:
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    cluster = Cluster(brokers=1)
+def cluster() -> Iterator[ReplicaCluster]:
+    cluster = ReplicaCluster(brokers=1)
     yield cluster
     cluster.close()
 
 
-def ask(cluster: Cluster, lookups: LogLookups, *wanted: tuple[int, int]) -> Asked:
+def ask(cluster: ReplicaCluster, lookups: LogLookups, *wanted: tuple[int, int]) -> Asked:
     """Ask for (partition, timestamp) pairs of topic t."""
     handler = ListOffsetsHandler(cluster.nodes[1].replicas, lookups)
     partitions = tuple(
@@ -106,7 +106,7 @@ def ask(cluster: Cluster, lookups: LogLookups, *wanted: tuple[int, int]) -> Aske
     return asked
 
 
-def produce_large(cluster: Cluster, topic: Uuid, partition: int = 0) -> None:
+def produce_large(cluster: ReplicaCluster, topic: Uuid, partition: int = 0) -> None:
     """Append a batch that is too large for a lookup to decompress on the event loop."""
     records = [Record(at, WHEN_MS + at, None, b"%06d" % at * 20) for at in range(COUNT)]
     data = build_batch(records, leader_epoch=0, codec=Codec.ZSTD)
@@ -116,7 +116,7 @@ def produce_large(cluster: Cluster, topic: Uuid, partition: int = 0) -> None:
     assert answers
 
 
-def store(cluster: Cluster, topic: Uuid, data: bytes, partition: int = 0) -> None:
+def store(cluster: ReplicaCluster, topic: Uuid, data: bytes, partition: int = 0) -> None:
     """Append a batch that a leader accepted before it checked payloads."""
     hosted = cluster.hosted(1, topic, partition)
     copy = bytearray(data)
@@ -126,7 +126,7 @@ def store(cluster: Cluster, topic: Uuid, data: bytes, partition: int = 0) -> Non
 
 
 def test_a_large_payload_is_never_opened_on_the_loop(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: ReplicaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The decompression of a megabyte of empty gzip members takes 90 ms."""
     opened: list[int] = []
@@ -146,7 +146,7 @@ def test_a_large_payload_is_never_opened_on_the_loop(
     assert not opened and lookups.expanded == 1
 
 
-def test_a_large_batch_is_opened_off_the_loop(cluster: Cluster) -> None:
+def test_a_large_batch_is_opened_off_the_loop(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     produce_large(cluster, topic)
@@ -158,7 +158,7 @@ def test_a_large_batch_is_opened_off_the_loop(cluster: Cluster) -> None:
     assert lookups.expanded == 1
 
 
-def test_one_lookup_at_a_time_holds_a_large_payload(cluster: Cluster) -> None:
+def test_one_lookup_at_a_time_holds_a_large_payload(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1), led_by(1)])
     cluster.run(50)
     for partition in range(2):
@@ -177,7 +177,7 @@ def test_one_lookup_at_a_time_holds_a_large_payload(cluster: Cluster) -> None:
     assert not gone.answers and lookups.expanded == 4
 
 
-def test_steps_that_are_closed_let_the_next_lookup_continue(cluster: Cluster) -> None:
+def test_steps_that_are_closed_let_the_next_lookup_continue(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     produce_large(cluster, topic)
@@ -203,7 +203,7 @@ def test_steps_that_are_closed_let_the_next_lookup_continue(cluster: Cluster) ->
 
 @pytest.mark.parametrize("name", [*POISON, *bombs(quick=True)])
 def test_poison_that_is_stored_fails_its_partition_only(
-    cluster: Cluster, name: str, caplog: pytest.LogCaptureFixture
+    cluster: ReplicaCluster, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     if name in POISON:
         data = POISON[name]
@@ -230,7 +230,7 @@ def test_poison_that_is_stored_fails_its_partition_only(
     assert cluster.hosted(1, topic).log.end_offset <= INT32_MAX
 
 
-def test_garbage_is_answered_corrupt_message(cluster: Cluster) -> None:
+def test_garbage_is_answered_corrupt_message(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     store(cluster, topic, POISON["garbage"])
@@ -240,7 +240,7 @@ def test_garbage_is_answered_corrupt_message(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_producers_that_cannot_be_read_from_a_damaged_log(
-    cluster: Cluster, alone: bool, monkeypatch: pytest.MonkeyPatch
+    cluster: ReplicaCluster, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Alone in the ISR, the broker refuses the read; otherwise the node stops."""
     topic = cluster.create("t", [led_by(1) if alone else led_by(1, 2)])

@@ -27,9 +27,9 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.steps import finished
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch
-from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 ALONE = led_by(1)
 RECORDS = 30
 
@@ -42,7 +42,7 @@ def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 class Thread:
     """The disk's thread. It works only when the test calls it, one piece at a time."""
 
-    def __init__(self, cluster: Cluster, disk: SimDisk) -> None:
+    def __init__(self, cluster: ReplicaCluster, disk: SimDisk) -> None:
         self._cluster = cluster
         self._waiting: deque[Callable[[], None]] = deque()
         disk._later = self._waiting.append
@@ -63,7 +63,9 @@ class Thread:
         return turns
 
 
-def written(cluster: Cluster, name: str = "t", producer: dict[str, Any] | None = None) -> Uuid:
+def written(
+    cluster: ReplicaCluster, name: str = "t", producer: dict[str, Any] | None = None
+) -> Uuid:
     topic = cluster.create(name, [ALONE])
     cluster.run(20)
     for index in range(RECORDS):
@@ -72,7 +74,7 @@ def written(cluster: Cluster, name: str = "t", producer: dict[str, Any] | None =
     return topic
 
 
-def started(cluster: Cluster, disk: SimDisk) -> Thread:
+def started(cluster: ReplicaCluster, disk: SimDisk) -> Thread:
     cluster.start(1, disk)
     thread = Thread(cluster, disk)
     cluster.run(100)
@@ -80,12 +82,12 @@ def started(cluster: Cluster, disk: SimDisk) -> Thread:
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster(brokers=1)
 
 
 def test_the_loop_goes_on_while_a_log_is_recovered(
-    cluster: Cluster, caplog: pytest.LogCaptureFixture
+    cluster: ReplicaCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "quorate.broker.replication")
     topic = written(cluster)
@@ -105,7 +107,7 @@ def test_the_loop_goes_on_while_a_log_is_recovered(
     assert cluster.produce(1, topic)[0].error == 0
 
 
-def test_other_work_of_the_disk_waits_for_one_step(cluster: Cluster) -> None:
+def test_other_work_of_the_disk_waits_for_one_step(cluster: ReplicaCluster) -> None:
     """The fsync of a voter in the same process is such work."""
     topic = written(cluster)
     thread = started(cluster, cluster.kill(1))
@@ -119,14 +121,16 @@ def test_other_work_of_the_disk_waits_for_one_step(cluster: Cluster) -> None:
     assert cluster.nodes[1].replicas.registry.get((topic, 0)) is None, "it goes on after it"
 
 
-def test_logs_that_were_closed_in_order_take_one_step(cluster: Cluster) -> None:
+def test_logs_that_were_closed_in_order_take_one_step(cluster: ReplicaCluster) -> None:
     topics = [written(cluster, name) for name in "tuv"]
     thread = started(cluster, cluster.shut_down(1))
     assert thread.finish() == 2, "the work, and its answer"
     assert all(len(cluster.content(1, topic)) == RECORDS for topic in topics)
 
 
-def test_a_node_that_ends_in_the_midst_of_it_was_not_closed_in_order(cluster: Cluster) -> None:
+def test_a_node_that_ends_in_the_midst_of_it_was_not_closed_in_order(
+    cluster: ReplicaCluster,
+) -> None:
     """The stop of the node does not wait for gigabytes to be read, either."""
     topic = written(cluster)
     before = cluster.content(1, topic)
@@ -144,7 +148,9 @@ def test_a_node_that_ends_in_the_midst_of_it_was_not_closed_in_order(cluster: Cl
     assert cluster.content(1, topic) == before
 
 
-def test_a_topic_that_is_deleted_and_made_anew_meanwhile_starts_empty(cluster: Cluster) -> None:
+def test_a_topic_that_is_deleted_and_made_anew_meanwhile_starts_empty(
+    cluster: ReplicaCluster,
+) -> None:
     old = written(cluster)
     disk = cluster.kill(1)
     thread = started(cluster, disk)
@@ -164,7 +170,7 @@ def test_a_topic_that_is_deleted_and_made_anew_meanwhile_starts_empty(cluster: C
 
 
 def test_a_partition_that_is_moved_away_and_back_meanwhile_is_opened_once(
-    cluster: Cluster,
+    cluster: ReplicaCluster,
 ) -> None:
     topic = written(cluster)
     thread = started(cluster, cluster.kill(1))
@@ -181,7 +187,7 @@ def test_a_partition_that_is_moved_away_and_back_meanwhile_is_opened_once(
     assert cluster.offsets(topic) == {1: (RECORDS, RECORDS)}
 
 
-def test_a_partition_that_is_moved_away_meanwhile_is_deleted(cluster: Cluster) -> None:
+def test_a_partition_that_is_moved_away_meanwhile_is_deleted(cluster: ReplicaCluster) -> None:
     topic = written(cluster)
     disk = cluster.kill(1)
     thread = started(cluster, disk)
@@ -194,7 +200,7 @@ def test_a_partition_that_is_moved_away_meanwhile_is_deleted(cluster: Cluster) -
     assert not disk.exists(f"{LOG_DIR}/t-0")
 
 
-def test_configs_that_change_meanwhile_hold(cluster: Cluster) -> None:
+def test_configs_that_change_meanwhile_hold(cluster: ReplicaCluster) -> None:
     topic = written(cluster)
     thread = started(cluster, cluster.kill(1))
     thread.turn()
@@ -205,7 +211,7 @@ def test_configs_that_change_meanwhile_hold(cluster: Cluster) -> None:
     assert cluster.hosted(1, topic).partition.settings.min_insync_replicas == 2
 
 
-def test_damage_that_the_thread_finds_stops_the_node(cluster: Cluster) -> None:
+def test_damage_that_the_thread_finds_stops_the_node(cluster: ReplicaCluster) -> None:
     """The logs that were opened before the damage are closed cleanly, because nothing has changed
     in them."""
     topics = [written(cluster, name) for name in "tu"]
@@ -227,7 +233,7 @@ def test_damage_that_the_thread_finds_stops_the_node(cluster: Cluster) -> None:
     assert checkpoints.take_clean_shutdown(disk, LOG_DIR) == epoch
 
 
-def test_producers_are_known_when_the_log_is_open(cluster: Cluster) -> None:
+def test_producers_are_known_when_the_log_is_open(cluster: ReplicaCluster) -> None:
     """Otherwise the first idempotent batch would wait while the log behind the snapshot is read."""
     producer = {"producer_id": 7, "producer_epoch": 0}
     topic = written(cluster, producer=producer)
@@ -237,7 +243,7 @@ def test_producers_are_known_when_the_log_is_open(cluster: Cluster) -> None:
     assert states.producers[7].batches[-1].last_sequence == RECORDS - 1
 
 
-def test_a_log_without_producers_is_not_read_for_them_again(cluster: Cluster) -> None:
+def test_a_log_without_producers_is_not_read_for_them_again(cluster: ReplicaCluster) -> None:
     """Once, the first idempotent producer of an old, large log stopped the broker for seconds."""
     topic = written(cluster)
     disk = cluster.shut_down(1)
@@ -252,7 +258,7 @@ def test_a_log_without_producers_is_not_read_for_them_again(cluster: Cluster) ->
     assert disk.inode(f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot") is inode, "it was not written again"
 
 
-def test_a_reading_that_begins_inside_of_the_last_batch_ends(cluster: Cluster) -> None:
+def test_a_reading_that_begins_inside_of_the_last_batch_ends(cluster: ReplicaCluster) -> None:
     """DeleteRecords had moved the log start into the only batch. Once, a load of producer states
     read this batch again and again."""
     topic = cluster.create("t", [ALONE])
@@ -265,7 +271,7 @@ def test_a_reading_that_begins_inside_of_the_last_batch_ends(cluster: Cluster) -
     assert not states.producers
 
 
-def test_it_is_not_ready_and_says_why(cluster: Cluster) -> None:
+def test_it_is_not_ready_and_says_why(cluster: ReplicaCluster) -> None:
     written(cluster)
     thread = started(cluster, cluster.kill(1))
     replicas = cluster.nodes[1].replicas

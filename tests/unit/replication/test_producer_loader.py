@@ -24,11 +24,11 @@ from quorate.quorum.protocol.schemas.describe_producers import (
     TopicRequest,
 )
 from tests.unit.partition.harness import batch
-from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 from tests.unit.replication.test_logs import Asked
 from tests.unit.replication.test_opening import Thread
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 RECORDS = 30
 SNAPSHOT = f"{LOG_DIR}/t-0/{RECORDS:020d}.snapshot"
 
@@ -52,7 +52,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return offsets
 
 
-def loaded(cluster: Cluster, broker_id: int, topic: Uuid) -> ProducerStates | None:
+def loaded(cluster: ReplicaCluster, broker_id: int, topic: Uuid) -> ProducerStates | None:
     return cluster.hosted(broker_id, topic).partition.producers.loaded
 
 
@@ -60,7 +60,7 @@ def sent(sequence: int, producer_id: int = 7) -> dict[str, Any]:
     return {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
 
 
-def filled(cluster: Cluster) -> Uuid:
+def filled(cluster: ReplicaCluster) -> Uuid:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(20)
     for sequence in range(RECORDS):
@@ -68,7 +68,7 @@ def filled(cluster: Cluster) -> Uuid:
     return topic
 
 
-def without_states(cluster: Cluster) -> tuple[Uuid, Thread]:
+def without_states(cluster: ReplicaCluster) -> tuple[Uuid, Thread]:
     """Return a topic whose leader has restarted and does not know its producers, and the thread of
     its disk."""
     topic = filled(cluster)
@@ -81,11 +81,13 @@ def without_states(cluster: Cluster) -> tuple[Uuid, Thread]:
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster(brokers=1)
 
 
-def test_an_idempotent_batch_waits_for_the_thread(cluster: Cluster, reads: list[int]) -> None:
+def test_an_idempotent_batch_waits_for_the_thread(
+    cluster: ReplicaCluster, reads: list[int]
+) -> None:
     topic, thread = without_states(cluster)
     reads.clear()
     repeated = cluster.produce(1, topic, b"v", producer=sent(RECORDS - 1))
@@ -102,7 +104,7 @@ def test_an_idempotent_batch_waits_for_the_thread(cluster: Cluster, reads: list[
     assert cluster.hosted(1, topic).log.end_offset == RECORDS + 1
 
 
-def test_other_batches_do_not_wait(cluster: Cluster) -> None:
+def test_other_batches_do_not_wait(cluster: ReplicaCluster) -> None:
     topic, thread = without_states(cluster)
     waiting = cluster.produce(1, topic, producer=sent(RECORDS))
     assert cluster.produce(1, topic, b"plain")[0].base_offset == RECORDS
@@ -111,7 +113,7 @@ def test_other_batches_do_not_wait(cluster: Cluster) -> None:
     assert (waiting[0].error, waiting[0].base_offset) == (0, RECORDS + 1)
 
 
-def test_a_batch_that_waits_too_long_is_not_appended(cluster: Cluster) -> None:
+def test_a_batch_that_waits_too_long_is_not_appended(cluster: ReplicaCluster) -> None:
     topic, thread = without_states(cluster)
     answers = cluster.produce(1, topic, producer=sent(RECORDS), timeout_ms=50)
     cluster.run(100)
@@ -122,7 +124,7 @@ def test_a_batch_that_waits_too_long_is_not_appended(cluster: Cluster) -> None:
 
 
 def test_the_batches_that_wait_are_bounded_also_after_their_timeouts(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: ReplicaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(produce, "MAX_WAITING_BYTES", 3000)
     topic, thread = without_states(cluster)
@@ -142,7 +144,7 @@ def test_the_batches_that_wait_are_bounded_also_after_their_timeouts(
     assert [each.base_offset for (each,) in again] == list(range(RECORDS, RECORDS + 3))
 
 
-def test_a_batch_that_waits_keeps_no_view_of_its_request(cluster: Cluster) -> None:
+def test_a_batch_that_waits_keeps_no_view_of_its_request(cluster: ReplicaCluster) -> None:
     topic, thread = without_states(cluster)
     records = batch(producer_id=7, producer_epoch=0, base_sequence=RECORDS)
     results: list[ProducePartitionResult] = []
@@ -219,7 +221,7 @@ def test_a_follower_appends_while_its_states_are_loaded(
     )
 
 
-def test_a_truncation_starts_the_load_again(cluster: Cluster) -> None:
+def test_a_truncation_starts_the_load_again(cluster: ReplicaCluster) -> None:
     topic, thread = without_states(cluster)
     answers = cluster.produce(1, topic, producer=sent(RECORDS - 5))
     for _ in range(6):
@@ -229,7 +231,9 @@ def test_a_truncation_starts_the_load_again(cluster: Cluster) -> None:
     assert [(each.error, each.base_offset) for each in answers] == [(0, RECORDS - 5)]
 
 
-def test_a_load_goes_on_if_only_an_epoch_without_records_is_truncated(cluster: Cluster) -> None:
+def test_a_load_goes_on_if_only_an_epoch_without_records_is_truncated(
+    cluster: ReplicaCluster,
+) -> None:
     """A former leader without records in its epoch gets a diverging epoch that ends at its log
     end. Its log keeps its generation, so the load must keep what it has noted."""
     topic, thread = without_states(cluster)
@@ -245,7 +249,7 @@ def test_a_load_goes_on_if_only_an_epoch_without_records_is_truncated(cluster: C
 
 
 def test_a_round_begins_at_the_log_start_if_that_has_passed_the_last_round(
-    cluster: Cluster,
+    cluster: ReplicaCluster,
 ) -> None:
     """The segments below the log start are removed, so a round cannot read them."""
     topic, thread = without_states(cluster)
@@ -266,7 +270,7 @@ def test_a_round_begins_at_the_log_start_if_that_has_passed_the_last_round(
     assert producers.loaded is not None
 
 
-def test_one_partition_is_loaded_at_a_time(cluster: Cluster) -> None:
+def test_one_partition_is_loaded_at_a_time(cluster: ReplicaCluster) -> None:
     """Other work of the disk waits for one step, however many partitions are loaded."""
     topic, thread = without_states(cluster)
     replicas = cluster.nodes[1].replicas
@@ -298,7 +302,7 @@ def test_a_role_change_answers_the_batches_that_wait(make_cluster: MakeCluster) 
     assert [each.error for each in answers] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
-def test_damage_is_the_answer_of_the_only_replica(cluster: Cluster) -> None:
+def test_damage_is_the_answer_of_the_only_replica(cluster: ReplicaCluster) -> None:
     topic, thread = without_states(cluster)
     disk = cluster.nodes[1].disk
     file = disk.open(f"{LOG_DIR}/t-0/{0:020d}.log")
@@ -327,7 +331,7 @@ def test_damage_stops_a_broker_whose_peers_have_the_records(make_cluster: MakeCl
     cluster.failures.clear()
 
 
-def test_describe_producers_waits_for_the_states(cluster: Cluster) -> None:
+def test_describe_producers_waits_for_the_states(cluster: ReplicaCluster) -> None:
     _, thread = without_states(cluster)
     asked = Asked()
     request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0,)),))
@@ -340,7 +344,7 @@ def test_describe_producers_waits_for_the_states(cluster: Cluster) -> None:
 
 
 def test_describe_producers_is_refused_if_too_many_requests_wait(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: ReplicaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(describe_producers, "MAX_WAITS", 2)
     _, thread = without_states(cluster)
@@ -354,7 +358,7 @@ def test_describe_producers_is_refused_if_too_many_requests_wait(
     assert [each.answer.topics[0].partitions[0].error_code for each in requests[:2]] == [0, 0]
 
 
-def test_a_batch_larger_than_a_step_is_read_whole(cluster: Cluster) -> None:
+def test_a_batch_larger_than_a_step_is_read_whole(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(20)
     cluster.produce(1, topic, b"x" * 1000, producer=sent(0))

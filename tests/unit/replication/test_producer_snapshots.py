@@ -10,9 +10,9 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.log.batch import read_header
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.partition.harness import batch
-from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
 def test_r59_duplicates_are_recognised_after_restart_and_leader_change(

@@ -13,7 +13,7 @@ from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 PARTITIONS = 5
 
@@ -22,7 +22,7 @@ class Leader:
     """Broker 1 of a cluster of one process; the test takes the part of follower 2."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(brokers=1)
+        self.cluster = ReplicaCluster(brokers=1)
         self.cluster.register(2, epoch=100)
         self.topic = self.cluster.create("t", [led_by(1, 2)] * PARTITIONS)
         self.cluster.run(20)

@@ -14,17 +14,17 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult
-from tests.unit.replication.cluster import Cluster, led_by, topic_uuid
+from tests.unit.replication.cluster import ReplicaCluster, led_by, topic_uuid
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster()
 
 
-def test_acks_all_waits_for_the_isr(cluster: Cluster) -> None:
+def test_acks_all_waits_for_the_isr(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     answers = cluster.produce(1, topic)
@@ -36,13 +36,13 @@ def test_acks_all_waits_for_the_isr(cluster: Cluster) -> None:
     assert cluster.content(1, topic) == cluster.content(2, topic) == cluster.content(3, topic)
 
 
-def produced(cluster: Cluster, broker: int, topic: Uuid, count: int = 1) -> None:
+def produced(cluster: ReplicaCluster, broker: int, topic: Uuid, count: int = 1) -> None:
     answers = [cluster.produce(broker, topic, b"v%d" % index) for index in range(count)]
     cluster.run(50)
     assert [each[0].error for each in answers] == [0] * count
 
 
-def test_acks_1_and_0_do_not_wait(cluster: Cluster) -> None:
+def test_acks_1_and_0_do_not_wait(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     assert cluster.produce(1, topic, acks=1)[0].error == 0
@@ -50,7 +50,7 @@ def test_acks_1_and_0_do_not_wait(cluster: Cluster) -> None:
     assert cluster.produce(1, topic, acks=2)[0].error == ErrorCode.INVALID_REQUIRED_ACKS
 
 
-def test_produce_to_a_follower_names_the_leader(cluster: Cluster) -> None:
+def test_produce_to_a_follower_names_the_leader(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     (answer,) = cluster.produce(2, topic)
@@ -58,7 +58,7 @@ def test_produce_to_a_follower_names_the_leader(cluster: Cluster) -> None:
     assert answer.leader == (1, 0)
 
 
-def test_produce_to_what_is_not_there(cluster: Cluster) -> None:
+def test_produce_to_what_is_not_there(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)
     assert cluster.produce(3, topic)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -68,7 +68,7 @@ def test_produce_to_what_is_not_there(cluster: Cluster) -> None:
     assert cluster.produce(1, topic_uuid(5))[0].error == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_produce_times_out_when_the_isr_is_silent(cluster: Cluster) -> None:
+def test_produce_times_out_when_the_isr_is_silent(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.network.isolate("b2")
@@ -82,7 +82,7 @@ def test_produce_times_out_when_the_isr_is_silent(cluster: Cluster) -> None:
     assert len(answers) == 1, "answered once"
 
 
-def test_r56_isr_of_one_below_min_isr_refuses_acks_all(cluster: Cluster) -> None:
+def test_r56_isr_of_one_below_min_isr_refuses_acks_all(cluster: ReplicaCluster) -> None:
     cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
     topic = cluster.create("t", [led_by(1, 2, 3, isr=(1,))])
     cluster.kill(2)
@@ -114,7 +114,7 @@ def test_partitions_of_a_topic_share_their_settings(make_cluster: MakeCluster) -
                 assert hosted.log.settings is cluster.log_settings
 
 
-def test_isr_falls_below_min_isr_after_the_append(cluster: Cluster) -> None:
+def test_isr_falls_below_min_isr_after_the_append(cluster: ReplicaCluster) -> None:
     cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
@@ -133,7 +133,7 @@ def test_isr_falls_below_min_isr_after_the_append(cluster: Cluster) -> None:
     assert answers[0].error == 0
 
 
-def test_leader_change_fails_those_who_wait(cluster: Cluster) -> None:
+def test_leader_change_fails_those_who_wait(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.network.isolate("b2")
@@ -144,7 +144,7 @@ def test_leader_change_fails_those_who_wait(cluster: Cluster) -> None:
     assert answers[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_r60_consumers_see_nothing_above_the_high_watermark(cluster: Cluster) -> None:
+def test_r60_consumers_see_nothing_above_the_high_watermark(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.network.isolate("b2")
@@ -156,7 +156,7 @@ def test_r60_consumers_see_nothing_above_the_high_watermark(cluster: Cluster) ->
     assert len(debugged.records) > 0, "verification tools read to the log end"
 
 
-def test_parked_consumer_is_woken_by_the_high_watermark(cluster: Cluster) -> None:
+def test_parked_consumer_is_woken_by_the_high_watermark(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     answers = cluster.fetch(1, topic, max_wait_ms=10_000)
@@ -167,7 +167,9 @@ def test_parked_consumer_is_woken_by_the_high_watermark(cluster: Cluster) -> Non
     assert len(answers[0].records) > 0
 
 
-def test_parked_consumer_is_answered_in_time_or_when_leadership_goes(cluster: Cluster) -> None:
+def test_parked_consumer_is_answered_in_time_or_when_leadership_goes(
+    cluster: ReplicaCluster,
+) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     timed_out = cluster.fetch(1, topic, max_wait_ms=100)
@@ -187,7 +189,7 @@ def test_parked_consumer_is_answered_in_time_or_when_leadership_goes(cluster: Cl
     assert hungry[0].leader == (2, 1)
 
 
-def test_min_bytes_counts_what_becomes_visible(cluster: Cluster) -> None:
+def test_min_bytes_counts_what_becomes_visible(cluster: ReplicaCluster) -> None:
     """Records that were appended before the fetch, and committed after it, count too."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
@@ -205,7 +207,7 @@ def test_min_bytes_counts_what_becomes_visible(cluster: Cluster) -> None:
     assert len(three[0].records) == 3 * size
 
 
-def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: Cluster) -> None:
+def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: ReplicaCluster) -> None:
     """Once, a partition was read up to its own limit, whatever fetch.max.bytes said: a whole
     segment in one step."""
     topic = cluster.create("t", [led_by(1)])
@@ -221,7 +223,7 @@ def test_one_partition_has_no_more_than_the_whole_answer_may(cluster: Cluster) -
         assert len(answers[0].records) == batches * size, max_bytes
 
 
-def test_r58_epochs_of_fetchers(cluster: Cluster) -> None:
+def test_r58_epochs_of_fetchers(cluster: ReplicaCluster) -> None:
     """Stale metadata led fetchers to the wrong leader (KIP-320; R58 in tests/scenarios)."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.change(topic, leader=1)
@@ -233,7 +235,7 @@ def test_r58_epochs_of_fetchers(cluster: Cluster) -> None:
     assert cluster.fetch(1, topic, 5)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_failover_loses_nothing_acknowledged(cluster: Cluster) -> None:
+def test_failover_loses_nothing_acknowledged(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     produced(cluster, 1, topic, 5)
@@ -250,7 +252,7 @@ def test_failover_loses_nothing_acknowledged(cluster: Cluster) -> None:
     assert cluster.image.topics[topic].partitions[0].isr == (2, 3, 1)
 
 
-def test_r53_returning_leader_cuts_its_unacknowledged_tail(cluster: Cluster) -> None:
+def test_r53_returning_leader_cuts_its_unacknowledged_tail(cluster: ReplicaCluster) -> None:
     """The former leader truncates by epochs (KIP-101): it removes the records that it appended
     alone, and keeps all committed ones."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
@@ -288,7 +290,7 @@ def test_r57_zombie_leader_cannot_commit(make_cluster: MakeCluster) -> None:
     assert cluster.offsets(topic)[1] == (1, 0)
 
 
-def test_leader_parks_followers_whose_epoch_it_has_not_replayed(cluster: Cluster) -> None:
+def test_leader_parks_followers_whose_epoch_it_has_not_replayed(cluster: ReplicaCluster) -> None:
     """An error would cost each follower its backoff of a second."""
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
@@ -302,7 +304,7 @@ def test_leader_parks_followers_whose_epoch_it_has_not_replayed(cluster: Cluster
     assert answers and answers[0].error == 0
 
 
-def test_new_partition_is_fetched_before_its_leader_has_opened_it(cluster: Cluster) -> None:
+def test_new_partition_is_fetched_before_its_leader_has_opened_it(cluster: ReplicaCluster) -> None:
     cluster.nodes[1].host.pause()
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(300)
@@ -311,7 +313,7 @@ def test_new_partition_is_fetched_before_its_leader_has_opened_it(cluster: Clust
     produced(cluster, 1, topic)
 
 
-def test_metadata_ends_backoffs(cluster: Cluster) -> None:
+def test_metadata_ends_backoffs(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.network.crash(cluster.nodes[1].host)
@@ -322,7 +324,7 @@ def test_metadata_ends_backoffs(cluster: Cluster) -> None:
     produced(cluster, 1, topic)
 
 
-def test_two_thousand_records_over_many_partitions(cluster: Cluster) -> None:
+def test_two_thousand_records_over_many_partitions(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1 + i % 3, 1 + (i + 1) % 3) for i in range(40)])
     cluster.run(100)
     answers = [

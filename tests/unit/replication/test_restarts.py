@@ -15,25 +15,25 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.disk import SimDisk
-from tests.unit.replication.cluster import LOG_DIR, Cluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 ALONE = led_by(1)
 T0 = PartitionName("t", 0)
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster(brokers=1)
 
 
-def produced(cluster: Cluster, topic: Uuid, count: int) -> None:
+def produced(cluster: ReplicaCluster, topic: Uuid, count: int) -> None:
     for index in range(count):
         assert cluster.produce(1, topic, b"v%d" % index)[0].error == 0
 
 
-def test_clean_restart_trusts_the_log(cluster: Cluster) -> None:
+def test_clean_restart_trusts_the_log(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
@@ -48,7 +48,7 @@ def test_clean_restart_trusts_the_log(cluster: Cluster) -> None:
     assert not disk.exists(f"{LOG_DIR}/{checkpoints.CLEAN_SHUTDOWN_NAME}")
 
 
-def test_killed_broker_says_so(cluster: Cluster) -> None:
+def test_killed_broker_says_so(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
@@ -58,7 +58,7 @@ def test_killed_broker_says_so(cluster: Cluster) -> None:
     assert cluster.offsets(topic)[1][0] == 3
 
 
-def test_stopped_before_its_logs_were_recovered(cluster: Cluster) -> None:
+def test_stopped_before_its_logs_were_recovered(cluster: ReplicaCluster) -> None:
     """Found by simulation seed 7015. A broker was killed, started, and stopped cleanly before the
     controller had registered it. It left a clean shutdown file. The next start trusted logs that
     nothing had read since the crash, and acknowledged records were lost."""
@@ -73,7 +73,7 @@ def test_stopped_before_its_logs_were_recovered(cluster: Cluster) -> None:
     assert cluster.offsets(topic)[1][0] == 3
 
 
-def test_clean_shutdown_outlives_a_start_that_opened_nothing(cluster: Cluster) -> None:
+def test_clean_shutdown_outlives_a_start_that_opened_nothing(cluster: ReplicaCluster) -> None:
     cluster.create("t", [ALONE])
     cluster.run(20)
     epoch = cluster.nodes[1].epoch
@@ -99,7 +99,7 @@ def test_power_cut_keeps_what_was_flushed(make_cluster: MakeCluster) -> None:
         assert after[:3] == before
 
 
-def test_high_watermark_is_checkpointed_while_running(cluster: Cluster) -> None:
+def test_high_watermark_is_checkpointed_while_running(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
@@ -108,7 +108,7 @@ def test_high_watermark_is_checkpointed_while_running(cluster: Cluster) -> None:
     assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.HIGH_WATERMARKS_NAME) == {T0: 3}
 
 
-def test_damaged_checkpoint_is_only_a_lost_hint(cluster: Cluster) -> None:
+def test_damaged_checkpoint_is_only_a_lost_hint(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
@@ -119,7 +119,7 @@ def test_damaged_checkpoint_is_only_a_lost_hint(cluster: Cluster) -> None:
     assert cluster.offsets(topic) == {1: (3, 3)}, "alone in the ISR it commits anew"
 
 
-def test_deleted_topic_frees_its_name_at_once(cluster: Cluster) -> None:
+def test_deleted_topic_frees_its_name_at_once(cluster: ReplicaCluster) -> None:
     old = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, old, 3)
@@ -137,7 +137,9 @@ def test_deleted_topic_frees_its_name_at_once(cluster: Cluster) -> None:
     assert disk.exists(f"{LOG_DIR}/t-0")
 
 
-def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(cluster: Cluster) -> None:
+def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(
+    cluster: ReplicaCluster,
+) -> None:
     cluster.create("t", [ALONE])
     cluster.run(20)
     cluster.delete("t")
@@ -147,7 +149,7 @@ def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(cluster: Clu
     assert not any(name.endswith("-delete") for name in node.disk.list(LOG_DIR))
 
 
-def test_strays_are_set_aside_not_deleted(cluster: Cluster) -> None:
+def test_strays_are_set_aside_not_deleted(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.create("u", [ALONE])
     cluster.run(20)
@@ -162,7 +164,7 @@ def test_strays_are_set_aside_not_deleted(cluster: Cluster) -> None:
     assert node.disk.exists(f"{LOG_DIR}/u-0")
 
 
-def test_directory_of_another_topic_of_the_same_name_is_set_aside(cluster: Cluster) -> None:
+def test_directory_of_another_topic_of_the_same_name_is_set_aside(cluster: ReplicaCluster) -> None:
     old = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, old, 3)
@@ -205,7 +207,7 @@ def test_directory_that_lost_its_topic_id_is_nobodys_where_others_have_all(
 
 
 def test_directory_that_lost_its_topic_id_is_kept_where_nobody_else_has_all(
-    cluster: Cluster,
+    cluster: ReplicaCluster,
 ) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
@@ -219,7 +221,7 @@ def test_directory_that_lost_its_topic_id_is_kept_where_nobody_else_has_all(
     assert checkpoints.read_partition_metadata(cluster.nodes[1].disk, path) == topic
 
 
-def test_directory_with_a_damaged_topic_id_is_not_guessed_at(cluster: Cluster) -> None:
+def test_directory_with_a_damaged_topic_id_is_not_guessed_at(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
@@ -230,7 +232,7 @@ def test_directory_with_a_damaged_topic_id_is_not_guessed_at(cluster: Cluster) -
         cluster.run(20)
 
 
-def test_reassigned_away_and_back_starts_empty(cluster: Cluster) -> None:
+def test_reassigned_away_and_back_starts_empty(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
@@ -253,7 +255,7 @@ def test_older_offsets_are_not_written_over_newer_ones() -> None:
     assert checkpoints.read_offsets(disk, LOG_DIR, checkpoints.RECOVERY_POINTS_NAME) == {T0: 7}
 
 
-def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
+def test_failed_sync_stops_the_node(cluster: ReplicaCluster) -> None:
     """A failed sync is never repeated (R45 in tests/scenarios)."""
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
@@ -277,7 +279,7 @@ def test_failed_sync_stops_the_node(cluster: Cluster) -> None:
         checkpoints.START_OFFSETS_NAME,
     ],
 )
-def test_checkpoints_that_are_lost_are_only_lost_hints(cluster: Cluster, name: str) -> None:
+def test_checkpoints_that_are_lost_are_only_lost_hints(cluster: ReplicaCluster, name: str) -> None:
     topic = cluster.create("t", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)

@@ -12,17 +12,17 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster(brokers=1)
 
 
-def test_changed_configs_hold_at_once(cluster: Cluster) -> None:
+def test_changed_configs_hold_at_once(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
     cluster.run(20)
     assert cluster.produce(1, topic)[0].error == 0

@@ -10,17 +10,17 @@ import pytest
 
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
 @pytest.fixture
-def cluster(make_cluster: MakeCluster) -> Cluster:
+def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
     return make_cluster()
 
 
-def test_a_follower_is_read_to_its_log_end(cluster: Cluster) -> None:
+def test_a_follower_is_read_to_its_log_end(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.produce(1, topic)
@@ -33,7 +33,7 @@ def test_a_follower_is_read_to_its_log_end(cluster: Cluster) -> None:
     assert consumed.error == ErrorCode.NOT_LEADER_OR_FOLLOWER, "consumers read at the leader only"
 
 
-def test_an_epoch_that_is_not_the_replicas_is_refused(cluster: Cluster) -> None:
+def test_an_epoch_that_is_not_the_replicas_is_refused(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     (fetched,) = cluster.fetch(2, topic, replica_id=DEBUGGING_CONSUMER, leader_epoch=9)

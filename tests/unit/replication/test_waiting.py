@@ -16,9 +16,9 @@ from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
-MakeCluster = Callable[..., Cluster]
+MakeCluster = Callable[..., ReplicaCluster]
 
 
 class Client:

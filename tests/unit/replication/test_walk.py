@@ -15,7 +15,7 @@ import pytest
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.hot import ProducePartitionResult
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 PARTITIONS = 4
 IDS = (1, 2, 3)
@@ -24,7 +24,7 @@ IDS = (1, 2, 3)
 class Walk:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.cluster = Cluster(
+        self.cluster = ReplicaCluster(
             seed=seed,
             replica_lag_time_max_ms=1000,
             flush_checkpoint_interval_ms=700,

@@ -17,13 +17,13 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.broker.controller_double import ControllerDouble
 from tests.unit.controller.harness import SESSION_MS, Driver
-from tests.unit.replication.cluster import Cluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    made = Cluster()
+def cluster() -> Iterator[ReplicaCluster]:
+    made = ReplicaCluster()
     yield made
     made.close()
 
@@ -80,7 +80,7 @@ def test_isr_changes(cause: str, error: int, counts: tuple[int, int, int]) -> No
     assert (sender.shrinks, sender.expands, sender.failures) == counts
 
 
-def test_what_replication_carries(cluster: Cluster) -> None:
+def test_what_replication_carries(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.hosted(3, topic).adding = True
@@ -99,7 +99,7 @@ def test_what_replication_carries(cluster: Cluster) -> None:
     assert lags == {0}
 
 
-def test_a_refused_append_is_counted(cluster: Cluster) -> None:
+def test_a_refused_append_is_counted(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1, 2, 3)])
     cluster.run(50)
     cluster.produce(2, topic)
