@@ -44,9 +44,10 @@ def campaign(core: Core) -> None:
 def step_prospective(core: Core, state: Prospective) -> None:
     """Start the election if the pre-vote is won. Return to following or waiting if it is over."""
     if not core.is_electable:  # it was removed from the voters
-        known = core.election
-        observer = Unattached(deadline_ms=None)
-        core.become(observer, known.epoch, voted=known.voted, leader_id=known.leader_id)
+        if core.leader_id != NO_NODE:  # an Unattached node would not adopt a leader it knows
+            become_follower(core, core.epoch, core.leader_id)
+        else:
+            core.become(Unattached(deadline_ms=None), core.epoch, voted=core.election.voted)
     elif _has_won(core, state) and has_next_epoch(core):
         candidate = Candidate(deadline_ms=election_deadline_ms(core))
         core.become(candidate, core.epoch + 1, voted=core.me)

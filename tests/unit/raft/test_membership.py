@@ -314,6 +314,29 @@ def test_a_removed_voter_does_not_campaign_any_more() -> None:
     assert cluster.core(leader).epoch == epoch
 
 
+def test_a_node_that_a_snapshot_removes_during_its_pre_vote_follows_the_known_leader() -> None:
+    """The check of a received snapshot ends after the fetch timeout. An Unattached node would ask
+    for the leader, but would not adopt the one that it knows already until the next epoch."""
+    cluster, leader = dynamic()
+    removed = next(each for each in (1, 2, 3) if each != leader)
+    cluster.isolate(removed)
+    cluster.remove_voter(leader, removed)
+    cluster.append(leader, b"b")
+    cluster.until(lambda: cluster.role(removed) is Role.PROSPECTIVE)
+    snapshot = cluster.take_snapshot(leader)
+    assert snapshot is not None
+    epoch = cluster.core(leader).epoch
+    node = cluster.nodes[removed]
+    node.snapshots.parts[snapshot] = cluster.nodes[leader].snapshots.files[snapshot]
+    node.installing = snapshot
+    cluster.install(removed)
+    cluster.heal()
+    offset = cluster.append(leader, b"c")
+    cluster.run(5000)
+    assert (cluster.role(removed), cluster.core(leader).epoch) == (Role.FOLLOWER, epoch)
+    assert node.log.end_offset > offset
+
+
 def test_a_voter_that_was_away_while_it_was_removed_cannot_disturb() -> None:
     """The node believes that it is a voter. Pre-vote keeps it from deposing the leader (R13)."""
     cluster, leader = dynamic()
@@ -585,7 +608,7 @@ def test_a_prospective_that_learns_of_its_removal_gives_up() -> None:
     cluster.inject(me, end_of_epoch(cluster, leader, me))
     assert cluster.role(me) is Role.PROSPECTIVE
     cluster.install(me)
-    assert cluster.role(me) is Role.UNATTACHED
+    assert cluster.role(me) is Role.FOLLOWER
     cluster.heal()
     catch_up(cluster)
     assert cluster.leader() == leader and voters_of(cluster, me) == sorted((leader, other))
