@@ -284,7 +284,11 @@ class GroupCoordinator:
         work: Callable[[ShardContext], None],
         refuse: Callable[[ErrorCode], None],
     ) -> None:
-        """Run `work`, which answers or refuses the request. If it raises, refuse the request."""
+        """Run `work`, which answers or refuses the request. If it raises, or if the shard was
+        dropped, refuse the request."""
+        if context.guard.closed:
+            refuse(ErrorCode.NOT_COORDINATOR)
+            return
         error: ErrorCode | None = ErrorCode.UNKNOWN_SERVER_ERROR
 
         def run() -> None:

@@ -316,6 +316,21 @@ def test_work_that_waited_for_the_loading_is_refused_the_same_way() -> None:
     assert world.said == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
+def test_work_that_waited_behind_work_that_raises_does_not_reach_the_dropped_shard() -> None:
+    """Work that raised in the dropped shard would drop the rebuilt shard, too."""
+    world = World()
+    world.create()
+    for _ in range(3):
+        world.coordinator.find(GROUP, broken, world.said.append)
+    world.load()
+    assert world.said == [
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_COORDINATOR,
+    ]
+    assert world.coordinator.rebuilt_shards == 1
+
+
 @pytest.mark.parametrize("later", [False, True])
 def test_a_timer_of_a_group_that_raises_rebuilds_the_shard(later: bool) -> None:
     world = World()
