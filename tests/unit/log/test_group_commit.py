@@ -15,7 +15,7 @@ from tests.sim.disk import SimDisk
 from tests.unit.log.batches import append, entries
 
 
-class Node:
+class CommitBench:
     def __init__(self) -> None:
         self.loop: deque[Callable[[], None]] = deque()
         self.disk = SimDisk(random.Random(5), self.loop.append)
@@ -47,7 +47,7 @@ class Node:
 
 
 def test_all_that_wait_share_one_sync() -> None:
-    node = Node()
+    node = CommitBench()
     syncs = node.syncs()
     for _ in range(2):
         append(node.log, 0, b"x")
@@ -65,7 +65,7 @@ def test_all_that_wait_share_one_sync() -> None:
 
 def test_a_sync_that_ends_after_a_truncation_proves_nothing() -> None:
     """R22: the ABA problem of etcd's asynchronous storage writes."""
-    node = Node()
+    node = CommitBench()
     append(node.log, 0, b"a")
     append(node.log, 0, b"b")
     node.commit.request()
@@ -80,7 +80,7 @@ def test_a_sync_that_ends_after_a_truncation_proves_nothing() -> None:
 
 def test_a_truncation_before_the_sync_begins_does_not_break_it() -> None:
     """The segments of the flush may be removed before it runs."""
-    node = Node()
+    node = CommitBench()
     for _ in range(12):
         append(node.log, 0, b"x" * 30)
     node.commit.request()
@@ -91,7 +91,7 @@ def test_a_truncation_before_the_sync_begins_does_not_break_it() -> None:
 
 
 def test_older_segments_are_synced_before_the_flushed_offset_passes_them() -> None:
-    node = Node()
+    node = CommitBench()
     for _ in range(12):
         append(node.log, 0, b"x" * 30)
     node.commit.request()
@@ -102,7 +102,7 @@ def test_older_segments_are_synced_before_the_flushed_offset_passes_them() -> No
 
 def test_a_failed_sync_is_told_once_and_never_tried_again() -> None:
     """R45, fsyncgate (PostgreSQL, 2018): the second fsync succeeds although the data is lost."""
-    node = Node()
+    node = CommitBench()
 
     def broken(operation: str, path: str) -> None:
         if operation == "sync":
@@ -122,7 +122,7 @@ def test_a_failed_sync_is_told_once_and_never_tried_again() -> None:
 
 
 def test_a_log_that_is_deleted_meanwhile_is_no_failure() -> None:
-    node = Node()
+    node = CommitBench()
     append(node.log, 0, b"x")
     node.commit.request()
     node.log.deleted = True

@@ -24,7 +24,7 @@ from tests.unit.watch.node import made
 REBUILD = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)
 
 
-class Node:
+class GenerationsBench:
     """A node whose log ends at `offset` of epoch 5. `steps` is the pending work of its disk."""
 
     def __init__(self, offset: int = 90, *, is_controller: bool = False, seed: int = 0) -> None:
@@ -81,7 +81,7 @@ def hello(*rebuilds: Rebuild) -> Hello:
 
 
 def test_it_is_durable_before_anybody_is_told() -> None:
-    node = Node()
+    node = GenerationsBench()
     told: list[Rebuilds] = []
     node.note = lambda: told.append(GenerationFile(node.disk.crash(), "/d").load())  # type: ignore[method-assign]
     node.generations.met(hello(REBUILD))
@@ -94,7 +94,7 @@ def test_a_crash_at_any_call_leaves_no_broker_where_its_records_would_go(seed: i
     not have."""
     died = 0
     for die_at in range(1, 20):
-        node = Node(seed=seed)
+        node = GenerationsBench(seed=seed)
         node.disk.die_at = node.disk.calls + die_at
         try:
             node.generations.met(hello(REBUILD))
@@ -110,7 +110,7 @@ def test_a_crash_at_any_call_leaves_no_broker_where_its_records_would_go(seed: i
 
 
 def test_a_disk_that_fails_stops_the_node() -> None:
-    node = Node()
+    node = GenerationsBench()
 
     def before(operation: str, path: str) -> None:
         if operation == "sync":
@@ -124,7 +124,7 @@ def test_a_disk_that_fails_stops_the_node() -> None:
 
 def test_a_broker_with_more_says_so_once_and_stays(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    node = Node(offset=101)
+    node = GenerationsBench(offset=101)
     for node_id in (10, 11, 10):
         node.generations.met(replace(hello(REBUILD), node_id=node_id))
     (line,) = [record.getMessage() for record in caplog.records]
@@ -135,20 +135,20 @@ def test_a_broker_with_more_says_so_once_and_stays(caplog: pytest.LogCaptureFixt
 
 def test_a_peer_that_varies_its_claims_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    node = Node(offset=1000)
+    node = GenerationsBench(offset=1000)
     for offset in range(100, 200):
         node.generations.met(hello(replace(REBUILD, offset=offset)))
     assert len(caplog.records) == 1
 
 
 def test_a_controller_of_the_quorum_from_before_is_superseded_by_its_successor_only() -> None:
-    node = Node(is_controller=True)
+    node = GenerationsBench(is_controller=True)
     node.generations.met(hello(REBUILD))
     assert len(node.superseded) == 1 and not node.generations.rebuilds
-    broker = Node(offset=101)
+    broker = GenerationsBench(offset=101)
     broker.generations.met(hello(REBUILD))
     assert not broker.superseded
-    other = Node(is_controller=True)
+    other = GenerationsBench(is_controller=True)
     other.generations.rebuilds = (replace(REBUILD, id=ZERO_UUID),)
     other.generations.met(hello(REBUILD, REBUILD))
     assert not other.superseded, "rebuilt apart from it"

@@ -70,7 +70,7 @@ class Listener:
         self.failures.append(error)
 
 
-class Node:
+class ReplicaBench:
     """A replica. A test runs the work of the disk's thread itself, piece by piece."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Node:
 def test_nothing_is_put_to_the_core_while_its_log_is_replaced() -> None:
     """An observer, or a new leader, could append behind files that are about to be removed. After a
     crash, the log would have a gap."""
-    node = Node()
+    node = ReplicaBench()
     node.receive(node.content())
     node.work_until(lambda: node.listener.loaded != [])
     assert node.listener.loaded[0].image == node.image
@@ -141,7 +141,7 @@ def test_nothing_is_put_to_the_core_while_its_log_is_replaced() -> None:
 def test_others_get_at_the_disk_while_a_snapshot_is_read() -> None:
     """Otherwise a vote would wait until the whole snapshot is read, half a minute with a million
     partitions."""
-    node = Node()
+    node = ReplicaBench()
     node.receive(node.content())
     saved: list[None] = []
     node.node.disk.submit(lambda: None, lambda result, error: saved.append(None))
@@ -151,7 +151,7 @@ def test_others_get_at_the_disk_while_a_snapshot_is_read() -> None:
 
 
 def test_a_damaged_snapshot_is_told_and_nothing_is_replaced() -> None:
-    node = Node()
+    node = ReplicaBench()
     content = bytearray(node.content())
     content[-10] ^= 1
     node.receive(bytes(content))
@@ -161,7 +161,7 @@ def test_a_damaged_snapshot_is_told_and_nothing_is_replaced() -> None:
 
 
 def test_a_log_that_cannot_be_replaced_stops_the_node() -> None:
-    node = Node()
+    node = ReplicaBench()
     node.receive(node.content())
     node.work_until(lambda: node.listener.loaded != [])
     node.link_lost(1)
@@ -195,7 +195,7 @@ def test_an_exception_inside_a_change_leaves_the_state_in_doubt(
     def fail(now_ms: int, voter_id: int) -> None:
         raise error
 
-    node = Node()
+    node = ReplicaBench()
     node.core.link_lost = fail  # type: ignore[method-assign]
     with pytest.raises(raised):
         node.link_lost(1)
@@ -207,14 +207,14 @@ def test_a_snapshot_whose_reading_raises_is_damaged(monkeypatch: pytest.MonkeyPa
         raise RecursionError
 
     monkeypatch.setattr("quorate.quorum.node.received_snapshot.reading", raises)
-    node = Node()
+    node = ReplicaBench()
     node.receive(node.content())
     node.work_until(lambda: "damaged" in node.core.put)
     assert not node.listener.failures
 
 
 def test_a_peer_that_causes_problems_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    node = Node()
+    node = ReplicaBench()
     for number in range(100):
         node.core.effects.append(effects.PeerProblem(7, f"problem {number}"))
         node.link_lost(0)
@@ -227,7 +227,7 @@ def test_a_peer_that_causes_problems_fills_no_log(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_replica_that_is_closed_leaves_no_timer() -> None:
-    node = Node()
+    node = ReplicaBench()
     assert node.clock.waiting == 1, "the regular flush"
     node.replica.close()
     assert node.clock.waiting == 0

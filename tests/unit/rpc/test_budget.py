@@ -48,7 +48,7 @@ class Peer:
         self.holds(0)
 
 
-class Node:
+class BudgetBench:
     """A clock and one budget."""
 
     def __init__(self) -> None:
@@ -68,11 +68,11 @@ class Node:
 
 
 @pytest.fixture
-def node() -> Node:
-    return Node()
+def node() -> BudgetBench:
+    return BudgetBench()
 
 
-def test_small_holdings_are_not_counted(node: Node) -> None:
+def test_small_holdings_are_not_counted(node: BudgetBench) -> None:
     peers = [node.peer(SMALL_BYTES) for _ in range(100)]
     assert (node.budget.used_bytes, len(node.budget)) == (0, 0)
     peers[0].holds(SMALL_BYTES + 1)
@@ -82,7 +82,7 @@ def test_small_holdings_are_not_counted(node: Node) -> None:
     assert node.clock.waiting == 0
 
 
-def test_use_never_exceeds_the_limit(node: Node) -> None:
+def test_use_never_exceeds_the_limit(node: BudgetBench) -> None:
     """Each of forty connections would take the whole budget."""
     for _ in range(40):
         peer = node.peer()
@@ -97,7 +97,7 @@ def test_use_never_exceeds_the_limit(node: Node) -> None:
 
 
 def test_the_one_that_holds_most_for_longest_pays(
-    node: Node, caplog: pytest.LogCaptureFixture
+    node: BudgetBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     attackers = [node.peer(LIMIT_BYTES // 8) for _ in range(8)]
     node.wait(1000)
@@ -112,7 +112,7 @@ def test_the_one_that_holds_most_for_longest_pays(
     assert node.budget.evicted == 2
 
 
-def test_many_small_attackers_do_not_make_a_working_client_the_heaviest(node: Node) -> None:
+def test_many_small_attackers_do_not_make_a_working_client_the_heaviest(node: BudgetBench) -> None:
     """Each attacker holds less than the client, but for a long time."""
     for _ in range(LIMIT_BYTES // (256 << 10)):
         node.peer(256 << 10)
@@ -123,7 +123,7 @@ def test_many_small_attackers_do_not_make_a_working_client_the_heaviest(node: No
 
 
 def test_under_pressure_connections_over_their_share_are_read_one_after_the_other(
-    node: Node,
+    node: BudgetBench,
 ) -> None:
     small = node.peer(SHARE_BYTES)
     large = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
@@ -136,7 +136,7 @@ def test_under_pressure_connections_over_their_share_are_read_one_after_the_othe
     assert large[2].read, "without pressure all are read"
 
 
-def test_large_requests_do_not_stop_each_other(node: Node) -> None:
+def test_large_requests_do_not_stop_each_other(node: BudgetBench) -> None:
     """Each request needs more than half of the budget until it is complete."""
     requests = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
     for each in requests:
@@ -147,7 +147,7 @@ def test_large_requests_do_not_stop_each_other(node: Node) -> None:
     assert not any(each.closed for each in requests)
 
 
-def test_a_connection_is_read_again_when_another_one_only_holds_less(node: Node) -> None:
+def test_a_connection_is_read_again_when_another_one_only_holds_less(node: BudgetBench) -> None:
     """Return the pressure ends, although no connection releases everything that it holds."""
     first, second = node.peer(LIMIT_BYTES // 2), node.peer(2 * SHARE_BYTES)
     assert not second.read
@@ -155,7 +155,7 @@ def test_a_connection_is_read_again_when_another_one_only_holds_less(node: Node)
     assert second.read
 
 
-def test_a_connection_that_makes_no_progress_under_pressure_is_closed(node: Node) -> None:
+def test_a_connection_that_makes_no_progress_under_pressure_is_closed(node: BudgetBench) -> None:
     stuck = [node.peer(LIMIT_BYTES // 64) for _ in range(33)]
     node.wait(STALL_MS - 1000)
     fresh = node.peer(2 * SHARE_BYTES)
@@ -167,7 +167,7 @@ def test_a_connection_that_makes_no_progress_under_pressure_is_closed(node: Node
     assert node.clock.waiting == 0
 
 
-def test_a_slow_reader_is_not_closed_while_it_reads(node: Node) -> None:
+def test_a_slow_reader_is_not_closed_while_it_reads(node: BudgetBench) -> None:
     """Its bytes are counted only when the budget asks for them."""
     slow = [node.peer(LIMIT_BYTES // 4) for _ in range(3)]
     for _ in range(3):
@@ -179,7 +179,9 @@ def test_a_slow_reader_is_not_closed_while_it_reads(node: Node) -> None:
     assert any(each.closed for each in slow), "they do not read any more"
 
 
-def test_the_time_in_which_a_connection_is_not_read_is_not_held_against_it(node: Node) -> None:
+def test_the_time_in_which_a_connection_is_not_read_is_not_held_against_it(
+    node: BudgetBench,
+) -> None:
     first, second = node.peer(LIMIT_BYTES // 2), node.peer(2 * SHARE_BYTES)
     for _ in range(3):
         node.wait(STALL_MS // 2)
@@ -188,7 +190,7 @@ def test_the_time_in_which_a_connection_is_not_read_is_not_held_against_it(node:
     assert not second.closed
 
 
-def test_room_shrinks_with_use_and_is_never_nothing(node: Node) -> None:
+def test_room_shrinks_with_use_and_is_never_nothing(node: BudgetBench) -> None:
     assert node.budget.room() == LIMIT_BYTES // 4
     node.peer(LIMIT_BYTES // 2)
     assert node.budget.room() == LIMIT_BYTES // 8
@@ -197,7 +199,7 @@ def test_room_shrinks_with_use_and_is_never_nothing(node: Node) -> None:
 
 
 def test_closed_connections_write_one_line_in_an_interval(
-    node: Node, caplog: pytest.LogCaptureFixture
+    node: BudgetBench, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         for _ in range(50):

@@ -44,7 +44,7 @@ def hello_of(own_id: int, **changes: Any) -> Hello:
     return dataclasses.replace(hello, **changes)
 
 
-class Node:
+class LinkedNode:
     """One node, which may serve and may keep a connection to n1. `events` are the callbacks that it
     got."""
 
@@ -114,8 +114,8 @@ class Bench:
         self.loop = SimLoop()
         self.network = SimNetwork(self.loop, Random(3))
 
-    def node(self, number: int, handlers: Handlers | None = None, **changes: Any) -> Node:
-        return Node(self, number, handlers or {}, hello_of(number, **changes))
+    def node(self, number: int, handlers: Handlers | None = None, **changes: Any) -> LinkedNode:
+        return LinkedNode(self, number, handlers or {}, hello_of(number, **changes))
 
     def pass_ms(self, ms: float) -> None:
         self.loop.run_for(ms / 1000)
@@ -128,7 +128,7 @@ def bench() -> Iterator[Bench]:
     bench.loop.close()
 
 
-def serving(bench: Bench, **changes: Any) -> Node:
+def serving(bench: Bench, **changes: Any) -> LinkedNode:
     server = bench.node(1, {EndQuorumEpochRequest: lambda peer, _, reply: reply(ENDED)}, **changes)
     server.serve()
     return server

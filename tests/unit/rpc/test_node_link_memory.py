@@ -15,7 +15,7 @@ LIMIT_BYTES = 64 << 20
 SHARE_BYTES = int(LIMIT_BYTES * SHARE)
 
 
-class Node:
+class LinkServer:
     """A node with its budgets, which accepts links."""
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class Node:
 
 
 @pytest.fixture
-def node(monkeypatch: pytest.MonkeyPatch) -> Node:
+def node(monkeypatch: pytest.MonkeyPatch) -> LinkServer:
     monkeypatch.setattr(budget, "MAX_NODES_BYTES", LIMIT_BYTES)
-    return Node()
+    return LinkServer()
 
 
-def test_unfinished_frames_of_all_links_together_are_bounded(node: Node) -> None:
+def test_unfinished_frames_of_all_links_together_are_bounded(node: LinkServer) -> None:
     """Without the budget, 4,096 links with 32 MiB each are allowed."""
     links = [node.linked() for _ in range(40)]
     for link, handshake in links:
@@ -53,7 +53,7 @@ def test_unfinished_frames_of_all_links_together_are_bounded(node: Node) -> None
     assert node.memory.requests.used_bytes == 0, "clients have budgets of their own"
 
 
-def test_a_peer_that_does_not_read_is_counted_until_it_reads(node: Node) -> None:
+def test_a_peer_that_does_not_read_is_counted_until_it_reads(node: LinkServer) -> None:
     link, handshake = node.linked()
     link.pending_bytes = 10 << 20
     handshake.on_drained(False)
@@ -63,7 +63,7 @@ def test_a_peer_that_does_not_read_is_counted_until_it_reads(node: Node) -> None
     assert node.memory.nodes.used_bytes == 0
 
 
-def test_frames_that_follow_are_counted_too(node: Node) -> None:
+def test_frames_that_follow_are_counted_too(node: LinkServer) -> None:
     link, handshake = node.linked()
     handshake.on_drained(False)
     link.pending_bytes = 5 << 20
@@ -74,7 +74,7 @@ def test_frames_that_follow_are_counted_too(node: Node) -> None:
     assert node.memory.nodes.used_bytes == 5 << 20
 
 
-def test_under_pressure_a_link_over_its_share_is_not_read(node: Node) -> None:
+def test_under_pressure_a_link_over_its_share_is_not_read(node: LinkServer) -> None:
     first, one = node.linked()
     second, other = node.linked()
     one.on_buffered(20 * SHARE_BYTES)
@@ -85,7 +85,7 @@ def test_under_pressure_a_link_over_its_share_is_not_read(node: Node) -> None:
     assert not second.paused, "there is room again"
 
 
-def test_a_closed_link_holds_nothing(node: Node) -> None:
+def test_a_closed_link_holds_nothing(node: LinkServer) -> None:
     _, handshake = node.linked()
     handshake.on_buffered(4 * SHARE_BYTES)
     handshake.on_closed(None)

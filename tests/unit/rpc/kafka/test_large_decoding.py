@@ -31,7 +31,7 @@ class TickingClock(FakeClock):
         return self.used_cpu_ms
 
 
-class Node:
+class SlicedServer:
     """A server with small limits."""
 
     def __init__(self, request_cpu_ms: float = 2000.0) -> None:
@@ -60,7 +60,7 @@ def named(count: int) -> MetadataRequest:
 
 
 def test_a_large_request_is_decoded_in_slices_and_then_handled() -> None:
-    node = Node()
+    node = SlicedServer()
     node.connection.on_frame(frame(named(ELEMENTS), 9))
     assert node.handled == []
     assert node.link.paused, "later requests wait"
@@ -74,7 +74,7 @@ def test_a_large_request_is_decoded_in_slices_and_then_handled() -> None:
 
 
 def test_a_request_that_is_not_large_is_handled_immediately() -> None:
-    node = Node()
+    node = SlicedServer()
     request = named(4000)
     assert len(frame(request, 9)) < SLICED_ABOVE_BYTES
     node.connection.on_frame(frame(request, 9))
@@ -83,7 +83,7 @@ def test_a_request_that_is_not_large_is_handled_immediately() -> None:
 
 
 def test_the_memory_of_its_elements_is_counted_until_the_answer() -> None:
-    node = Node()
+    node = SlicedServer()
     request = frame(named(ELEMENTS), 9)
     node.connection.on_frame(request)
     node.run()
@@ -94,7 +94,7 @@ def test_the_memory_of_its_elements_is_counted_until_the_answer() -> None:
 
 
 def test_a_connection_that_closes_ends_the_decoding() -> None:
-    node = Node()
+    node = SlicedServer()
     node.connection.on_frame(frame(named(ELEMENTS), 9))
     node.connection.on_closed(None)
     node.run()
@@ -104,7 +104,7 @@ def test_a_connection_that_closes_ends_the_decoding() -> None:
 
 
 def test_decoding_is_cut_off_like_other_work(caplog: pytest.LogCaptureFixture) -> None:
-    node = Node(request_cpu_ms=5.0)
+    node = SlicedServer(request_cpu_ms=5.0)
     node.connection.on_frame(frame(named(ELEMENTS), 9))
     node.run()
     assert node.handled == []
@@ -114,7 +114,7 @@ def test_decoding_is_cut_off_like_other_work(caplog: pytest.LogCaptureFixture) -
 
 
 def test_damage_at_the_end_of_a_large_request_closes_the_connection() -> None:
-    node = Node()
+    node = SlicedServer()
     node.connection.on_frame(frame(named(ELEMENTS), 9)[:-4])
     node.run()
     assert node.handled == []

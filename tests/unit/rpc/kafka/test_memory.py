@@ -24,7 +24,7 @@ class TellingLink(FakeLink):
     reports_drains: bool = True
 
 
-class Node:
+class BudgetedServer:
     """A server with small budgets."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ def large(size: int) -> memoryview:
 
 
 def test_requests_in_flight_and_unfinished_frames_are_counted() -> None:
-    node = Node()
+    node = BudgetedServer()
     connection, _ = node.connect()
     request = large(MIB)
     connection.on_frame(request)
@@ -64,7 +64,7 @@ def test_requests_in_flight_and_unfinished_frames_are_counted() -> None:
 
 def test_a_frame_that_is_complete_is_counted_once() -> None:
     """Return the link has reported almost the whole frame as unfinished before."""
-    node = Node()
+    node = BudgetedServer()
     connection, link = node.connect()
     request = large(5 * MIB)
     connection.on_buffered(len(request) - 1)
@@ -74,7 +74,7 @@ def test_a_frame_that_is_complete_is_counted_once() -> None:
 
 
 def test_unfinished_frames_beyond_the_budget_close_their_connections() -> None:
-    node = Node()
+    node = BudgetedServer()
     links = []
     for _ in range(40):
         connection, link = node.connect()
@@ -87,7 +87,7 @@ def test_unfinished_frames_beyond_the_budget_close_their_connections() -> None:
 
 
 def test_a_connection_over_its_share_is_not_read_under_pressure_and_later_is() -> None:
-    node = Node()
+    node = BudgetedServer()
     connections = [node.connect() for _ in range(5)]
     for connection, _ in connections:
         connection.on_buffered(MIB)
@@ -98,7 +98,7 @@ def test_a_connection_over_its_share_is_not_read_under_pressure_and_later_is() -
 
 
 def test_responses_that_the_client_does_not_take_are_counted_and_it_is_not_read() -> None:
-    node = Node()
+    node = BudgetedServer()
     connection, link = node.connect()
     connection.on_frame(frame(METADATA, 9))
     link.pending_bytes = MIB
@@ -115,7 +115,7 @@ def test_responses_that_the_client_does_not_take_are_counted_and_it_is_not_read(
 
 def test_responses_that_wait_for_an_earlier_one_are_counted_and_bounded() -> None:
     """A pipeline of fetches waits behind a request without a response."""
-    node = Node()
+    node = BudgetedServer()
     connection, link = node.connect()
     for _ in range(3):
         connection.on_frame(frame(METADATA, 9))
@@ -132,7 +132,7 @@ def test_responses_that_wait_for_an_earlier_one_are_counted_and_bounded() -> Non
 
 
 def test_connections_that_fetch_and_do_not_read_pay_for_others() -> None:
-    node = Node()
+    node = BudgetedServer()
     readers = [node.connect() for _ in range(40)]
     for connection, link in readers:
         connection.on_frame(frame(METADATA, 9))
@@ -145,7 +145,7 @@ def test_connections_that_fetch_and_do_not_read_pay_for_others() -> None:
 
 
 def test_a_response_is_counted_while_it_is_built() -> None:
-    node = Node()
+    node = BudgetedServer()
     connection, link = node.connect()
     for _ in range(2):
         connection.on_frame(frame(METADATA, 9))
@@ -162,7 +162,7 @@ def test_a_response_is_counted_while_it_is_built() -> None:
 
 
 def test_many_clients_that_let_responses_be_built_pay_for_others() -> None:
-    node = Node()
+    node = BudgetedServer()
     clients = [node.connect() for _ in range(40)]
     for connection, _ in clients:
         connection.on_frame(frame(METADATA, 9))
@@ -178,7 +178,7 @@ def test_many_clients_that_let_responses_be_built_pay_for_others() -> None:
 
 
 def test_an_ordinary_request_is_not_counted_at_all() -> None:
-    node = Node()
+    node = BudgetedServer()
     connection, _ = node.connect()
     connection.on_frame(frame(METADATA, 9))
     node.contexts[0].respond_raw(bytes(SMALL_BYTES * 4))
@@ -186,7 +186,7 @@ def test_an_ordinary_request_is_not_counted_at_all() -> None:
 
 
 def test_a_closed_connection_keeps_no_request() -> None:
-    node = Node()
+    node = BudgetedServer()
     connection, _ = node.connect()
     abandoned: list[int] = []
     connection.on_frame(large(MIB))
