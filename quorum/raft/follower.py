@@ -296,7 +296,8 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
         return False
     core.log.truncate_to(offset)
     assert core.high_watermark <= core.log.end_offset, "committed records were truncated"
-    core.durable_offset = min(core.durable_offset, offset)
+    # The log removes whole batches, so it may end below `offset`.
+    core.durable_offset = min(core.durable_offset, core.log.end_offset)
     core.requested_flush = NO_FLUSH  # the log may grow to the same end with other records
     core.emit(effects.Truncated(offset))
     membership.on_truncation(core, offset)

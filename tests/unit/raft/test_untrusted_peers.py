@@ -145,6 +145,25 @@ def test_a_false_answer_to_a_fetch_changes_nothing(answer: FetchResponse) -> Non
     works(cluster)
 
 
+def test_a_divergence_inside_of_a_batch_removes_the_batch() -> None:
+    """The log then ends below the offset that the leader named, also for the durable offset."""
+    cluster = led()
+    cluster.append(1, b"b", b"c", b"d")
+    cluster.deliver(cluster.pick(FetchResponse, 1, 2))
+    cluster.flush(2)
+    assert cluster.nodes[2].log.end_offset == 5
+    answer = FetchResponse(
+        error=0, epoch=1, leader_id=1, high_watermark=2, diverging=EpochOffset(1, 3)
+    )
+    cluster.append(1, b"e")  # the leader answers the next fetch immediately
+    cluster.deliver(cluster.pick(FetchRequest, 2, 1))
+    reply = cluster.pick(FetchResponse, 1, 2)
+    reply.message = answer
+    cluster.deliver(reply)
+    assert cluster.nodes[2].log.end_offset == 2
+    cluster.core(2).flushed(cluster.now_ms, 1, 2)  # asserts that the log has all that is durable
+
+
 def records(end: int, epoch: int = 1) -> dict[str, bytes]:
     value_batch = bytes(
         build_value_batch([b"x"], base_offset=end, leader_epoch=epoch, timestamp_ms=WALL_MS)
