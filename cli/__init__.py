@@ -7,7 +7,7 @@ under 100 ms.
 
 Files in reading order:
 
-- main.py, errors.py: the table of commands, and the exit codes.
+- main.py, client/errors.py: the table of commands, and the exit codes.
 - client/: the blocking Kafka client that all commands against a cluster share.
 - server.py, node_process.py, line_limit.py: one node as a process.
 - cluster_dir.py, supervisor.py, readiness.py, up.py: a local cluster of processes.

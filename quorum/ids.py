@@ -7,7 +7,7 @@ import binascii
 from dataclasses import dataclass
 from typing import NewType
 
-from quorate.quorum.bounds import Epoch, NodeId, Offset
+from quorate.quorum.node_message_bounds import Epoch, NodeId, Offset
 from quorate.quorum.seams import Random
 
 Uuid = NewType("Uuid", bytes)

@@ -1,8 +1,8 @@
 """The shape of a node message: the types and bounds of its fields, from a dataclass's annotations.
 
 `rpc/row_codec.py` compiles a shape into code that encodes and decodes the message. A field needs a
-bound of `quorum/bounds.py` if its type is int, str, bytes, Buffer or `tuple[X, ...]`. The types
-bool, Uuid, `X | None`, `tuple[X, Y]` and dataclasses need none.
+bound of `quorum/node_message_bounds.py` if its type is int, str, bytes, Buffer or `tuple[X, ...]`.
+The types bool, Uuid, `X | None`, `tuple[X, Y]` and dataclasses need none.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import typing
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from quorate.quorum.bounds import Bound, Bytes, Items, Range
 from quorate.quorum.ids import Uuid
+from quorate.quorum.node_message_bounds import Bound, Bytes, Items, Range
 from quorate.quorum.seams import Buffer
 
 
@@ -93,7 +93,7 @@ def _shape(annotation: Any, label: str) -> Shape:
 def _required(bound: object, wanted: type[Bound], label: str) -> Bound:
     if not isinstance(bound, wanted):
         raise TypeError(
-            f"{label} has no bound: annotate it with one of quorum/bounds.py, "
+            f"{label} has no bound: annotate it with one of quorum/node_message_bounds.py, "
             f"Annotated[..., {wanted.__name__}(...)]"
         )
     return bound

@@ -18,7 +18,7 @@ MAX_FILE_LINES = 400
 PURE = (
     "quorum/seams.py",
     "quorum/ids.py",
-    "quorum/bounds.py",
+    "quorum/node_message_bounds.py",
     "quorum/shapes.py",
     "quorum/steps.py",
     "quorum/clipped.py",
@@ -48,7 +48,16 @@ IMPURE_MODULES = {
 
 # Each group of quorum/ imports only what stands above it, and its own group.
 QUORUM_ORDER = (
-    ("seams", "bounds", "ids", "shapes", "steps", "clipped", "state_in_doubt", "open_files"),
+    (
+        "seams",
+        "node_message_bounds",
+        "ids",
+        "shapes",
+        "steps",
+        "clipped",
+        "state_in_doubt",
+        "open_files",
+    ),
     ("protocol",),
     ("log",),
     ("raft",),

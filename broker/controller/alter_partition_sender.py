@@ -3,7 +3,7 @@
 A request that fails as a whole is sent again without limit: it was lost, it timed out, the node was
 not the controller, or the broker epoch was stale. Meanwhile the proposer keeps the maximal ISR,
 because the controller may have applied the change. The result of a single partition goes to `done`,
-which decides by the table in `broker/partition/isr.py`.
+which decides by the table in `broker/partition/isr_states.py`.
 """
 
 from __future__ import annotations

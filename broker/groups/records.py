@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
-from quorate.quorum.protocol.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_NAME
 from quorate.quorum.protocol.codec import reader, writer
+from quorate.quorum.protocol.field_bounds import STORED_BYTES, STORED_ELEMENTS, STORED_NAME
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.protocol.wire import wire
 from quorate.quorum.seams import Buffer

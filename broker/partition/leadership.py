@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.partition.isr import (
+from quorate.broker.partition.isr_states import (
     Committed,
     IsrState,
     Outcome,

@@ -6,8 +6,8 @@ A session keeps its partitions in the order of reading, and each fetch reads all
 high watermark or log start than the last response. A partition with records then moves to the end
 of the order, so that a full response starves no partition.
 
-`session_cache.py` holds the ids, epochs and slots. Without a free slot the session id is 0, and the
-consumer continues with full fetches.
+`fetch_session_cache.py` holds the ids, epochs and slots. Without a free slot the session id is 0,
+and the consumer continues with full fetches.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from quorate.broker.replication.consumer_fetches import (
     Done,
     Fetch,
 )
-from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.broker.replication.replica_sessions import Respond
-from quorate.broker.replication.session_cache import (
+from quorate.broker.replication.fetch_session_cache import (
     FINAL_EPOCH,
     FIRST_EPOCH,
     NO_SESSION,
     SessionCache,
     epoch_after,
 )
+from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.replica_sessions import Respond
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest, Forgotten

@@ -18,13 +18,13 @@ import asyncio
 import logging
 from collections.abc import Iterator
 
+from quorate.broker.replication.fetch_session_cache import FIRST_EPOCH, epoch_after
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partition_fetch_state import (
     FetchAction,
     FetcherContext,
     PartitionFetchState,
 )
-from quorate.broker.replication.session_cache import FIRST_EPOCH, epoch_after
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.errors import ErrorCode

@@ -16,6 +16,7 @@ from quorate.broker.replication.consumer_fetches import ConsumerFetches
 from quorate.broker.replication.consumer_sessions import ConsumerSessions
 from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
 from quorate.broker.replication.delete_records import DeleteRecords
+from quorate.broker.replication.fetch_session_cache import SessionCache
 from quorate.broker.replication.hosted_partition import HostedPartition, Propose
 from quorate.broker.replication.metadata_applier import MetadataApplier, TopicSettingsOf
 from quorate.broker.replication.partition_fetch_state import FetcherContext
@@ -25,7 +26,6 @@ from quorate.broker.replication.produce import RecordAppender
 from quorate.broker.replication.producer_loader import ProducerLoader
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from quorate.broker.replication.replica_sessions import ReplicaSessions
-from quorate.broker.replication.session_cache import SessionCache
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName

@@ -15,7 +15,8 @@ Rules:
   follower has everything while nothing is readable for it (`Partition.follower_seen`).
 - A partition that neither this broker nor its metadata knows is not kept: at most MAX_UNKNOWN of
   them wait, and none stays after its error. Only registered brokers have sessions.
-- A follower has one session; a new one replaces it. `session_cache.py` holds ids, epochs and slots.
+- A follower has one session; a new one replaces it. `fetch_session_cache.py` holds ids, epochs and
+  slots.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from quorate.broker.partition.partition import FollowerFetch
 from quorate.broker.replication.consumer_fetches import NO_BOUND
 from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
-from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.broker.replication.reading import failed, fetched
-from quorate.broker.replication.session_cache import (
+from quorate.broker.replication.fetch_session_cache import (
     FINAL_EPOCH,
     FIRST_EPOCH,
     NO_SESSION,
     SessionCache,
     epoch_after,
 )
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.reading import failed, fetched
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest

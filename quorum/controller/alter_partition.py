@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.quorum.controller.broker_changes import UncleanElections
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.messages import (
@@ -20,6 +19,7 @@ from quorate.quorum.controller.messages import (
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import (

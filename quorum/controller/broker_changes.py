@@ -16,8 +16,9 @@ from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey
+from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
-from quorate.quorum.metadata.image import Broker, Partition
+from quorate.quorum.metadata.image import Broker
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
@@ -62,24 +63,6 @@ def leader_and_isr_changes(
         if record is not None:
             records.append(record)
     return records
-
-
-class UncleanElections:
-    """A check that reads each topic's config only once. Create one per decision, because it caches
-    configs."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._enabled: dict[str, bool] = {}
-
-    def allowed(self, topic_name: str, partition: Partition) -> bool:
-        """Return True if the topic enables unclean elections and no member of the partition's ISR
-        has a hold."""
-        enabled = self._enabled.get(topic_name)
-        if enabled is None:
-            enabled = self._context.unclean_election_enabled(topic_name)
-            self._enabled[topic_name] = enabled
-        return enabled and not self._context.hints.holds_any(partition.isr)
 
 
 def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:

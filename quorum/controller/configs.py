@@ -25,8 +25,8 @@ from quorate.quorum.controller.result import (
     check_room,
 )
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
-from quorate.quorum.protocol.bounds import CONFIG_VALUE, STORED_CONFIGS
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.field_bounds import CONFIG_VALUE, STORED_CONFIGS
 from quorate.quorum.protocol.schemas.configs import (
     AlterConfigsRequest,
     AlterConfigsResource,

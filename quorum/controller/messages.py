@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from quorate.quorum.bounds import (
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.records import Endpoint, FeatureRange
+from quorate.quorum.node_message_bounds import (
     MAX_NODE_FRAME_BYTES,
     Bytes,
     ClientId,
@@ -30,8 +32,6 @@ from quorate.quorum.bounds import (
     Rack,
     Version,
 )
-from quorate.quorum.ids import Uuid
-from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.seams import Buffer
 
 MAX_ENDPOINTS = 16

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.assignments import check_assignment
-from quorate.quorum.controller.broker_changes import UncleanElections
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.partition_change import Ids, Target, partition_change
@@ -27,6 +26,7 @@ from quorate.quorum.controller.result import (
     check_items,
     check_room,
 )
+from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition, Topic
 from quorate.quorum.metadata.records import MetadataRecord

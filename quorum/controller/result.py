@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from quorate.quorum.clipped import clipped
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.protocol.bounds import ERROR_TEXT
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.field_bounds import ERROR_TEXT
 from quorate.quorum.seams import Address
 
 MAX_RECORDS_PER_USER_OP = 10_000

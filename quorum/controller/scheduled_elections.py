@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quorate.quorum.controller.broker_changes import UncleanElections
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey, packed
+from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import MetadataRecord
 

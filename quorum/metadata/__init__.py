@@ -21,12 +21,12 @@ Files in reading order:
 - records.py, causes.py, unsupported_records.py: the record schemas, the cause of a change, and
   records of features that Quorate does not have
 - framing.py, batches.py, read_back.py: records to and from bytes
-- image.py, persistent_map.py, registration_bounds.py: the image
+- image.py, persistent_map.py, registration_bounds.py, internal_topics.py: the image
 - replay.py, image_builder.py, delta.py: from one image to the next
 - loader.py: the log with its metadata transactions
 - snapshot.py, snapshot_file.py: an image as records and as a file
 - difference.py, steps.py: the delta between two images, and long work in steps
-- json_form.py, json_text.py: records as JSON, for tools
+- json_form.py, json_text.py, record_text.py: records as JSON and as text, for tools
 - errors.py: the errors
 
 Sources of the rules:

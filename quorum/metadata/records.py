@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.bounds import Host, Name, Number, Port, Version
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.node_message_bounds import Host, Name, Number, Port, Version
+from quorate.quorum.protocol.field_bounds import (
     REGISTERED_TEXT,
     STORED_ELEMENTS,
     STORED_REPLICAS,

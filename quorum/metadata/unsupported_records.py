@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.protocol.bounds import STORED_BYTES, STORED_ELEMENTS, STORED_TEXT
+from quorate.quorum.protocol.field_bounds import STORED_BYTES, STORED_ELEMENTS, STORED_TEXT
 from quorate.quorum.protocol.wire import wire
 from quorate.quorum.seams import Buffer
 

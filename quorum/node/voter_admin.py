@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from quorate.quorum.node.node_core import NodeCore
     from quorate.quorum.protocol.schemas.raft_voters import AddRaftVoterRequest
 
+NOT_IN_TIME = (
+    "the change was not committed in time, and may still be committed: describe the quorum before "
+    "you try again"
+)
+"""The error message if the outcome of a change is unknown. The simulation recognizes it."""
 CHANGE_TIMEOUT_MS = 30_000
 MAX_LISTENERS = 16
 MAX_NAME_BYTES = 255
@@ -159,13 +164,9 @@ class VoterAdmin:
                 timer.cancel()
                 waiting.pop()(error, message)
 
-        late = (
-            "the change was not committed in time, and may still be committed: describe the quorum "
-            "before you try again"
-        )
         timer = self._core.seams.clock.call_later(
             max(1, min(timeout_ms, CHANGE_TIMEOUT_MS)),
-            partial(once, ErrorCode.REQUEST_TIMED_OUT, late),
+            partial(once, ErrorCode.REQUEST_TIMED_OUT, NOT_IN_TIME),
         )
         return once
 

@@ -22,7 +22,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
@@ -35,6 +34,7 @@ from quorate.quorum.node.directory_replacement import (
 from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.node.node_membership import own_voter
 from quorate.quorum.node.node_settings import metadata_log_settings
+from quorate.quorum.node_message_bounds import INT32_MAX
 from quorate.quorum.offline.rebuilt_directory import NewQuorum, prepare
 from quorate.quorum.offline.source_directories import SourceDirectory, agreed_offset, read_source
 from quorate.quorum.offline.storage_format import format_directory

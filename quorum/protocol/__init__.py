@@ -9,7 +9,8 @@ that declare them.
 
 Files in reading order:
 
-- `wire.py` is the declaration of a message, `schemas/` the messages, and `bounds.py` their bounds.
+- `wire.py` is the declaration of a message, `schemas/` the messages, and `field_bounds.py` their
+  bounds.
 - `layout.py` plans the fields of one version. `reader_compiler.py`,
   `incremental_reader_compiler.py` and `writer_compiler.py` turn the plan into Python code, which
   `code_builder.py` compiles.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 
-from quorate.quorum.protocol.bounds import CLIENT_ID, MAX_TAGGED_FIELDS
+from quorate.quorum.protocol.field_bounds import CLIENT_ID, MAX_TAGGED_FIELDS
 from quorate.quorum.protocol.varint import DecodeError, read_uvarint
 from quorate.quorum.seams import Buffer
 

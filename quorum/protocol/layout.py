@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.protocol.bounds import Bound
+from quorate.quorum.protocol.field_bounds import Bound
 from quorate.quorum.protocol.wire import FieldSchema
 
 # The characters of struct formats. One call reads or writes a run of such fields.

@@ -1,7 +1,7 @@
 """Compiles the reader of one (class, version, flexible): `read(buffer, position) -> (value, end)`.
 
 - Before anything is allocated for a length, it is checked against the rest of the buffer and the
-  declared bounds (`bounds.py`). A field without a bound raises TypeError when its reader is
+  declared bounds (`field_bounds.py`). A field without a bound raises TypeError when its reader is
   compiled. A request also has a bound on the elements of all its arrays.
 - Unknown tagged fields are skipped at every level (KIP-482).
 - `bytes` and `records` are memoryviews of the buffer. Strings must be valid UTF-8.
@@ -18,12 +18,12 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.code_builder import CodeBuilder
+from quorate.quorum.protocol.field_bounds import (
     MAX_STRING_BYTES,
     MAX_TAGGED_BYTES,
     MAX_TAGGED_FIELDS,
 )
-from quorate.quorum.protocol.code_builder import CodeBuilder
 from quorate.quorum.protocol.layout import (
     FIXED,
     SIZE_BYTES,

@@ -9,8 +9,8 @@ The wire types are bool int8 int16 uint16 int32 uint32 int64 float64 string byte
 field whose annotation is a tuple is an array. A nested dataclass is a struct. Readers return
 `records` and `bytes` as memoryviews of the frame.
 
-Fields of variable size in requests and records need a bound (`bounds.py`): `bound` for the bytes of
-a string, of bytes or of records, and `count` for the elements of an array.
+Fields of variable size in requests and records need a bound (`field_bounds.py`): `bound` for the
+bytes of a string, of bytes or of records, and `count` for the elements of an array.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from quorate.quorum.protocol.bounds import MAX_ELEMENTS, Bound
+from quorate.quorum.protocol.field_bounds import MAX_ELEMENTS, Bound
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

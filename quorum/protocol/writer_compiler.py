@@ -16,8 +16,8 @@ from functools import cache
 from typing import Any
 
 from quorate.quorum.clipped import clip_bytes
-from quorate.quorum.protocol.bounds import MAX_STRING_BYTES
 from quorate.quorum.protocol.code_builder import CodeBuilder
+from quorate.quorum.protocol.field_bounds import MAX_STRING_BYTES
 from quorate.quorum.protocol.layout import FIXED, Field, Layout, element_of, layout
 from quorate.quorum.protocol.reader_compiler import runs
 from quorate.quorum.protocol.varint import write_uvarint

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from quorate.quorum.bounds import Host, Items, Name, NodeId, Port, Version
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.protocol.bounds import STORED_ELEMENTS, STORED_NAME
+from quorate.quorum.node_message_bounds import Host, Items, Name, NodeId, Port, Version
 from quorate.quorum.protocol.codec import DecodeError, decode, encode
+from quorate.quorum.protocol.field_bounds import STORED_ELEMENTS, STORED_NAME
 from quorate.quorum.protocol.wire import wire
 from quorate.quorum.seams import Buffer
 

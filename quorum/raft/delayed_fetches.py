@@ -16,6 +16,12 @@ from quorate.quorum.raft.messages import FetchResponse
 from quorate.quorum.raft.states import Leader, Progress, ServedSlice, State
 from quorate.quorum.seams import Buffer
 
+LEADERSHIP_LOST = (
+    "leadership was lost before the change was committed. The change may still take effect: check "
+    "the voters before you try again"
+)
+"""The error message if the outcome of a voter change is unknown. The simulation recognizes it."""
+
 
 def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> None:
     """Respond to the replica's delayed fetch, if it has one, with records or with `error`."""
@@ -61,12 +67,9 @@ def fail_waiting_requests(core: Core, old: State) -> None:
         for progress in (*old.voters.values(), *old.observers.values()):
             complete_delayed_fetch(core, progress, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if old.change is not None:
-            lost = (
-                "leadership was lost before the change was committed. The change may still take "
-                "effect: check the voters before you try again"
-            )
+            token = old.change.token
             core.emit(
-                effects.VoterChangeResult(old.change.token, ErrorCode.REQUEST_TIMED_OUT, lost)
+                effects.VoterChangeResult(token, ErrorCode.REQUEST_TIMED_OUT, LEADERSHIP_LOST)
             )
 
 

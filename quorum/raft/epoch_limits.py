@@ -8,8 +8,8 @@ changes nothing here. The overview of the package lists all refused claims.
 
 from __future__ import annotations
 
-from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import NO_NODE
+from quorate.quorum.node_message_bounds import INT32_MAX
 from quorate.quorum.raft.core import Core
 
 MAX_EPOCH = INT32_MAX

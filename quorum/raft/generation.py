@@ -35,7 +35,6 @@ from typing import Any
 
 from crc32c import crc32c
 
-from quorate.quorum.bounds import Epoch, Offset
 from quorate.quorum.ids import EpochOffset, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.checkpoints import (
     MAX_EPOCH,
@@ -46,6 +45,7 @@ from quorate.quorum.log.checkpoints import (
     replace,
 )
 from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.node_message_bounds import Epoch, Offset
 from quorate.quorum.raft.errors import GenerationFileError
 from quorate.quorum.seams import Disk
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.raft import effects, fetch_serving, membership
+from quorate.quorum.raft import check_quorum, effects, fetch_serving, membership
 from quorate.quorum.raft.control_records import (
     ControlRecord,
     VotersRecord,
@@ -125,7 +125,7 @@ def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
 def step_leader(core: Core, state: Leader) -> None:
     """Resign if no majority fetches, or if the removal of this node is committed. Otherwise do
     everything that is due."""
-    if check_quorum_expired(core, state):
+    if check_quorum.has_expired(core, state):
         resign(core, state)
         return
     _complete_voter_change(core, state)
@@ -136,12 +136,6 @@ def step_leader(core: Core, state: Leader) -> None:
         _send_begin_quorum_epoch(core, state)
     if state.delayed_fetch_ms is not None and core.now_ms >= state.delayed_fetch_ms:
         expire_delayed_fetches(core, state)
-
-
-def check_quorum_expired(core: Core, state: Leader) -> bool:
-    """Return True if no majority of the voters has fetched in time. Another node may lead
-    already."""
-    return state.check_quorum_ms is not None and core.now_ms >= state.check_quorum_ms
 
 
 def _complete_voter_change(core: Core, state: Leader) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from quorate.quorum.bounds import (
+from quorate.quorum.ids import EpochOffset, ReplicaKey
+from quorate.quorum.node_message_bounds import (
     MAX_NODE_FRAME_BYTES,
     Bytes,
     Epoch,
@@ -27,7 +28,6 @@ from quorate.quorum.bounds import (
     Port,
     Size,
 )
-from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.seams import Buffer
 

@@ -1,10 +1,11 @@
-"""The leader's records of its voters and observers, and the check-quorum timer that they renew."""
+"""The leader's records of its voters and observers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.raft import check_quorum
 from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.states import Leader, Progress
 
@@ -39,9 +40,6 @@ def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Prog
 
 
 def note_voter_fetch(core: Core, state: Leader, progress: Progress) -> None:
-    """Note a fetch of a voter. If a majority has fetched, restart the check-quorum timeout."""
+    """Note a fetch of a voter, also for check quorum."""
     progress.knows_leader = True
-    state.fetched.add(progress.key.id)
-    if len(state.fetched) + core.is_voter >= core.voters.majority:
-        state.fetched.clear()
-        state.check_quorum_ms = core.now_ms + core.settings.check_quorum_timeout_ms
+    check_quorum.note_fetch(core, state, progress.key.id)

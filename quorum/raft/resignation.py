@@ -1,6 +1,7 @@
 """The end of a leadership: a resigned leader asks the voters to elect another (EndQuorumEpoch).
 
-The request names the voters in the order of their logs, the longest first.
+`leader.py` decides when a leader resigns; `check_quorum.py` is one of the reasons. The request
+names the voters in the order of their logs, the longest first.
 """
 
 from __future__ import annotations

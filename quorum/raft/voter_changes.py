@@ -74,8 +74,8 @@ def voter_probed(core: Core, token: int, met: bool) -> None:
     if not met:
         raise VoterChangeRefused(
             ErrorCode.REQUEST_TIMED_OUT,
-            f"replica {voter.voter_id} was not met at {_address(voter)}: no node with this id and "
-            "directory id answers there. Check its address and start it",
+            f"replica {voter.voter_id} did not answer at {_address(voter)}: no node with this id "
+            "and directory id answers there. Check its address and start it",
         )
     _require_supporting(core, voter)
     progress = state.observers.get(key_of(voter))

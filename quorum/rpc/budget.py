@@ -25,7 +25,7 @@ Rules for requests, responses and nodes:
   the pressure ends. Progress is a change of PROGRESS of the bytes that a connection holds. The time
   in which the server does not read a connection does not count.
 
-`broker/replication/session_cache.py` keeps the budget of sessions.
+`broker/replication/fetch_session_cache.py` keeps the budget of sessions.
 """
 
 from __future__ import annotations

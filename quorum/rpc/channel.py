@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from quorate.quorum.bounds import MAX_NODE_FRAME_BYTES
+from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.messages import (
     BY_CLASS,

@@ -10,8 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from quorate.quorum.bounds import EpochOrNone, Items, Message, Name, NodeId, Number, Version
 from quorate.quorum.ids import NO_NODE, Uuid, uuid_to_text
+from quorate.quorum.node_message_bounds import (
+    EpochOrNone,
+    Items,
+    Message,
+    Name,
+    NodeId,
+    Number,
+    Version,
+)
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Address
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgpack  # type: ignore[import-untyped]
 
-from quorate.quorum import bounds
+from quorate.quorum import node_message_bounds as bounds
 from quorate.quorum.controller import messages as controller
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.rpc.hello import Hello, HelloReply, VersionRange

@@ -14,7 +14,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, cast
 
-from quorate.quorum.bounds import Bytes, Items, Range
+from quorate.quorum.node_message_bounds import Bytes, Items, Range
 from quorate.quorum.seams import ProtocolError
 from quorate.quorum.shapes import Shape, Type, shape_of
 

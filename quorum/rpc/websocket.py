@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from quorate.quorum.bounds import MAX_NODE_FRAME_BYTES
+from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.rpc.http import RPC_PATH
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
 from quorate.quorum.seams import Accept, Address, Link, PeerRefused, PeerUnreachable

@@ -18,9 +18,9 @@ Inputs: GET requests, and the node's Raft state, log and metadata image. Outputs
 Files in reading order:
 
 - `watch.py`: the paths of a node.
-- `endpoints.py`: dispatch of requests, and their bounds.
+- `http_dispatch.py`: dispatch of requests, and their bounds.
 - `changes.py`: /v1/changes.
 - `metrics.py`: /metrics, and the metrics of every node.
-- `controller_metrics.py`: the metrics of a controller.
+- `node_view.py`: the parts of a node that these modules read.
 - `measures.py`, `families.py`: latencies and rates; metric families.
 """

@@ -32,7 +32,7 @@ from quorate.quorum.metadata.record_text import (
 )
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.seams import Clock
-from quorate.quorum.watch.endpoints import BadQuery, Query
+from quorate.quorum.watch.http_dispatch import BadQuery, Query
 
 SLICE_BYTES = 8 * 1024
 REST_FACTOR = 2

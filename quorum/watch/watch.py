@@ -17,7 +17,7 @@ from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
-from quorate.quorum.watch.endpoints import Endpoints, Query, json_response
+from quorate.quorum.watch.http_dispatch import Endpoints, Query, json_response
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from quorate.broker.controller import lifecycle
 from quorate.broker.groups import state as groups
-from quorate.broker.partition import isr
+from quorate.broker.partition import isr_states as isr
 from quorate.quorum.controller import broker_states, partition_states
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import states

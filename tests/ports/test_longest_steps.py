@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from quorate.quorum.protocol.apis import APIS, Api, ApiKey
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.field_bounds import (
     GROUPS,
     KEYS,
     PARTITIONS,

@@ -21,7 +21,7 @@ from tests.unit.replication.cluster import ReplicaCluster, led_by
 ROOT = Path(__file__).parent.parent.parent
 DEADLINE_S = 30
 UNWATCHED_TASKS = {
-    "quorum/watch/endpoints.py": "answers 500 itself; a scrape that fails must not stop a node",
+    "quorum/watch/http_dispatch.py": "answers 500 itself; a scrape that fails must not stop a node",
     "quorum/rpc/websocket.py": "waits for the end of its link and gives back what it held",
     "quorum/faults/transport.py": "closes a transport on behalf of a node that has crashed",
 }

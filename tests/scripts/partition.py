@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quorate.broker.partition.isr import IsrState
+from quorate.broker.partition.isr_states import IsrState
 from quorate.broker.partition.partition import ACKS_ALL, FollowerFetch
 from quorate.quorum.controller.messages import (
     AlterPartitionRequest,

@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from quorate.broker.partition.isr import Committed
+from quorate.broker.partition.isr_states import Committed
 from quorate.broker.partition.partition import Partition as Replica
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, uuid_to_text

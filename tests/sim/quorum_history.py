@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.quorum.ids import ReplicaKey
+from quorate.quorum.node.voter_admin import NOT_IN_TIME
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.raft.delayed_fetches import LEADERSHIP_LOST
 from tests.sim.answers import Apply, Impossible, Step, attempted, found, refused, succeeded
 from tests.sim.invariants import Election, Violation
 from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
@@ -66,7 +68,7 @@ OBSERVED = (
     ErrorCode.INVALID_REQUEST,
 )
 """Refusals that tell what the quorum was like."""
-UNKNOWN_OUTCOMES = ("it may be later", "leadership was lost before")
+UNKNOWN_OUTCOMES = (NOT_IN_TIME, LEADERSHIP_LOST)
 """REQUEST_TIMED_OUT with other words: nothing was done."""
 
 
@@ -117,7 +119,7 @@ class QuorumHistory:
             code = ErrorCode.of(error)
             name = f"{name}: {code.name}"
             self.said.append(Said(name, leader_id, start_s, end_s, refused(step, code)))
-        elif any(each in words for each in UNKNOWN_OUTCOMES):
+        elif words in UNKNOWN_OUTCOMES:
             self.changes.append(Change(f"{name}?", key, start_s, NEVER, attempted(step)))
 
     def described(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.node.voter_admin import NOT_IN_TIME
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.invariants import Election, Violation
 from tests.sim.quorum_history import QuorumHistory, Voting, added, removed, upgraded
@@ -17,7 +18,7 @@ def key(voter_id: int, number: int = 1) -> ReplicaKey:
 
 
 ONE, TWO, THREE, FOUR = map(key, (1, 2, 3, 4))
-LATE = (ErrorCode.REQUEST_TIMED_OUT, "it may be later: look before trying again")
+LATE = (ErrorCode.REQUEST_TIMED_OUT, NOT_IN_TIME)
 NOT_YET = (ErrorCode.REQUEST_TIMED_OUT, "replica 4 has not caught up")
 DONE = (ErrorCode.NONE, "")
 

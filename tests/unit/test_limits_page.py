@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from quorate.config.node_keys import NODE_KEYS
-from quorate.quorum.bounds import INT32_MAX
-from quorate.quorum.protocol import bounds
+from quorate.quorum.node_message_bounds import INT32_MAX
+from quorate.quorum.protocol import field_bounds as bounds
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 CONSTANT = re.compile(r"`((?:quorum|broker|cli|config)/[\w/]+)\.py` `(\w+(?:\.\w+)*)`")

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from quorate.broker.controller import lifecycle
-from quorate.broker.partition import isr
-from quorate.broker.partition.isr import Committed, IsrState, PendingExpand, PendingShrink
+from quorate.broker.partition import isr_states as isr
+from quorate.broker.partition.isr_states import Committed, IsrState, PendingExpand, PendingShrink
 from quorate.quorum.controller import broker_changes, partition_states
 from quorate.quorum.controller.broker_states import TRANSITIONS, BrokerState, check_transition
 from quorate.quorum.controller.partition_states import LeaderEpoch, PartitionState

@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.protocol.bounds import PARTITIONS, TOPICS
+from quorate.quorum.protocol.field_bounds import PARTITIONS, TOPICS
 from quorate.quorum.protocol.hot.primitives import (
     INT32,
     INT64,

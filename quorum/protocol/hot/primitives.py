@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from quorate.quorum.clipped import clip_bytes
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.field_bounds import (
     ERROR_TEXT,
     MAX_STRING_BYTES,
     MAX_TAGGED_FIELDS,

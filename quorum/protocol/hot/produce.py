@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.protocol.bounds import PRODUCED_PARTITIONS, PRODUCED_TOPICS
+from quorate.quorum.protocol.field_bounds import PRODUCED_PARTITIONS, PRODUCED_TOPICS
 from quorate.quorum.protocol.hot.primitives import (
     INT32,
     STEP_PARTITIONS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import CLIENT_TEXT, ERROR_TEXT, FILTERS
+from quorate.quorum.protocol.field_bounds import CLIENT_TEXT, ERROR_TEXT, FILTERS
 from quorate.quorum.protocol.wire import Message, wire
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.field_bounds import (
     CONFIG_NAME,
     CONFIG_VALUE,
     CONFIGS,

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.protocol.bounds import CLIENT_TEXT, CLUSTER_ID, PARTITIONS, TOPIC_NAME, TOPICS
+from quorate.quorum.protocol.field_bounds import (
+    CLIENT_TEXT,
+    CLUSTER_ID,
+    PARTITIONS,
+    TOPIC_NAME,
+    TOPICS,
+)
 from quorate.quorum.protocol.wire import Message, wire
 from quorate.quorum.seams import Buffer
 

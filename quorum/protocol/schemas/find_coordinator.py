@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import ERROR_TEXT, GROUP_ID, KEYS
+from quorate.quorum.protocol.field_bounds import ERROR_TEXT, GROUP_ID, KEYS
 from quorate.quorum.protocol.wire import Message, wire
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.field_bounds import (
     CLIENT_TEXT,
     GROUP_ID,
     GROUP_INSTANCE_ID,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import FILTERS
+from quorate.quorum.protocol.field_bounds import FILTERS
 from quorate.quorum.protocol.wire import Message, wire
 
 CLIENT_METRICS = 16

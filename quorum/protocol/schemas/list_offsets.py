@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import PARTITIONS, TOPIC_NAME, TOPICS
+from quorate.quorum.protocol.field_bounds import PARTITIONS, TOPIC_NAME, TOPICS
 from quorate.quorum.protocol.wire import Message, wire
 
 

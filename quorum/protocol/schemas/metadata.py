@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.protocol.bounds import TOPIC_NAME, TOPICS
+from quorate.quorum.protocol.field_bounds import TOPIC_NAME, TOPICS
 from quorate.quorum.protocol.wire import Message, wire
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.field_bounds import (
     ERROR_TEXT,
     PARTITIONS,
     RECORDS,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.field_bounds import (
     CLUSTER_ID,
     ERROR_TEXT,
     HOST,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.bounds import (
+from quorate.quorum.protocol.field_bounds import (
     ERROR_TEXT,
     MAX_ASSIGNMENT_ELEMENTS,
     MAX_CONTROLLER_ELEMENTS,

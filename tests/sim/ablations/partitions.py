@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from quorate.broker.partition import isr, leadership, local_replica, partition, producer_state
+from quorate.broker.partition import isr_states as isr
+from quorate.broker.partition import leadership, local_replica, partition, producer_state
 from quorate.broker.partition.replica_state import ReplicaState
 from quorate.broker.replication import consumer_fetches as fetches
 from quorate.broker.replication import reading
-from quorate.quorum.controller import alter_partition, broker_changes, registration
+from quorate.quorum.controller import alter_partition, registration
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.hints import Hints
+from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.node import controller_shell
 from quorate.quorum.node.controller_node import ControllerNode
@@ -293,7 +295,7 @@ ABLATIONS = (
     Ablation(
         "unclean-election",
         "without unclean.leader.election.enable only a member of the ISR is elected",
-        broker_changes.UncleanElections,
+        UncleanElections,
         "allowed",
         lambda self, topic_name, partition: True,
         Script(scripts.only_the_isr_is_elected),

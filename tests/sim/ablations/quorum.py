@@ -10,6 +10,7 @@ from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.node import metadata_opening, metadata_replica
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import (
+    check_quorum,
     effects,
     fetch_serving,
     follower,
@@ -303,8 +304,8 @@ ABLATIONS = (
     Ablation(
         "check-quorum",
         "a leader that no majority fetches from resigns",
-        leader,
-        "check_quorum_expired",
+        check_quorum,
+        "has_expired",
         believe_in_followers,
         Script(scripts.nobody_follows),
         "a leader that nobody follows leads on",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.partition.isr import Committed, PendingExpand, PendingShrink
+from quorate.broker.partition.isr_states import Committed, PendingExpand, PendingShrink
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import (

@@ -15,7 +15,7 @@ from functools import partial
 
 import pytest
 
-from quorate.broker.partition.isr import PendingExpand
+from quorate.broker.partition.isr_states import PendingExpand
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.controller.messages import IsrChange
 from quorate.quorum.ids import EpochOffset

@@ -11,12 +11,13 @@ import pytest
 from quorate.broker.groups import records as group_records
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.metadata.framing import READABLE_TYPES, READABLE_VERSIONS
-from quorate.quorum.protocol import bounds, headers
+from quorate.quorum.protocol import field_bounds as bounds
+from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS, Api
-from quorate.quorum.protocol.bounds import Bound
 from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode
 from quorate.quorum.protocol.error_response import error_response
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.field_bounds import Bound
 from quorate.quorum.protocol.hot import (
     FetchPartitionResult,
     ProducePartitionResult,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from quorate.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
-from quorate.quorum.protocol.bounds import CLIENT_TEXT, REPLICAS
 from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode, reader, writer
+from quorate.quorum.protocol.field_bounds import CLIENT_TEXT, REPLICAS
 from quorate.quorum.protocol.schemas.fetch import FetchRequest, ReplicaState
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.protocol.schemas.produce import (

@@ -128,7 +128,7 @@ def test_gates_in_kafkas_order() -> None:
     assert answer(cluster, leader, duplicate)[0] is ErrorCode.DUPLICATE_VOTER
     not_met = cluster.add_voter(leader, 11, meets=False)
     error, message = answer(cluster, leader, not_met)
-    assert error is ErrorCode.REQUEST_TIMED_OUT and "was not met at c11:9093" in message
+    assert error is ErrorCode.REQUEST_TIMED_OUT and "did not answer at c11:9093" in message
     unknown = cluster.remove_voter(leader, 11)
     not_found = ErrorCode.VOTER_NOT_FOUND, f"replica {key(11)} is not a voter"
     assert answer(cluster, leader, unknown) == not_found

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.quorum.bounds import INT32_MAX
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.batch import (
     CONTROL,
@@ -16,6 +15,7 @@ from quorate.quorum.log.batch import (
     records_of,
 )
 from quorate.quorum.log.record import Record
+from quorate.quorum.node_message_bounds import INT32_MAX
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control_records import (

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.bounds import Bytes, Items, Name, Offset, Range
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
+from quorate.quorum.node_message_bounds import Bytes, Items, Name, Offset, Range
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse
 from quorate.quorum.rpc.messages import (
     BY_CLASS,

@@ -18,7 +18,7 @@ from quorate.quorum.raft.control_records import VoterEndpoint
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch import changes
 from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET
-from quorate.quorum.watch.endpoints import MAX_OPEN, BadQuery, Endpoints, Query
+from quorate.quorum.watch.http_dispatch import MAX_OPEN, BadQuery, Endpoints, Query
 from quorate.quorum.watch.watch import targets
 from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.watch.node import CombinedNode, get, made, running, until

@@ -8,6 +8,8 @@ Two sets of replicas follow from a state:
 - `committed`: the replicas that the controller certainly counts as in sync. min.insync.replicas
   uses it.
 
+`leadership.py` decides when to propose a change: `Leadership.maybe_expand` and `maybe_shrink`.
+
 Invariants: `maximal` contains `committed`. A proposal with an unknown outcome stays pending until
 an answer or newer metadata settles it, because the controller may have applied it.
 """
