@@ -1,7 +1,7 @@
 """Commits per second of the three controllers alone.
 
-The brokers are killed, and the requests go directly to the active controller. Each request writes
-one config record.
+The benchmark kills the brokers and sends its requests directly to the active controller. Each
+request writes one config record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def change(number: int) -> configs.IncrementalAlterConfigsRequest:
 
 
 def held(address: str, outstanding: int, seconds: float, numbers: count[int]) -> pipelined.Held:
-    """Run the load against one controller."""
+    """Keep `outstanding` requests in flight to one controller for some seconds. Return the result.
+
+    Each request takes the next of `numbers`. Raise LoadFailed if a request fails."""
     return pipelined.hold(
         address,
         configs.IncrementalAlterConfigsRequest.API_KEY,
@@ -48,7 +50,8 @@ def held(address: str, outstanding: int, seconds: float, numbers: count[int]) ->
 def active(controllers: str, numbers: count[int]) -> str:
     """Return the address of the active controller, the only one that does not refuse a change.
 
-    Raise LoadFailed if no controller is active."""
+    Each attempt sends one change. Raise LoadFailed if no controller is active, or a request fails
+    for another reason."""
     for address in controllers.split(","):
         try:
             held(address, 1, 0.0, numbers)
@@ -60,7 +63,7 @@ def active(controllers: str, numbers: count[int]) -> str:
 
 
 def measure(cluster: Cluster, options: Options) -> list[Figure]:
-    """Return rates and latencies for several numbers of requests in flight."""
+    """Return one rate (per second) and two latencies (ms) for each of the loads in OUTSTANDING."""
     numbers = count()
     for broker_id in cluster.broker_ids:
         cluster.kill(broker_id)

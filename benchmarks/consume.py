@@ -16,7 +16,8 @@ TOPIC = "consume"
 SIZE = 1000
 RECORDS = 300_000
 PASSES = 3
-"""The number of passes. The best counts, because the first one meets a cold JVM and cold caches."""
+"""The number of passes. The best one is the main figure, because the first one meets a cold JVM (if
+the target is Kafka) and cold caches."""
 
 
 def measure(target: Target, _: Options) -> list[Figure]:
@@ -38,7 +39,7 @@ def measure(target: Target, _: Options) -> list[Figure]:
 
 
 def fill(bootstrap: str) -> None:
-    """Fill the topic with records."""
+    """Write all records to the topic, evenly over its partitions."""
     producer = librdkafka.producer(bootstrap, linger_ms=5, queue_buffering_max_messages=1_000_000)
     messages = [{"value": b"x" * SIZE}] * CALL_RECORDS
     for number in range(RECORDS // CALL_RECORDS):
@@ -51,7 +52,8 @@ def fill(bootstrap: str) -> None:
 def consume(bootstrap: str) -> float:
     """Read all records and return the throughput in MB/s.
 
-    Without fetch.queue.backoff.ms librdkafka would idle for a second whenever its queue is full."""
+    Raise RuntimeError if that takes longer than ANSWER_TIMEOUT_S. Without fetch.queue.backoff.ms
+    librdkafka would idle for a second whenever its queue is full."""
     consumer = librdkafka.consumer(
         bootstrap, fetch_queue_backoff_ms=2, queued_min_messages=1_000_000
     )

@@ -1,8 +1,8 @@
 """The directory of a local cluster: D/cluster.json and one D/nodes/ID per node.
 
-A node's directory holds its server.properties, its data and its log. Each node updates its own
-entry in cluster.json, which `quorate.cluster.file` names. Thus the entry has the new pid after a
-restart. cluster.json is always replaced as a whole, under a file lock."""
+A node's directory holds its server.properties, its data and its log. The config key
+`quorate.cluster.file` names cluster.json, and the node writes its own pid there at each start.
+cluster.json is always replaced as a whole, under a file lock."""
 
 from __future__ import annotations
 
@@ -232,11 +232,11 @@ def set_pids(file: Path, pids: dict[int, int | None]) -> None:
 
 @contextlib.contextmanager
 def listed(file: Path, node_id: int) -> Iterator[None]:
-    """Record this process as the node's pid in cluster.json for the duration of the block.
+    """Set the node's pid in cluster.json to that of this process for the duration of the block.
 
     At the end of the block the pid is removed. If another process already runs the node, the lock
-    of the data directory will refuse this process. In that case the other process's pid is
-    restored."""
+    of the data directory will refuse this process. The end of the block then restores the pid of
+    the other process. Raise as `read_cluster` does."""
     entry = read_cluster(file)
     nodes = (*entry["controllers"], *entry["brokers"])
     before = next((node["pid"] for node in nodes if node["id"] == node_id), None)
@@ -252,7 +252,7 @@ def listed(file: Path, node_id: int) -> Iterator[None]:
 def update(file: Path, change: Callable[[Any], Any]) -> None:
     """Replace cluster.json by `change(content)` under its lock.
 
-    Do nothing if the file does not exist."""
+    Do nothing if the file does not exist. Raise Refused if its content is not valid."""
     with locked(file):
         if file.exists():
             changed = change(read_cluster(file))
@@ -261,7 +261,9 @@ def update(file: Path, change: Callable[[Any], Any]) -> None:
 
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Hold the exclusive lock of a file, which is another file with the suffix .lock. Blocks."""
+    """Hold the exclusive lock of a file. Block until it is free.
+
+    The lock is another file, with the suffix .lock instead of that of `file`."""
     with open(file.with_suffix(".lock"), "w", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

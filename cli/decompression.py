@@ -1,4 +1,7 @@
-"""A compressed file as a stream of its expanded bytes, with a bounded part of it in memory.
+"""A file as a stream of its expanded bytes, with a bounded part of it in memory.
+
+The file may be compressed by gzip, bzip2 or xz. The bytes of any other file are returned as they
+are.
 
 The stream only moves forward, except within the last WINDOW_BYTES, which is enough for the reader
 of tar archives. A read of more than MAX_READ_BYTES is refused, because that reader takes the length
@@ -22,7 +25,7 @@ _GZIP = 31  # zlib's window bits for a gzip stream
 
 
 class StreamTooLarge(Exception):
-    """The archive demands more memory or more expanded bytes than allowed."""
+    """A read asks for more bytes than allowed, or the file expands to more bytes than allowed."""
 
 
 class Decompressor(Protocol):
@@ -132,9 +135,10 @@ class DecompressedStream:
         return self._position
 
     def seek(self, position: int, whence: int = os.SEEK_SET) -> int:
-        """Move to `position`, or to the end if that is before it, and return the new position.
+        """Move to `position`, or to the end if the stream is shorter. Return the new position.
 
-        Raise ValueError if the position is before the window, or `whence` is not the start."""
+        Raise ValueError if `position` is before the window, or `whence` is not SEEK_SET. Raise as
+        `read` does if bytes must be expanded."""
         if whence != os.SEEK_SET or position < self._start:
             raise ValueError(f"the archive cannot be read backwards, from byte {position}")
         while self._start + len(self._buffer) < position and self._fill():
@@ -145,7 +149,9 @@ class DecompressedStream:
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes, or fewer at the end.
 
-        Raise StreamTooLarge, or EOFError if cut off."""
+        Raise StreamTooLarge if `size` or the expanded bytes exceed their bound, and EOFError if the
+        file is cut off. Raise the error of the decompressor (zlib.error, lzma.LZMAError or OSError)
+        if the data is damaged or an .xz dictionary is too large."""
         if not 0 <= size <= MAX_READ_BYTES:
             raise StreamTooLarge(
                 f"one of its parts has {size} bytes, more than {MAX_READ_BYTES}. Unpack it "

@@ -73,7 +73,7 @@ def between(low: float, high: float, *, also: int | None = None) -> Check:
 
 
 def one_of(*names: str) -> Check:
-    """Return a check for a STRING, or for each element of a LIST."""
+    """Return a check that a STRING, or each element of a LIST, is one of `names`."""
     allowed = "one of " + ", ".join(names)
 
     def check(value: Value) -> str | None:
@@ -84,7 +84,7 @@ def one_of(*names: str) -> Check:
 
 
 def some_of(*names: str) -> Check:
-    """Return a check for a LIST that must not be empty."""
+    """Return a check that a LIST is not empty and each of its elements is one of `names`."""
     element = one_of(*names)
     return lambda value: element(value) if value else "not empty, " + "some of " + ", ".join(names)
 
@@ -108,7 +108,7 @@ def throttled_replicas(value: Value) -> str | None:
 
 
 def host_names(value: Value) -> str | None:
-    """Check for a list of names as in a Host header, without ports."""
+    """Check for a list of host names without ports, as the Host header of HTTP has them."""
     assert isinstance(value, tuple)
     if all(item and not any(c.isspace() or c in "/:@[]*" for c in item) for item in value):
         return None
@@ -134,7 +134,8 @@ def connections_by_address(value: Value) -> str | None:
 class Key:
     """One configuration key. `doc` is its help text.
 
-    `kafka_default` is set if the default differs from Kafka's (docs/differences.md).
+    `kafka_default` is the default of Kafka, if it differs (docs/differences.md). Otherwise it is
+    None. An `internal` key is for tests: no response describes it to clients.
 
     `synonyms` of a topic key are (node key, factor) pairs. The default on a node is the value of
     the first of these node keys that is set, times its factor."""

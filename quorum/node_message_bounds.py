@@ -1,5 +1,8 @@
 """Bounds of the fields of node messages, as annotations of their dataclasses.
 
+A node message is a message between two nodes of the cluster. `protocol/bounds.py` has the bounds of
+Kafka's messages. -1 is the value for none.
+
 `shapes.py` reads them and `rpc/row_codec.py` compiles them into the checks at decoding. A message
 with a field outside of its bound is refused there, before any handler runs. A field of a type that
 needs a bound and has none raises TypeError at import.
@@ -68,9 +71,9 @@ Number = Annotated[int, Range(0, INT16_MAX)]
 Name = Annotated[str, Bytes(249)]
 """Ids of clusters, names of listeners, features and roles: Kafka's bound of a topic's name."""
 Host = Annotated[str, Bytes(255)]
-"""Longest host name of the DNS."""
+"""The longest host name that the DNS allows."""
 Rack = Annotated[str, Bytes(1000)]
 ClientId = Annotated[str, Bytes(INT16_MAX)]
-"""Whatever a Kafka request's header can hold."""
+"""The longest client id that the header of a Kafka request can hold."""
 Message = Annotated[str, Bytes(10_000)]
-"""Sentences for a reader."""
+"""Texts for people, such as error messages."""

@@ -1,8 +1,8 @@
 """Keys and values of the records in __consumer_offsets, in Kafka's formats.
 
 A key starts with its type, and a value with its version (int16 each). A record without a value is a
-tombstone. Quorate writes the versions that Kafka 4.1 writes, the highest ones before tagged fields,
-and reads all of them. Records of other types (groups of the consumer, share and streams protocols)
+tombstone. Quorate writes the versions that Kafka 4.1 writes, which have no tagged fields. It reads
+all versions. Records of other types (groups of the consumer, share and streams protocols)
 are skipped.
 """
 
@@ -99,7 +99,9 @@ LATEST_VALUE_VERSION = 4
 
 
 class GroupRecord(NamedTuple):
-    """One change of a shard's state. A record without a value deletes the key."""
+    """One change of the state of a shard, the coordinator of the groups in one partition.
+
+    A record without a value deletes the key."""
 
     key: Key
     value: Value | None
@@ -118,12 +120,12 @@ def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
 
 
 class UnreadableRecord(Exception):
-    """Raised for a record that does not decode to itself, so the next coordinator could not load
+    """An encoded record does not decode to an equal record, so the next coordinator could not load
     it."""
 
 
 def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]]:
-    """Return the encoded records, after checking that each of them decodes to its origin.
+    """Return the encoded records. Check first that each of them decodes to an equal record.
 
     Raise UnreadableRecord, EncodeError or DecodeError if one of them does not."""
     encoded = [encode_record(each) for each in records]

@@ -6,16 +6,19 @@ Rules:
 
 - A request names its session and the session's next epoch. Anything else is an error, and the
   fetcher begins a new session.
-- There are at most `max_sessions` slots. A new session may replace the least recently used one if
-  that was unused for EVICTION_MS. Otherwise it may replace the least valuable session that is older
-  than EVICTION_MS; a follower's session may also replace any session of a consumer. Sessions of
-  followers are more valuable than those of consumers, and more partitions than fewer.
+- There are `max_sessions` slots. If all are taken, a new session replaces the least recently used
+  one if that was unused for EVICTION_MS. Otherwise it replaces the least valuable session that is
+  older than EVICTION_MS, if the new one is more valuable. A new session of a follower may also
+  replace any session of a consumer.
+- A follower's session is more valuable than any consumer's. Between two of the same kind, the one
+  with more partitions is more valuable.
 - The sessions of consumers together hold at most `max_consumer_bytes`. The largest ones end if a
-  smaller one needs room. The session of a follower has only existing partitions.
+  smaller one needs room. The sessions of followers need no such bound, because they have only
+  existing partitions.
 - A consumer's session that was unused for EVICTION_MS ends even if no other session needs the room,
   because its consumer may be gone. A consumer that returns continues with a full fetch.
 - Unlike in Kafka, a follower gets a session even if no slot is free, because followers here always
-  use sessions.
+  use sessions. There may be at most MAX_FOLLOWERS_BEYOND sessions more than slots.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ PARTITION_BYTES = 640
 """Estimated bytes of one partition of a consumer's session: tuple, name, offsets, dict entries."""
 MAX_CONSUMER_BYTES = 128 << 20
 MAX_FOLLOWERS_BEYOND = 1000
+"""Maximum number of sessions beyond `max_sessions`; only followers get them."""
 EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, a constant here
 
 
@@ -77,7 +81,7 @@ class _Slot:
 
 
 class SessionCache:
-    """The slots of one broker. The event loop owns it.
+    """The slots of one broker. The event loop owns the cache.
 
     Invariants: `consumer_bytes` is the estimate for all consumers' sessions and at most
     `max_consumer_bytes`; `_slots` is ordered by the last use."""
@@ -89,7 +93,7 @@ class SessionCache:
         max_sessions: int,
         max_consumer_bytes: int = MAX_CONSUMER_BYTES,
     ) -> None:
-        """Begin empty. Sizes are in bytes."""
+        """Create an empty cache. `max_sessions` is the number of slots."""
         self.max_consumer_bytes = max_consumer_bytes
         self.consumer_bytes = 0
         """Estimated bytes of consumers' sessions."""
@@ -104,7 +108,9 @@ class SessionCache:
         return len(self._slots)
 
     def add(self, session: Session) -> bool:
-        """Give `session` an id and keep it. Return False if there is no room for it."""
+        """Set the id of `session` and keep it. Other sessions may end to make room.
+
+        Return False, and keep nothing, if there is no room. The fetcher then has no session."""
         now_ms = self._clock.now_ms()
         if not session.of_follower and not self._make_bytes(session, len(session)):
             return False
@@ -161,8 +167,10 @@ class SessionCache:
     def find(
         self, session_id: int, epoch: int, *, of_follower: bool, uses_topic_ids: bool
     ) -> tuple[Session | None, ErrorCode]:
-        """Return the session of a request, now in use, and NONE; or None and the error of the
-        request."""
+        """Return the session that a request names, and NONE.
+
+        The session counts as used now, and its `next_epoch` advances. If the request does not match
+        a session of its kind, return None and the error of the response."""
         slot = self._slots.get(session_id)
         if slot is None or slot.session.of_follower != of_follower:
             return None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -1,7 +1,8 @@
 """The record of the clients' writes: the numbers of records, and their acknowledgements.
 
 Record n goes to partition n modulo the number of partitions, and each client has numbers of its own
-(see `comparison.py`). A value is a function of its number, so that no values have to be stored."""
+(see `comparison.py`). A value is a function of its record's number, so the ledger stores no values.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +31,20 @@ class Ledger:
     acknowledged: array[int] = field(default_factory=lambda: array("q"))
     """The acknowledged offset of each record by its number, or NOT_ACKNOWLEDGED."""
     sent: int = 0
+    """The number of records for which `take` returned a number."""
     confirmed: int = 0
+    """The number of acknowledged records."""
     confirmed_s: dict[int, float] = field(default_factory=dict)
     """The moment of the last acknowledgement in each partition, on the monotonic clock."""
     outages: list[Gap] = field(default_factory=list)
+    """The intervals in which the roaming client waited long for an acknowledgement."""
     failures: list[str] = field(default_factory=list)
     """Fatal errors, which show that acknowledged records are gone."""
     _next: dict[tuple[int, int], count[int]] = field(default_factory=dict)
 
     def take(self, client: int, partition: int, records: int) -> list[int]:
-        """Return the numbers of the next `records` records of the client in the partition."""
+        """Return the numbers of the next records of the client in the partition, and count them as
+        sent. `records` is how many."""
         counter = self._next.setdefault((client, partition), count())
         numbers = [
             (next(counter) * CLIENTS + client) * self.partitions + partition for _ in range(records)
@@ -51,7 +56,9 @@ class Ledger:
         return numbers
 
     def acknowledge(self, numbers: Sequence[int], base_offset: int, now_s: float) -> None:
-        """Record that a batch was acknowledged. Calls must be in the order of time."""
+        """Record that the batch of these records was acknowledged, the first one at `base_offset`.
+
+        `now_s` is on the monotonic clock, and must not decrease from call to call."""
         self.confirmed_s[numbers[0] % self.partitions] = now_s
         for offset, number in enumerate(numbers, base_offset):
             self.acknowledged[number] = offset
@@ -66,7 +73,9 @@ class Ledger:
         return (b"%d " % number * (self.record_bytes // 2 + 1))[: self.record_bytes]
 
     def lines(self) -> Sequence[bytes]:
-        """Return the values of all record numbers as a lazy sequence."""
+        """Return the values by record number, as a sequence that computes each value on access.
+
+        It may be longer than `sent`, because some of its numbers were never sent."""
         return _Values(self)
 
 

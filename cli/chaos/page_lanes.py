@@ -1,4 +1,7 @@
-"""The lanes of a result page: boxes placed by percentage on one time axis. Pure text functions."""
+"""The lanes of a result page: boxes placed by percentage on one time axis. Pure text functions.
+
+`css` is the name of a CSS class. Titles and labels are plain text, which the functions escape.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ MARKED = ("fault", "fenced", "unfenced", "controller")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The time axis from 0 to `end_ms`."""
+    """The time axis from 0 to `end_ms`. Times are in ms since the start of the run."""
 
     end_ms: int
 
@@ -56,7 +59,7 @@ class Scale:
 
 
 def lane(name: str, boxes: Sequence[str], css: str = "", about: str = "") -> str:
-    """Return the HTML of a lane. `about` is its tooltip."""
+    """Return the HTML of a lane. `boxes` are HTML, and `about` is the tooltip of the name."""
     return (
         f'<div class="lane {css}" data-name="{escape(name)}"><span title="{escape(about or name)}">'
         f"{escape(name)}</span><div class=track>{''.join(boxes)}</div></div>"

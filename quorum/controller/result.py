@@ -1,4 +1,8 @@
-"""The output of a rule, the errors that refuse a request, and the bound on one request's batch."""
+"""The output of a rule, the errors that refuse a request, and the bound on one request's batch.
+
+A rule is a pure function from one input of the controller, such as a request, and the latest image
+to a `Result`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ batches."""
 class ProbeBroker:
     """An effect: connect once to `address` after `delay_ms` milliseconds.
 
+    A refused connection is evidence that the broker's process is dead, before its session times
+    out.
     The caller passes this same value to `Controller.probe_succeeded`, `probe_refused` or
     `probe_failed`. A probe is best effort: if the caller drops it, the session timeout still fences
     a dead broker. `number` identifies the newest probe of a registration.
@@ -39,10 +45,10 @@ Effect = ProbeBroker
 class Result:
     """The outcome of one input.
 
-    The caller appends `records` in this order. If `atomic`, they form one batch; otherwise the
-    caller may split them into batches of at most MAX_RECORDS_PER_USER_OP. `response` may leave the
-    node only when they, and everything appended before them, are committed. The caller carries out
-    `effects` immediately.
+    The caller appends `records` in this order. If `atomic`, they form one batch. Otherwise the
+    caller may split them into several batches (`quorum/node/controller_decision.py`). `response`
+    may leave the node only when they, and everything appended before them, are committed. The
+    caller carries out `effects` immediately.
     """
 
     records: Sequence[MetadataRecord] = ()

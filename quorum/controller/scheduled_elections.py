@@ -1,7 +1,11 @@
 """Elections that the active controller starts on a schedule, as Kafka's periodic tasks do.
 
-One run writes at most `max_elections_per_run` records. `Controller.tick` schedules the next run
-when this bound was reached.
+One run writes at most `max_elections_per_run` records. If a run reaches this bound,
+`Controller.tick` schedules the next run soon.
+
+An unclean election waits while a hold applies. A hold belongs to a broker that may have been
+fenced early, on a hint that its process is dead (`hints.py`). It delays the unclean elections of
+each partition whose ISR contains the broker.
 """
 
 from __future__ import annotations
@@ -18,7 +22,10 @@ from quorate.quorum.metadata.records import MetadataRecord
 
 
 def balance_leaders(context: Context) -> list[MetadataRecord]:
-    """Return records that move leadership to the preferred replicas that may lead again."""
+    """Return records that move leadership to the preferred replicas.
+
+    A partition is left out if its preferred replica is not in the ISR or not active. As in KRaft,
+    no percentage of imbalance is needed."""
     records: list[MetadataRecord] = []
     for key in sorted(context.index.imbalanced):
         if len(records) == context.settings.max_elections_per_run:
@@ -35,11 +42,10 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
 
 
 def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[MetadataRecord]:
-    """Return records that elect leaders for those of the leaderless partitions `keys` that may
-    elect uncleanly.
+    """Return records that elect a leader for some of the leaderless partitions `keys`.
 
-    A partition may do so if its topic's unclean.leader.election.enable is true and no hold applies
-    to its ISR.
+    A partition is included if its topic's unclean.leader.election.enable is true, no member of its
+    ISR has a hold, and one of its replicas is active.
     """
     records: list[MetadataRecord] = []
     unclean = UncleanElections(context)
@@ -60,6 +66,8 @@ def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[Meta
 
 
 def leaderless_of(context: Context, broker_id: int) -> list[PartitionKey]:
-    """Return the leaderless partitions whose ISR contains the broker."""
+    """Return the leaderless partitions whose ISR contains the broker.
+
+    `Controller.tick` asks for them when the broker's hold ends."""
     leaderless = context.index.leaderless
     return [key for key in context.index.partitions_in_isr(broker_id) if packed(key) in leaderless]

@@ -1,7 +1,8 @@
 """UnregisterBroker: an administrator removes the registration of a broker that will not return.
 
-A broker that does return registers again. The last member of an ISR stays in it, as when a broker
-is fenced.
+A broker that does return registers again. The broker may be fenced or not. It stays in the replica
+lists of its partitions. It also stays in an ISR of which it is the last member, and the partition
+has no leader then. Only an unclean election, if the topic allows one, replaces such an ISR.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from quorate.quorum.protocol.schemas.unregister_broker import (
 
 
 def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Result:
-    """Remove the broker from every ISR and delete its registration. An unknown broker gets
-    BROKER_ID_NOT_REGISTERED."""
+    """Return the records that remove the broker from its ISRs and then delete its registration.
+
+    They may be split into several batches. For an unknown broker, the response has the error
+    BROKER_ID_NOT_REGISTERED and there are no records."""
     broker = context.image.brokers.get(request.broker_id)
     if broker is None:
         return Result(

@@ -1,8 +1,11 @@
 """The rules in force for one node, and the gate for every callback to the node.
 
-A node gets wrapped seams (`wrappers.py`) that one `Faults` object governs. Timers, frames, closed
-links and results of the disk pass `Faults.run`. It queues them in order while the node is paused
-and discards them after a crash. Rules change on the event loop and hold from that call on.
+A seam is the interface of a node to its clock, its random numbers, its network or its disk. Each
+seam of the node is wrapped (`wrappers.py`), and one `Faults` object governs the wrappers.
+
+Timers, frames, closed links and results of the disk pass `Faults.run`. It queues them in order
+while the node is paused and discards them after a crash. The event loop changes the rules, and
+each change is in force immediately.
 
 Limit of a pause: the kernel and the WebSocket server continue to accept connections. A peer that
 connects to a paused node gets no response after the WebSocket upgrade, whereas a stopped process
@@ -40,9 +43,11 @@ class Faults:
     `rules` are in force until the next `apply`. `crashed` is True after `crash`, and it never
     becomes False again.
 
-    `peer_of` returns the id of the node that has a node-to-node address, or None if it is unknown.
-    Until it is set, peers are identified by address and by their handshake. `on_failure` gets each
-    exception that a callback of the node raises; the default is the loop's exception handler.
+    `peer_of` returns the id of the node with the given address for node links, or None if it is
+    unknown. Until it is set, a peer is identified by its address and by the id in its handshake.
+
+    `on_failure` gets each exception that a callback of the node raises; the default is the loop's
+    exception handler.
     """
 
     def __init__(self, on_failure: Callable[[BaseException], None] | None = None) -> None:
@@ -66,7 +71,7 @@ class Faults:
             asyncio.get_running_loop().call_soon(self._run_held)
 
     def cut(self, *peers: Peer) -> None:
-        """Cut the links to these peers, in addition to those that are cut."""
+        """Reset the links to these peers and refuse new ones, in addition to those that are cut."""
         self.apply(replace(self.rules, cut=_with(self.rules.cut, peers)))
 
     def heal(self, *peers: Peer) -> None:
@@ -74,7 +79,9 @@ class Faults:
         self.apply(replace(self.rules, cut=_without(self.rules.cut, peers)))
 
     def hold(self, *peers: Peer) -> None:
-        """Hold the links to these peers, in addition to those that are held."""
+        """Keep the links to these peers open, but queue their frames until `release`.
+
+        This is in addition to the links that are held."""
         self.apply(replace(self.rules, hold=_with(self.rules.hold, peers)))
 
     def release(self, *peers: Peer) -> None:
@@ -82,11 +89,13 @@ class Faults:
         self.apply(replace(self.rules, hold=_without(self.rules.hold, peers)))
 
     def drop(self, *messages: str) -> None:
-        """Discard messages of exactly these types. Without arguments, discard none."""
+        """Discard messages of exactly these types on node links, in both directions.
+
+        Without arguments, discard none."""
         self.apply(replace(self.rules, drop=messages))
 
     def delay(self, delay_ms: int) -> None:
-        """Delay each frame on node links by `delay_ms`; 0 ends the delay."""
+        """Delay each frame on node links, in each direction, by `delay_ms`. 0 ends the delay."""
         self.apply(replace(self.rules, delay_ms=delay_ms))
 
     def pause(self) -> None:

@@ -1,7 +1,7 @@
 """The errors of a log.
 
 LogError
-    ├── CorruptBatch      the bytes of an append are no valid batch; the sender gets the error
+    ├── CorruptBatch      bytes of a producer that are no valid batch; the client gets the error
     ├── BrokenChain       an append does not continue the log; the caller broke its contract
     ├── OffsetOutOfRange  an offset outside of the log
     ├── CorruptLog        stored bytes, which may have been acknowledged, are damaged
@@ -24,7 +24,9 @@ class LogError(Exception):
 
 
 class CorruptBatch(LogError):
-    """The bytes are no valid batch. The log is unchanged."""
+    """The bytes are no valid batch. An append raises it, and the log is unchanged.
+
+    A lookup raises it for a stored batch whose CRC is right but whose payload is unreadable."""
 
     retriable = True  # the bytes may have been damaged on their way
 

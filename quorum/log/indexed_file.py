@@ -1,7 +1,7 @@
 """A segment's data file with its offset index: finds the position of an offset, and reads batches.
 
-An index entry is only a hint. Every entry is compared with the batch that it points to, and if the
-two differ, the indexes are rebuilt from the batches (R51, tests/scenarios).
+An index entry is only a hint. A search compares the entry that it uses with the batch at its
+position. If the two differ, it rebuilds the indexes from the batches (R51, tests/scenarios).
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ class IndexedBatchFile(BatchFile):
         self._recent: dict[int, int] = {}  # base offset -> position, of batches found recently
 
     def read(self, offset: int, max_bytes: int, end: int) -> bytes:
-        """Return whole batches below `end`, beginning with the batch that holds `offset`.
+        """Return whole batches, beginning with the batch that holds `offset`.
 
-        At least one batch is returned, even if it exceeds `max_bytes`. Raise CorruptLog if the file
-        has no batch that holds `offset`. The CRCs are not checked."""
+        All of them lie below the offset `end`; the result is empty if no such batch does. The first
+        one is returned even if it exceeds `max_bytes`. Raise CorruptLog if the
+        file has no batch that holds `offset`. The CRCs are not checked."""
         start = self.position_of(offset)
         if start == self.size:
             raise CorruptLog(self.path, start, offset, f"no batch up to {self.next_offset} follows")
@@ -42,7 +43,7 @@ class IndexedBatchFile(BatchFile):
         return self.file.pread(stop - start, start) if stop > start else b""
 
     def position_of(self, offset: int) -> int:
-        """Return the position of the first batch that ends after `offset`.
+        """Return the byte position of the first batch whose last offset is not below `offset`.
 
         The result is `size` if there is no such batch. Raise CorruptLog."""
         if offset <= self.base_offset:
@@ -59,9 +60,10 @@ class IndexedBatchFile(BatchFile):
         return self.size
 
     def rebuild_indexes(self) -> None:
-        """Rebuild both indexes from the batches. An active segment stays active.
+        """Rebuild the offset index and the time index from the batches.
 
-        Raise CorruptLog. Blocks for a walk over the whole file."""
+        The indexes of an active segment stay in memory, ready for more entries. Raise
+        CorruptLog. Blocks for a walk over the whole file."""
         active = self._indexes.in_memory
         self._indexes.start()
         for position, header in self.walk(0):

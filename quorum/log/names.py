@@ -1,4 +1,7 @@
-"""Names of files and directories below a log directory. They are Apache Kafka's unless noted."""
+"""Names of files and directories below a log directory.
+
+They are Apache Kafka's, except for DAMAGED_SUFFIX.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ DELETED_SUFFIX = ".deleted"
 SNAPSHOT_SUFFIX = ".checkpoint"
 SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
 PART_SUFFIX = ".part"
+"""Follows SNAPSHOT_SUFFIX in the name of a snapshot that is not complete."""
 DAMAGED_SUFFIX = ".damaged"
+"""Follows the name of a file that was set aside because it is damaged."""
 DELETED_DIRECTORY_SUFFIX = "-delete"
 STRAY_DIRECTORY_SUFFIX = "-stray"
 
@@ -47,8 +52,9 @@ def segment_file(directory: str, base_offset: int, suffix: str) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """Return the offset with which the name of a segment's file starts, None if it is no such
-    name."""
+    """Return the offset with which the name of a segment's file starts, whatever its suffix is.
+
+    Return None if the name does not start with 20 digits."""
     digits = name.split(".", 1)[0]
     return (
         int(digits)
@@ -68,13 +74,14 @@ def partition_of(directory_name: str) -> PartitionName | None:
 
 
 def deleted_directory_name(name: PartitionName, unique: str) -> str:
-    """Return `<topic>-<partition>.<unique>-delete`, with the topic cut if the name were too
-    long."""
+    """Return `<topic>-<partition>.<unique>-delete`, with the topic cut if the name would be
+    too long."""
     return _unique_name(name, unique, DELETED_DIRECTORY_SUFFIX)
 
 
 def stray_directory_name(name: PartitionName, unique: str) -> str:
-    """Return `<topic>-<partition>.<unique>-stray`, with the topic cut if the name were too long."""
+    """Return `<topic>-<partition>.<unique>-stray`, with the topic cut if the name would be
+    too long."""
     return _unique_name(name, unique, STRAY_DIRECTORY_SUFFIX)
 
 

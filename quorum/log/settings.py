@@ -19,8 +19,9 @@ class LogSettings:
     archive_directory: str = ""
     """The directory that receives segments which retention removes; if empty, they are deleted."""
     flushed_is_acknowledged: bool = False
-    """True for the metadata log, whose flushed records may have been acknowledged for good.
+    """True for the metadata log, because a voter acknowledges records after it has flushed them.
 
     Such a log keeps a flushed marker, syncs every truncation, and refuses to open if flushed bytes
-    are missing or damaged. Partitions are acknowledged from the page caches of their ISR instead.
+    are missing or damaged. It is False for partitions: their records are acknowledged when every
+    ISR member has them in its page cache, before any flush.
     """

@@ -1,16 +1,20 @@
-"""The lookup of the first record that is not older than a given time, in steps.
+"""The lookup, in steps, of the record with the lowest offset that is not older than a given time.
 
 A lookup walks over batch headers and decodes the batches that may hold the record. It pauses after
 HEADERS_PER_STEP headers, RECORDS_PER_STEP records or SEGMENTS_PER_STEP segments. After each pause
 it starts again from an offset, because the log may have been truncated or shortened meanwhile.
 
 A small compressed batch is decompressed by the lookup itself. For a large one the lookup yields a
-`Decompress` request, which its driver may run in another thread. To bound memory, a driver should
-let only one lookup at a time hold a large payload. `Acquire` marks the beginning of that time,
-`Release` its end.
+`Decompress` request, which its driver may run in another thread.
 
-A batch with a right CRC and an unreadable payload raises CorruptBatch, because its producer sent it
-like this. A batch that differs from the one that was appended raises CorruptLog.
+To bound memory, a driver should let only one lookup at a time hold a large payload. `Acquire` marks
+the beginning of that time, `Release` its end. A lookup that fails or finds the log changed after
+`Acquire` yields no `Release`. The time then ends with the lookup, and a second `Acquire` of the
+same lookup must not wait.
+
+If a batch has a right CRC and an unreadable payload, the lookup raises CorruptBatch, because the
+producer sent the batch like this. If the disk does not return the bytes that were appended, the
+lookup raises CorruptLog.
 """
 
 from __future__ import annotations
@@ -69,7 +73,7 @@ class Acquire(NamedTuple):
 
 
 class Decompress(NamedTuple):
-    """The request to decompress a payload, for instance in the thread of `disk`.
+    """The request to decompress a payload, for instance in the thread that does the work of `disk`.
 
     The driver sends the result of `decompress` to the lookup, or throws its exception into it.
     """
@@ -84,7 +88,7 @@ class Release(NamedTuple):
 
 
 LookupRequest = Acquire | Decompress | Release | None
-"""The yields of a lookup; None is a mere pause."""
+"""The values that a lookup yields. None is only a pause."""
 Lookup = Generator[LookupRequest, Buffer | None, T]
 
 
@@ -107,7 +111,8 @@ def run_lookup(lookup: Lookup[T]) -> T:
 
 
 def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
-    """Return the first record that is not older than `timestamp_ms`, None if there is none.
+    """Return the record with the lowest offset that is not older than `timestamp_ms`, None if there
+    is none.
 
     The result is also None if the log is deleted meanwhile. Raise CorruptBatch or CorruptLog."""
     offset, generation = log.start_offset, log.generation

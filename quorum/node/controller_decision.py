@@ -1,8 +1,10 @@
-"""The outcome of a rule, checked against everything that could fail later, before anything changes.
+"""Checks the result of a controller's rule before anything changes.
 
-`decided` encodes the records, reads them back, and replays them on the controller's latest image.
-The image is persistent, so a replay that raises leaves the controller as it was. The caller then
-appends the parts, or drops all of them.
+A rule is a pure function from a request and the latest image to a `Result`. After its records are
+in the log, they must not fail to encode, to decode or to replay. `decided` therefore does all three
+first, on the controller's latest image. No image is changed in place, so a replay that raises
+leaves the controller as it was. The caller then adds the parts to the current batch of the metadata
+log, or drops all of them.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ MAX_BATCH_RECORDS = 1_000
 """Maximum number of records of a batch, because every node replays a batch in one step. An atomic
 result is one batch, whatever its number of records."""
 MAX_BATCH_BYTES = 4 << 20
+"""Maximum size of a batch that holds several parts. A single part may be larger."""
 MAX_RESULT_BYTES = 6 << 20
 """Maximum size of an atomic result, which must fit in one batch of the metadata log (8 MiB with its
 framing)."""
@@ -35,7 +38,7 @@ class TooLarge(Exception):
 # as long to make.
 @dataclass(slots=True)
 class Part:
-    """Encoded records that belong into one batch, and the image and the delta after them."""
+    """Encoded records of one batch, the image after them, and the delta that leads to it."""
 
     values: list[bytes]
     image: MetadataImage
@@ -44,7 +47,7 @@ class Part:
 
 @dataclass(slots=True)
 class Decision:
-    """The checked outcome of a rule. `response` is encoded."""
+    """The checked result of a rule. `response` is encoded for the sender of the request."""
 
     parts: list[Part]
     response: object
@@ -54,8 +57,13 @@ class Decision:
 def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: int) -> list[Part]:
     """Return the parts that carry out `result`: none if it has no records.
 
-    `first` is the epoch and the offset of the first record. Raise TooLarge, UnreadableRecord,
-    EncodeError, or ReplayError if a record contradicts `image`."""
+    An atomic result is one part. Any other result is split into parts of MAX_BATCH_RECORDS records.
+    `first` is the epoch and the offset of the first record. `wall_ms` is the
+    wall time of the records in ms since 1970.
+
+    Raise TooLarge if an atomic result exceeds its bound, and ReplayError if a record contradicts
+    `image`. Raise EncodeError or UnreadableRecord if a record does not survive encoding and
+    decoding."""
     if not result.records:
         return []
     values = read_back(result.records)

@@ -1,7 +1,8 @@
 """Opens the metadata directory of a node at its start: log, snapshots, election file and mark.
 
-A controller whose directory lost records or its vote starts nevertheless. It catches up with the
-leader before it votes (`metadata_mark.py`, `raft/catching_up.py`).
+The mark is a small file outside of the metadata directory. It shows whether the directory lost
+records or the controller's vote (`metadata_mark.py`). After such a loss the controller starts
+nevertheless, but it catches up with the leader before it votes (`raft/catching_up.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class OpenedMetadata:
 def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) -> OpenedMetadata:
     """Open the metadata directory of the replica `me`. Blocks.
 
-    Raise CorruptLog, ArchiveRefused or ElectionFileError if it is damaged beyond repair."""
+    If a controller's directory lost records or the vote, the order to catch up is durable on
+    return. Raise CorruptLog, ArchiveRefused or ElectionFileError if the directory is damaged beyond
+    repair."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     had_marker = disk.exists(f"{directory}/{FLUSHED_MARKER_NAME}")
@@ -97,9 +100,12 @@ def _mark(
 
 
 def adopt(disk: Disk, config: NodeConfig, directory_id: Uuid) -> None:
-    """Mark a directory as new that Apache Kafka formatted and that no node has run on.
+    """Write the mark of a new controller whose directory Apache Kafka formatted.
 
-    Such a directory has no copy of meta.properties, which the first start of a node writes."""
+    Do nothing for a broker, or if a node of Quorate has run on the directory. Such a directory has
+    a mark, or the copy of meta.properties that the first start of a node writes. The mark is
+    durable on return.
+    """
     parent = config.metadata_log_dir
     known = (
         f"{config.log_dir}/{META_COPY}",
@@ -111,10 +117,13 @@ def adopt(disk: Disk, config: NodeConfig, directory_id: Uuid) -> None:
 
 
 def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
-    """Lift the restriction of a controller because an operator says that the disk lost nothing.
+    """Let a controller vote again, because an operator says that the disk lost nothing.
 
-    No node may run on the directory. In epochs in which this node may have voted, it votes for no
-    other node. The change is durable on return. Raise ElectionFileError."""
+    No node may run on the directory. The mark may name a later epoch than the election file. Then
+    this function records a vote for this node in that epoch, so that it votes for no other node
+    there. The change is durable on return.
+
+    Raise ElectionFileError if the last vote cannot be known."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     disk.make_dirs(directory)
@@ -131,7 +140,7 @@ def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
 
 
 def declare_lost(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
-    """Make a controller catch up with the leader before it votes again.
+    """Make a controller catch up with the leader before it votes again, from its next start on.
 
     No node may run on the directory. The change is durable on return."""
     parent = config.metadata_log_dir

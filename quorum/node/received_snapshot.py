@@ -26,9 +26,12 @@ def check_received(
 ) -> None:
     """Check all batches of the received part file, then make it a durable snapshot file.
 
-    `done` is called once on the event loop: with the contents, the size in bytes and no error, or
-    with None, -1 and the error. An OSError means that this node's disk failed. Any other error
-    means that the snapshot is damaged. `done` is not called if `is_running` becomes false."""
+    This function returns immediately. `done` is called once on the event loop: with the contents,
+    the size in bytes and no error, or with None, -1 and the error. An OSError means that this
+    node's disk failed. Any other error means that the snapshot is damaged.
+
+    The event loop calls `is_running` after each batch. If it returns False, the check ends and
+    `done` is not called. The file may then be a part file or already a snapshot file."""
     steps = reading(snapshot, snapshots.chunks(snapshot, part=True))
 
     def check() -> tuple[SnapshotContents, int] | None:

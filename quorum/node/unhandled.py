@@ -1,4 +1,4 @@
-"""The last exception handler of a node: it decides which unhandled exceptions stop the node."""
+"""The exception handler of the event loop: it decides which unhandled exceptions stop the node."""
 
 from __future__ import annotations
 
@@ -29,10 +29,16 @@ _connection_line = _Line()
 def on_unhandled(core: NodeCore, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Stop the node, because an exception that no code caught is a broken invariant.
 
-    Two failures of a connection are exempt, because a peer can cause them. asyncio reports a failed
-    accept with its `socket`, once for each place of the backlog, and retries after a second. It
-    reports an exception of the code that cuts frames with its `transport`, which it closes. The
-    handlers of frames catch their own exceptions (`rpc/delivery.py`)."""
+    Two failures are only logged, because a peer can cause them:
+
+    - The node cannot accept a connection because it lacks descriptors or memory. asyncio reports it
+      with the listening `socket`, possibly many times in a row, and retries after a second.
+    - The code that splits a connection's bytes into frames raises an exception. asyncio reports it
+      with the `transport` and closes that. A failure of the node's own disk or state still stops
+      the node.
+
+    The handlers of frames catch their own exceptions (`rpc/delivery.py`). A report without an
+    exception is only logged."""
     error = context.get("exception")
     refused = isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES and "socket" in context
     cut = isinstance(error, Exception) and "transport" in context and not is_node_failure(error)

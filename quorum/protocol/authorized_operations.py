@@ -29,6 +29,7 @@ def bit_field(*operations: Operation) -> int:
 
 
 NOT_REQUESTED = -(1 << 31)
+"""The bit field in a response if the request did not ask for the operations."""
 TOPIC_OPERATIONS = bit_field(
     Operation.READ,
     Operation.WRITE,

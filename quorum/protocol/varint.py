@@ -12,12 +12,12 @@ class DecodeError(ProtocolError):
 
 
 class EncodeError(ValueError):
-    """A value does not fit the schema of that version. This is a defect of this node, not of its
-    peer."""
+    """A value does not fit the schema of the version that is written. This is a defect of this
+    node, not of its peer."""
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Return the value, and the position after it.
+    """Return the value, which may have up to 35 bits, and the position after it.
 
     Raise DecodeError if the varint has more than five bytes. Raise IndexError if the buffer ends in
     it; the caller turns it into a DecodeError."""

@@ -3,8 +3,10 @@
 A handler is a coroutine from query parameters to a response. Each request is a task, which is
 cancelled when the client disconnects.
 
-At most MAX_OPEN requests are in flight, and the next one is refused with 503. The handlers in
-`always` are exempt, because an orchestrator that gets no health check restarts the node.
+A connection carries one request, and the node closes it after the response. A request is in flight
+until its connection is closed. If MAX_OPEN requests are in flight, the next one is refused with
+503. The handlers in `always` are never refused, because an orchestrator that gets no health check
+restarts the node.
 
 If a handler fails, the response is 500 and the error is logged. It never stops the node.
 """
@@ -35,7 +37,7 @@ logger = logging.getLogger("quorate.watch")
 
 
 class BadQuery(Exception):
-    """The request cannot be served. The message names the parameter and the rule.
+    """The request cannot be served. The message names the parameter and the allowed values.
 
     `status` is the HTTP status of the response."""
 
@@ -50,8 +52,7 @@ def json_response(value: object, status: int = 200) -> HttpResponse:
 
 
 class Endpoints:
-    """The handlers by path, and the number of open requests. It is owned by the node's event
-    loop."""
+    """The handlers by path, and the number of requests in flight. The node's event loop owns it."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Endpoints:
         self._bounded = frozenset(handlers)
 
     def accept(self, link: Link) -> Exchange:
-        """Return the handler of a new HTTP connection (the Accept of `Wire.HTTP`)."""
+        """Return the handler of a new HTTP connection (the callback that `Wire.HTTP` needs)."""
         return Exchange(self, link)
 
     async def answer(self, target: str) -> HttpResponse:

@@ -77,7 +77,7 @@ class NodeView(Protocol):
 
     @property
     def failed_requests(self) -> Mapping[str, int]:
-        """Return the number of requests of other nodes that failed, by the kind of message."""
+        """Return the number of failed requests from other nodes, by the kind of message."""
 
     def is_connected(self, voter_id: int) -> bool:
         """Return True if the node has a connection to this voter."""

@@ -1,4 +1,4 @@
-"""The rows that the report shows, and functions that put them into words."""
+"""The rows that the page of `quorate history report` shows, and functions that phrase them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class History:
 
 
 def why(cause: str) -> str:
-    """Return the cause as a sentence."""
+    """Return a sentence for the value of a row's cause, which is the name of a `Cause` or
+    "unknown"."""
     return "The log does not say why." if cause == "unknown" else describe(cause)
 
 
@@ -42,7 +43,9 @@ def topic(row: Row) -> str:
 
 
 def cut(count: int, maximum: int, things: str, which: str = "the first ") -> str:
-    """Return a note that only `maximum` of `count` things are shown, or "" if all are shown."""
+    """Return an HTML note that only `maximum` of `count` things are shown, or "" if all are shown.
+
+    `things` is their plural noun. `which` says which of them are shown."""
     if count <= maximum:
         return ""
     return f"<p class=soft>Shown: {which}{maximum:,} of {count:,} {things}.</p>"
