@@ -16,6 +16,7 @@ from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.log import Log
@@ -28,7 +29,6 @@ from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.seams import File
-from quorate.quorum.steps import Steps, finished
 
 BROKER_ID = 1
 BATCH_RECORDS = 100
@@ -72,7 +72,7 @@ class Follower:
         """Apply a small change of the image."""
         self.rules.replayed(image, delta)
 
-    def prepare_load(self, image: MetadataImage) -> Steps[Callable[[], None]]:
+    def prepare_load(self, image: MetadataImage) -> IncrementalWork[Callable[[], None]]:
         """Prepare to load a whole image, in steps. Return the function that installs it."""
         install = yield from self.rules.prepare_load(image)
         yield from differing(self.committed.image, image, concerns_broker)

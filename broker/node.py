@@ -30,6 +30,7 @@ from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
@@ -42,7 +43,6 @@ from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
-from quorate.quorum.steps import Steps
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -228,12 +228,12 @@ class BrokerNode:
         if me is not None and me.new is not None and me.new.fenced:
             self.lifecycle.fenced()
 
-    def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
+    def _prepare_load(self, image: MetadataImage) -> IncrementalWork[InstallImage]:
         """Return, in steps, the function that applies a loaded snapshot to this broker."""
         delta = yield from differing(self.core.image, image, self._concerns)
         return lambda: self._image_changed(image, delta)
 
-    def _prepare_first_image(self, image: MetadataImage) -> Steps[InstallImage]:
+    def _prepare_first_image(self, image: MetadataImage) -> IncrementalWork[InstallImage]:
         """Return, in steps, the function that applies the first image: everything in it that
         concerns this broker."""
         delta = yield from differing(MetadataImage(), image, self._concerns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from quorate.broker.replication.replica_sessions import Respond
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.open_files import open_files
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.hot import (
@@ -30,7 +31,6 @@ from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Accept, Wire
-from quorate.quorum.steps import Steps
 
 MAX_FOLLOWER_CONNECTIONS = 4096
 SLICED_ABOVE_BYTES = 64 << 10
@@ -42,7 +42,7 @@ FetchAsReplica = Callable[[FetchRequest, Respond], None]
 
 def _respond_steps(
     context: RequestContext, error: int, session_id: int, partitions: Sequence[FetchPartitionResult]
-) -> Steps[None]:
+) -> IncrementalWork[None]:
     parts = yield from build_fetch_steps(
         context.version, partitions, error=error, session_id=session_id
     )
@@ -66,13 +66,13 @@ def node_port(
 
     `fetch` answers the Fetch of a follower. `watch` serves HTTP. Large requests run in steps."""
 
-    def handle(context: RequestContext, body: memoryview) -> Steps[None] | None:
+    def handle(context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
         if len(body) > SLICED_ABOVE_BYTES:
             return handle_large(context, body)
         fetch(parse_fetch_request(body, context.version), answer_to(context))
         return None
 
-    def handle_large(context: RequestContext, body: memoryview) -> Steps[None]:
+    def handle_large(context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request = yield from parse_fetch_steps(body, context.version)
         fetch(request, answer_to(context))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quorate.broker.groups.guarded import Guard
 from quorate.broker.groups.shard import Shard
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.seams import Clock
-from quorate.quorum.steps import Steps
 
 
 class Background:
@@ -16,10 +16,10 @@ class Background:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._works: dict[Shard, tuple[Guard, Steps[None]]] = {}
+        self._works: dict[Shard, tuple[Guard, IncrementalWork[None]]] = {}
         self._scheduled = False
 
-    def add(self, shard: Shard, guard: Guard, work: Steps[None]) -> None:
+    def add(self, shard: Shard, guard: Guard, work: IncrementalWork[None]) -> None:
         """Run `work` under the guard. Discard `work` if the shard has another one already."""
         if shard not in self._works:
             self._works[shard] = (guard, work)

@@ -36,13 +36,13 @@ from quorate.broker.groups.shard_context import (
 )
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import random_uuid, uuid_to_text
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Random, Timer
-from quorate.quorum.steps import Steps, finished
 
 MAX_LOADING_WAIT_MS = 1000
 """The maximum time that a request waits for its shard to load, in ms."""
@@ -235,7 +235,7 @@ class GroupCoordinator:
                 error,
             )
 
-    def _start_serving(self, partition: int, context: ShardContext) -> Steps[None]:
+    def _start_serving(self, partition: int, context: ShardContext) -> IncrementalWork[None]:
         """Start the sessions of all members, in steps, and then serve the waiting requests."""
         yield from context.shard.loaded()
         context.ready = True

@@ -21,10 +21,10 @@ from quorate.broker.groups.records import NO_TIMESTAMP, GroupRecord, OffsetKey, 
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
-from quorate.quorum.steps import Steps
 
 TOMBSTONE_ENTRIES = 12
 """The weight of a tombstone in `Pace`. A check of an offset weighs 1."""
@@ -76,7 +76,7 @@ class Expiration:
             if kept is not None:
                 kept.add((key.group, key.partition))
 
-    def steps(self) -> Steps[None]:
+    def steps(self) -> IncrementalWork[None]:
         """Carry out all requested removals, including those requested between the steps."""
         while self._deleted or self._expiry_due:
             if self._deleted:
@@ -92,7 +92,7 @@ class Expiration:
         self,
         doomed: Callable[[str, tuple[str, int], OffsetValue], bool],
         is_unused: Callable[[str, int], bool],
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         """Append tombstones for the doomed offsets and the unused groups, in steps.
 
         `is_unused` receives the id of a group and the number of its tombstones that are not applied

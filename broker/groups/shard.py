@@ -36,7 +36,8 @@ from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.responses import NO_MEMBER, leave_result
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
 from quorate.quorum.protocol.schemas.group_membership import (
@@ -46,7 +47,6 @@ from quorate.quorum.protocol.schemas.group_membership import (
     SyncGroupRequest,
 )
 from quorate.quorum.seams import Clock
-from quorate.quorum.steps import Steps
 
 MEMBER_ENTRIES = 4
 """The weight in `Pace` of a member whose session is started or ended."""
@@ -110,7 +110,7 @@ class Shard:
             assert isinstance(value, GroupValue)
             self.groups[key.group] = group_of(key, value)
 
-    def loaded(self) -> Steps[None]:
+    def loaded(self) -> IncrementalWork[None]:
         """Start all sessions, in steps, after the last record was replayed.
 
         A group with more members than `group.max.size` now allows rebalances (KIP-389). No request
@@ -127,7 +127,7 @@ class Shard:
             if pace.is_time():
                 yield
 
-    def close(self) -> Steps[None]:
+    def close(self) -> IncrementalWork[None]:
         """End all groups, in steps, because leadership is lost. Waiting clients get
         NOT_COORDINATOR. No request may reach the shard any more.
         """

@@ -14,8 +14,9 @@ from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.kafka.request_parts import all_parts
 from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsPartitionResult,
@@ -25,7 +26,6 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsTopicResult,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 INTERNAL_TOPIC_REFUSED = DeletionResult(-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
 """The result for each partition of an internal topic: only its coordinators delete its records."""
@@ -37,7 +37,9 @@ class DeleteRecordsHandler:
 
     replicas: Replicas
 
-    def handle(self, context: RequestContext, request: DeleteRecordsRequest) -> Steps[None] | None:
+    def handle(
+        self, context: RequestContext, request: DeleteRecordsRequest
+    ) -> IncrementalWork[None] | None:
         """Delete the records below the given offsets, and respond when all partitions are decided.
 
         Each partition has its own error. A partition of an internal topic gets
@@ -47,7 +49,7 @@ class DeleteRecordsHandler:
 
     def _delete_records(
         self, context: RequestContext, request: DeleteRecordsRequest
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         def respond(answers: Sequence[Sequence[DeletionResult]]) -> None:
             context.run(self._respond(context, request, answers))
 
@@ -63,7 +65,7 @@ class DeleteRecordsHandler:
         context: RequestContext,
         request: DeleteRecordsRequest,
         answers: Sequence[Sequence[DeletionResult]],
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         response = yield from deletion_response(request, chain.from_iterable(answers))
         yield from context.respond_steps(response)
 
@@ -94,7 +96,7 @@ class DeleteRecordsHandler:
 
 def deletion_response(
     request: DeleteRecordsRequest, results: Iterable[DeletionResult]
-) -> Steps[DeleteRecordsResponse]:
+) -> IncrementalWork[DeleteRecordsResponse]:
     """Return the response, in steps. `results` are in the order of the request's partitions."""
     answers = iter(results)
     topics, pace = [], Pace()

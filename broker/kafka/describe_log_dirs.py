@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from quorate.broker.kafka.replicas import PartitionRegistry, Replicas
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
+from quorate.quorum.incremental_work import IncrementalWork, begun
+from quorate.quorum.metadata.pace import STEP_ENTRIES, Pace, in_order
 from quorate.quorum.protocol.schemas.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
@@ -18,7 +19,6 @@ from quorate.quorum.protocol.schemas.log_dirs import (
     DescribeLogDirsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 ENTRIES = 5
 """The weight of a described partition in `Pace`."""
@@ -36,7 +36,7 @@ class DescribeLogDirsHandler:
 
     def handle(
         self, context: RequestContext, request: DescribeLogDirsRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the sizes of the named partitions, or of all if `topics` is None.
 
         Partitions that have no replica on this broker are omitted. Return the steps that are left,
@@ -46,7 +46,7 @@ class DescribeLogDirsHandler:
 
     def _describe_log_dirs(
         self, context: RequestContext, request: DescribeLogDirsRequest
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         registry, pace = self.replicas.registry, Pace()
         if request.topics is None:
             places = {(hosted.topic, hosted.key[1]) for hosted in registry}
@@ -83,7 +83,7 @@ class DescribeLogDirsHandler:
 
 def hosted_places(
     registry: PartitionRegistry, topics: Iterable[DescribableLogDirTopic]
-) -> Steps[set[tuple[str, int]]]:
+) -> IncrementalWork[set[tuple[str, int]]]:
     """Return the named partitions that have a replica on this broker, in steps."""
     places: set[tuple[str, int]] = set()
     pace = Pace()

@@ -10,7 +10,8 @@ from quorate.broker.kafka.request_parts import emptied, in_pieces
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.incremental_work import IncrementalWork, begun
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
@@ -20,7 +21,6 @@ from quorate.quorum.protocol.schemas.describe_producers import (
     TopicResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 ENTRIES = 5
 """The weight of a described partition in `Pace`."""
@@ -39,7 +39,7 @@ class DescribeProducersHandler:
 
     def handle(
         self, context: RequestContext, request: DescribeProducersRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the producers of each named partition. Return the steps that are left.
 
         A partition that the request names more than once is described once. Any replica answers,
@@ -51,7 +51,7 @@ class DescribeProducersHandler:
 
     def _describe_producers(
         self, context: RequestContext, request: DescribeProducersRequest
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         asked: dict[str, dict[int, None]] = {}
         pace = Pace()
         for topic in request.topics:
@@ -108,7 +108,7 @@ class DescribeProducersHandler:
         context: RequestContext,
         asked: dict[str, dict[int, None]],
         errors: dict[Key, KafkaError],
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         topics, pace = [], Pace()
         for name, indexes in asked.items():
             partitions = []

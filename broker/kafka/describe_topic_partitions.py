@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quorate.broker.kafka.metadata import TOPIC_ENTRIES, describe_partition
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import MetadataImage, Topic
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
-from quorate.quorum.metadata.steps import Pace, in_order
+from quorate.quorum.metadata.pace import Pace, in_order
 from quorate.quorum.protocol.authorized_operations import TOPIC_OPERATIONS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
@@ -19,7 +20,6 @@ from quorate.quorum.protocol.schemas.cluster import (
     DescribeTopicPartitionsResponseTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 MAX_PARTITIONS_PER_ANSWER = 2000
 """Maximum number of partitions in one response: Kafka's max.request.partition.size.limit."""
@@ -34,7 +34,7 @@ class DescribeTopicPartitionsHandler:
 
     def handle(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the topics in name order, from the cursor on.
 
         The response holds as many partitions as the request allows, at most
@@ -45,7 +45,7 @@ class DescribeTopicPartitionsHandler:
 
     def _describe_topic_partitions(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         image = self.image()
         cursor = request.cursor
         if cursor is not None and cursor.partition_index < 0:

@@ -14,6 +14,7 @@ from functools import partial
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.replication.consumer_fetches import SLICED_ABOVE
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
     FetchPartitionResult,
@@ -27,7 +28,6 @@ from quorate.quorum.protocol.hot import (
 from quorate.quorum.protocol.hot.fetch_request import CONSUMER, TOPIC_ID_SINCE
 from quorate.quorum.protocol.hot.primitives import STEP_PARTITIONS
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps
 
 SLICED_ABOVE_BYTES = 8 << 10
 """Larger requests are parsed in steps."""
@@ -45,7 +45,7 @@ class FetchHandler:
     """The config fetch.max.bytes: the maximum size of a response, even if the client asks for
     more."""
 
-    def handle(self, context: RequestContext, body: memoryview) -> Steps[None] | None:
+    def handle(self, context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
         """Respond when enough records are there or the request's time is over.
 
         `body` is the request after its header. Return the steps of a large request, or None. A
@@ -57,7 +57,7 @@ class FetchHandler:
         self._fetch(context, parse_fetch_request(body, context.version))
         return None
 
-    def _handle_large(self, context: RequestContext, body: memoryview) -> Steps[None]:
+    def _handle_large(self, context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request = yield from parse_fetch_steps(body, context.version)
         self._fetch(context, request)
 
@@ -101,7 +101,7 @@ class FetchHandler:
         error: int,
         session_id: int,
         results: Sequence[FetchPartitionResult],
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         for at, result in enumerate(results, 1):
             self._count(result)
             if at % STEP_PARTITIONS == 0:

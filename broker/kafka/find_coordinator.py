@@ -14,9 +14,10 @@ from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.kafka.auto_create import AutoCreation
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.find_coordinator import (
     Coordinator,
@@ -24,7 +25,6 @@ from quorate.quorum.protocol.schemas.find_coordinator import (
     FindCoordinatorResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 GROUP, TRANSACTION = 0, 1
 """The key types."""
@@ -45,7 +45,7 @@ class FindCoordinatorHandler:
 
     def handle(
         self, context: RequestContext, request: FindCoordinatorRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the coordinator of each key, or with an error for it.
 
         The errors are COORDINATOR_NOT_AVAILABLE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a
@@ -64,7 +64,9 @@ class FindCoordinatorHandler:
             return None
         return begun(self._answer(context, request))
 
-    def _answer(self, context: RequestContext, request: FindCoordinatorRequest) -> Steps[None]:
+    def _answer(
+        self, context: RequestContext, request: FindCoordinatorRequest
+    ) -> IncrementalWork[None]:
         several, pace = context.version >= SEVERAL_KEYS_SINCE, Pace()
         found = []
         for key in request.coordinator_keys if several else (request.key,):

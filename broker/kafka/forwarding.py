@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode_steps
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
-from quorate.quorum.steps import Steps
 
 FORWARD_TIMEOUT_MS = 30_000
 FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
@@ -112,7 +112,7 @@ def answer(context: RequestContext, body: memoryview, response: EnvelopeResponse
         context.run(refusal(context, body, ErrorCode.of(response.error)))
 
 
-def refusal(context: RequestContext, body: memoryview, error: ErrorCode) -> Steps[None]:
+def refusal(context: RequestContext, body: memoryview, error: ErrorCode) -> IncrementalWork[None]:
     """Send an error response that names every item of the request, in steps.
 
     Raise DecodeError if the request is malformed. The controller may not have read it.

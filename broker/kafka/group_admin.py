@@ -13,7 +13,8 @@ from quorate.broker.groups.descriptions import not_described
 from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.group_requests import ask
 from quorate.broker.kafka.result_collector import ResultCollector
-from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace
+from quorate.quorum.incremental_work import IncrementalWork, begun
+from quorate.quorum.metadata.pace import STEP_ENTRIES, Pace
 from quorate.quorum.protocol.authorized_operations import GROUP_OPERATIONS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_admin import (
@@ -28,7 +29,6 @@ from quorate.quorum.protocol.schemas.group_admin import (
     ListGroupsResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 ENTRIES, ASK_ENTRIES, CHARS_PER_ENTRY = 2, 20, 16
 """The weights in `Pace` of a listed group and of a request to a shard, and the number of characters
@@ -44,7 +44,9 @@ class GroupAdminHandler:
 
     coordinator: GroupCoordinator
 
-    def list(self, context: RequestContext, request: ListGroupsRequest) -> Steps[None] | None:
+    def list(
+        self, context: RequestContext, request: ListGroupsRequest
+    ) -> IncrementalWork[None] | None:
         """Respond with the groups of this broker that pass the filters.
 
         The error is COORDINATOR_LOAD_IN_PROGRESS while a shard is loading, because the list would
@@ -52,7 +54,7 @@ class GroupAdminHandler:
         """
         return begun(self._list(context, request))
 
-    def _list(self, context: RequestContext, request: ListGroupsRequest) -> Steps[None]:
+    def _list(self, context: RequestContext, request: ListGroupsRequest) -> IncrementalWork[None]:
         states = frozenset(each.lower() for each in request.states_filter)
         types = frozenset(each.lower() for each in request.types_filter)
         pace = Pace()
@@ -72,7 +74,7 @@ class GroupAdminHandler:
 
     def describe(
         self, context: RequestContext, request: DescribeGroupsRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the description of each group, or with an error for it.
 
         A group that the request names twice is described once. Return the steps that are left, or
@@ -80,7 +82,9 @@ class GroupAdminHandler:
         """
         return begun(self._describe(context, request))
 
-    def _describe(self, context: RequestContext, request: DescribeGroupsRequest) -> Steps[None]:
+    def _describe(
+        self, context: RequestContext, request: DescribeGroupsRequest
+    ) -> IncrementalWork[None]:
         names = tuple(dict.fromkeys(request.groups))
         asked = request.include_authorized_operations
 
@@ -111,7 +115,9 @@ class GroupAdminHandler:
                 partial(not_described, group_id),
             )
 
-    def delete(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[None] | None:
+    def delete(
+        self, context: RequestContext, request: DeleteGroupsRequest
+    ) -> IncrementalWork[None] | None:
         """Delete the named groups and their offsets, and respond with the result of each.
 
         The errors of a group are GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR and those of
@@ -119,7 +125,9 @@ class GroupAdminHandler:
         """
         return begun(self._delete(context, request))
 
-    def _delete(self, context: RequestContext, request: DeleteGroupsRequest) -> Steps[None]:
+    def _delete(
+        self, context: RequestContext, request: DeleteGroupsRequest
+    ) -> IncrementalWork[None]:
         names = tuple(dict.fromkeys(request.groups_names))
 
         def respond(results: Sequence[DeletableGroupResult]) -> None:

@@ -14,6 +14,7 @@ from quorate.broker.groups.responses import join_refused
 from quorate.broker.groups.shard_context import ShardContext
 from quorate.broker.kafka.group_requests import ask, check_group_id
 from quorate.broker.kafka.result_collector import ResultCollector
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.group_membership import (
     HeartbeatRequest,
@@ -28,7 +29,6 @@ from quorate.quorum.protocol.schemas.group_membership import (
 )
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 MEMBER_ID_REQUIRED_SINCE = 4
 NULL_PROTOCOL_SINCE = 7
@@ -121,7 +121,9 @@ class GroupMembershipHandler:
             lambda error: HeartbeatResponse(error_code=error),
         )
 
-    def leave(self, context: RequestContext, request: LeaveGroupRequest) -> Steps[None] | None:
+    def leave(
+        self, context: RequestContext, request: LeaveGroupRequest
+    ) -> IncrementalWork[None] | None:
         """Remove the named members, and respond with the result of each.
 
         A request with more than MEMBERS_PER_PART members is handled in parts. Return its steps, or
@@ -143,7 +145,7 @@ class GroupMembershipHandler:
 
     def _leave_in_parts(
         self, context: RequestContext, group_id: str, leaving: Sequence[MemberIdentity]
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         """Handle each part like a request of its own: other requests may come in between."""
 
         def respond(answers: Sequence[LeaveGroupResponse]) -> None:

@@ -9,10 +9,10 @@ from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.shard_context import ShardContext
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps
 
 TOPIC_IDS_SINCE = 10
 """The first version of OffsetCommit and OffsetFetch that names topics by id (KIP-848)."""
@@ -65,7 +65,9 @@ def name_of(image: MetadataImage, topic_id: Uuid) -> str:
 
 
 def run_with(
-    context: RequestContext, steps: Callable[[Sequence[T]], Steps[None]], answers: Sequence[T]
+    context: RequestContext,
+    steps: Callable[[Sequence[T]], IncrementalWork[None]],
+    answers: Sequence[T],
 ) -> None:
     """Let the server run `steps(answers)` in slices."""
     context.run(steps(answers))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from quorate.quorum.metadata.steps import Pace, in_order
+from quorate.quorum.metadata.pace import Pace, in_order
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.list_config_resources import (
     CLIENT_METRICS,
@@ -15,7 +16,6 @@ from quorate.quorum.protocol.schemas.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 BROKER_LOGGER, GROUP = 8, 32
 RESOURCE_TYPES_SINCE = 1
@@ -54,7 +54,7 @@ class ListConfigResourcesHandler:
 
     def handle(
         self, context: RequestContext, request: ListConfigResourcesRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the resources of the named types, or of all types.
 
         An unknown type gets UNSUPPORTED_VERSION. Return the steps that are left, or None.
@@ -71,7 +71,7 @@ class ListConfigResourcesHandler:
             return None
         return begun(self._answer(context, list(asked)))
 
-    def _answer(self, context: RequestContext, kinds: list[int]) -> Steps[None]:
+    def _answer(self, context: RequestContext, kinds: list[int]) -> IncrementalWork[None]:
         image, pace = self.image(), Pace()
         resources = []
         for kind in kinds:

@@ -15,9 +15,10 @@ from quorate.broker.kafka.request_parts import emptied
 from quorate.broker.replication.damage import undecodable, unreadable
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.timestamp_lookup import Lookup, look_up_timestamp
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
@@ -34,7 +35,6 @@ from quorate.quorum.protocol.schemas.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 CONSUMER = -1
 """The replica id of consumers."""
@@ -64,7 +64,7 @@ class ListOffsetsHandler:
 
     def list_offsets(
         self, context: RequestContext, request: ListOffsetsRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with one offset for each partition that the request names.
 
         A partition without a matching record gets offset -1. A partition that the request names
@@ -143,7 +143,7 @@ class ListOffsetsHandler:
 
     def epoch_end_offsets(
         self, context: RequestContext, request: OffsetForLeaderEpochRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the end offset of a leader epoch for each partition.
 
         The result is the largest epoch up to the requested one that the log has, and its end
@@ -154,7 +154,7 @@ class ListOffsetsHandler:
 
     def _epoch_end_offsets(
         self, context: RequestContext, request: OffsetForLeaderEpochRequest
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         topics, pace = [], Pace()
         for topic in request.topics:
             partitions = []
@@ -192,7 +192,7 @@ class ListOffsetsHandler:
         return hosted, hosted.partition.leader_error(current_leader_epoch)
 
 
-def named_twice(request: ListOffsetsRequest) -> Steps[set[tuple[str, int]]]:
+def named_twice(request: ListOffsetsRequest) -> IncrementalWork[set[tuple[str, int]]]:
     """Return the partitions that the request names more than once, in steps."""
     once: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()

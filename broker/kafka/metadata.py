@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from quorate.broker.kafka.request_parts import in_pieces
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
-from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace, in_order
+from quorate.quorum.metadata.pace import STEP_ENTRIES, Pace, in_order
 from quorate.quorum.protocol.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_REQUESTED,
@@ -33,7 +34,6 @@ from quorate.quorum.protocol.schemas.metadata import (
     MetadataResponseTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 TOPIC_IDS_SINCE = 12
 """The first version in which a request may name topics by id (KIP-516)."""
@@ -53,7 +53,9 @@ class MetadataHandler:
     created automatically."""
     suspects: Suspects
 
-    def handle(self, context: RequestContext, request: MetadataRequest) -> Steps[None] | None:
+    def handle(
+        self, context: RequestContext, request: MetadataRequest
+    ) -> IncrementalWork[None] | None:
         """Respond with the named topics, or with all topics.
 
         The response waits while a broker is suspected (`suspects.py`), and for the creation of
@@ -70,7 +72,7 @@ class MetadataHandler:
             return None
         return begun(self._handle(context, request))
 
-    def _handle(self, context: RequestContext, request: MetadataRequest) -> Steps[None]:
+    def _handle(self, context: RequestContext, request: MetadataRequest) -> IncrementalWork[None]:
         image = self.image()
         wanted = yield from self._wanted(image, request, context.version)
         create = self.auto_create if request.allow_auto_topic_creation else None
@@ -86,7 +88,7 @@ class MetadataHandler:
 
     def _wanted(
         self, image: MetadataImage, request: MetadataRequest, version: int
-    ) -> Steps[Collection[MetadataRequestTopic]]:
+    ) -> IncrementalWork[Collection[MetadataRequestTopic]]:
         """Return the requested topics, in steps, each once, as in Kafka.
 
         All topics are requested by None, and in version 0 by an empty list.
@@ -114,7 +116,7 @@ class MetadataHandler:
         wanted: Iterable[MetadataRequestTopic],
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         steps = self.describe(self.image(), wanted, errors, request)
         response = yield from built(context, steps, STEP_ENTRIES // PARTITION_ENTRIES)
         yield from context.respond_steps(response)
@@ -125,7 +127,7 @@ class MetadataHandler:
         wanted: Iterable[MetadataRequestTopic],
         errors: dict[str, ErrorCode],
         request: MetadataRequest,
-    ) -> Steps[MetadataResponse]:
+    ) -> IncrementalWork[MetadataResponse]:
         """Return the response, in steps. `errors` holds the error of each missing topic that the
         broker tried to create, by name.
         """
@@ -164,7 +166,7 @@ class MetadataHandler:
         errors: dict[str, ErrorCode],
         operations: int,
         pace: Pace,
-    ) -> Steps[MetadataResponseTopic]:
+    ) -> IncrementalWork[MetadataResponseTopic]:
         by_id = wanted.topic_id != ZERO_UUID
         topic = image.topics.get(wanted.topic_id) if by_id else image.topic(wanted.name or "")
         if topic is None:
@@ -195,7 +197,7 @@ class MetadataHandler:
 
 def missing_topics(
     image: MetadataImage, wanted: Iterable[MetadataRequestTopic]
-) -> Steps[list[str]]:
+) -> IncrementalWork[list[str]]:
     """Return the names that no topic has, in steps."""
     missing, pace = [], Pace()
     for each in wanted:
@@ -208,8 +210,8 @@ def missing_topics(
 
 
 def built(
-    context: RequestContext, steps: Steps[MetadataResponse], elements: int
-) -> Steps[MetadataResponse]:
+    context: RequestContext, steps: IncrementalWork[MetadataResponse], elements: int
+) -> IncrementalWork[MetadataResponse]:
     """Run `steps` and return their result. Count `elements` more elements of the response for the
     memory budget after each step."""
     while True:

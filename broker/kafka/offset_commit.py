@@ -14,11 +14,11 @@ from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.group_requests import TOPIC_IDS_SINCE, ask, name_of, run_with
 from quorate.broker.kafka.request_parts import all_parts, is_short, joined
 from quorate.broker.kafka.result_collector import ResultCollector
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class OffsetCommitHandler:
 
     def handle(
         self, context: RequestContext, request: schemas.OffsetCommitRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Commit the offsets, and respond when they are committed in the log.
 
         Each partition has its own error. An error of the whole request is given for every
@@ -76,13 +76,13 @@ class OffsetCommitHandler:
         commit: Callable[
             [schemas.OffsetCommitRequest, Callable[[schemas.OffsetCommitResponse], None]], None
         ],
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         """Commit a long request in parts.
 
         Each part is one batch in the log. One part may therefore fail and another one succeed.
         """
 
-        def respond(answers: Sequence[schemas.OffsetCommitResponse]) -> Steps[None]:
+        def respond(answers: Sequence[schemas.OffsetCommitResponse]) -> IncrementalWork[None]:
             topics = (topic for answer in answers for topic in answer.topics)
             whole = yield from joined(topics, "partitions", lambda each: (each.name, each.topic_id))
             yield from context.respond_steps(schemas.OffsetCommitResponse(topics=whole))

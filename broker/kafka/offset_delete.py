@@ -12,11 +12,11 @@ from quorate.broker.groups.shard import Shard
 from quorate.broker.kafka.group_requests import ask, check_group_id, run_with
 from quorate.broker.kafka.request_parts import all_parts, is_short, joined
 from quorate.broker.kafka.result_collector import ResultCollector
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class OffsetDeleteHandler:
 
     def handle(
         self, context: RequestContext, request: schemas.OffsetDeleteRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Delete the offsets, and respond when the tombstones are committed in the log.
 
         Each partition has its own error. Errors of the whole request are INVALID_GROUP_ID and
@@ -62,10 +62,10 @@ class OffsetDeleteHandler:
         delete: Callable[
             [schemas.OffsetDeleteRequest, Callable[[schemas.OffsetDeleteResponse], None]], None
         ],
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         """Delete the offsets of a long request in parts. Each part is one batch in the log."""
 
-        def respond(answers: Sequence[schemas.OffsetDeleteResponse]) -> Steps[None]:
+        def respond(answers: Sequence[schemas.OffsetDeleteResponse]) -> IncrementalWork[None]:
             refused = next((each for each in answers if each.error_code), None)
             topics = (topic for answer in answers for topic in answer.topics)
             whole = yield from joined(topics, "partitions", lambda each: each.name)

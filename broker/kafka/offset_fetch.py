@@ -22,12 +22,12 @@ from quorate.broker.kafka.offset_fetch_v7 import as_group, not_fetched, of_one_g
 from quorate.broker.kafka.request_parts import all_parts, is_short, joined
 from quorate.broker.kafka.result_collector import ResultCollector
 from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.steps import Pace, in_order
+from quorate.quorum.metadata.pace import Pace, in_order
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 SEVERAL_GROUPS_SINCE = 8
 
@@ -44,7 +44,7 @@ class OffsetFetchHandler:
 
     def handle(
         self, context: RequestContext, request: schemas.OffsetFetchRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Respond with the committed offsets of each group that the request names.
 
         A partition without a committed offset gets offset -1. The errors of a group are
@@ -55,7 +55,7 @@ class OffsetFetchHandler:
 
     def _fetch_all(
         self, context: RequestContext, request: schemas.OffsetFetchRequest
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         if context.version >= SEVERAL_GROUPS_SINCE:
 
             def respond(groups: Sequence[schemas.OffsetFetchResponseGroup]) -> None:
@@ -74,7 +74,7 @@ class OffsetFetchHandler:
         def answer(found: schemas.OffsetFetchResponseGroup) -> None:
             context.run(respond_one(found))
 
-        def respond_one(found: schemas.OffsetFetchResponseGroup) -> Steps[None]:
+        def respond_one(found: schemas.OffsetFetchResponseGroup) -> IncrementalWork[None]:
             response = yield from of_one_group(found, group, context.version)
             yield from context.respond_steps(response)
 
@@ -86,7 +86,7 @@ class OffsetFetchHandler:
         wanted: schemas.OffsetFetchRequestGroup,
         done: Callable[[schemas.OffsetFetchResponseGroup], None],
         by_id: bool,
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         topics = wanted.topics
         if topics is None:
             self._fetch_all_topics(context, wanted, done, by_id)
@@ -95,7 +95,7 @@ class OffsetFetchHandler:
             self._fetch(wanted, done, by_id)
             return
 
-        def join(groups: Sequence[schemas.OffsetFetchResponseGroup]) -> Steps[None]:
+        def join(groups: Sequence[schemas.OffsetFetchResponseGroup]) -> IncrementalWork[None]:
             refused = next((each for each in groups if each.error_code), None)
             found = (topic for group in groups for topic in group.topics)
             whole = yield from joined(found, "partitions", lambda each: (each.name, each.topic_id))
@@ -122,7 +122,7 @@ class OffsetFetchHandler:
             else:
                 context.run(describe(held))
 
-        def describe(held: CommittedOffsets) -> Steps[None]:
+        def describe(held: CommittedOffsets) -> IncrementalWork[None]:
             image = self.image()
             topics = []
             names = yield from in_order(held)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import group_offsets as schemas
-from quorate.quorum.steps import Steps
 
 TOP_LEVEL_ERROR_SINCE = 2
 """The first version whose response has an error of the whole request."""
 
 
-def as_group(request: schemas.OffsetFetchRequest) -> Steps[schemas.OffsetFetchRequestGroup]:
+def as_group(
+    request: schemas.OffsetFetchRequest,
+) -> IncrementalWork[schemas.OffsetFetchRequestGroup]:
     """Return the group of a request before version 8, in steps."""
     if request.topics is None:
         return schemas.OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
@@ -34,7 +36,7 @@ def of_one_group(
     group: schemas.OffsetFetchResponseGroup,
     wanted: schemas.OffsetFetchRequestGroup,
     version: int,
-) -> Steps[schemas.OffsetFetchResponse]:
+) -> IncrementalWork[schemas.OffsetFetchResponse]:
     """Return the response for a version before 8, in steps.
 
     `wanted` is the requested group. Before version 2, an error of the whole request is given for

@@ -13,6 +13,7 @@ from functools import partial
 
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.kafka.result_collector import ResultCollector
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
     ProducePartitionResult,
@@ -25,7 +26,6 @@ from quorate.quorum.protocol.hot import (
 from quorate.quorum.protocol.hot.primitives import chunks
 from quorate.quorum.protocol.hot.produce import SLICED_ABOVE
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 NO_ACKS = 0
 PARTITIONS_PER_STEP = 32
@@ -40,7 +40,7 @@ class ProduceHandler:
     replicas: Replicas
     topics: TopicDirectory
 
-    def handle(self, context: RequestContext, body: memoryview) -> Steps[None] | None:
+    def handle(self, context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
         """Append the batches, and respond when `acks` is satisfied or the timeout is over.
 
         `body` is the request after its header. Return the steps of a large request, or None. Each
@@ -56,14 +56,16 @@ class ProduceHandler:
             return None
         return begun(self._append_or_refuse(context, request))
 
-    def _handle_large(self, context: RequestContext, body: memoryview) -> Steps[None]:
+    def _handle_large(self, context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request = yield from parse_produce_steps(body, context.version)
         yield from self._append_or_refuse(context, request)
 
     def _responder(self, request: ProduceRequest) -> Responder:
         return self._end_without_answer if request.acks == NO_ACKS else self._answer
 
-    def _append_or_refuse(self, context: RequestContext, request: ProduceRequest) -> Steps[None]:
+    def _append_or_refuse(
+        self, context: RequestContext, request: ProduceRequest
+    ) -> IncrementalWork[None]:
         answer = self._responder(request)
         if request.transactional_id is None:
             done = context.callback(partial(answer, context))
@@ -81,7 +83,7 @@ class ProduceHandler:
 
     def _append_in_parts(
         self, request: ProduceRequest, done: Callable[[Sequence[ProducePartitionResult]], None]
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         """Append PARTITIONS_PER_STEP partitions in each step, and answer them all together."""
 
         def join(parts: Sequence[Sequence[ProducePartitionResult]]) -> None:
@@ -105,7 +107,7 @@ class ProduceHandler:
 
     def _answer_steps(
         self, context: RequestContext, results: Sequence[ProducePartitionResult]
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         leaders = {each.leader for each in results if each.leader is not None}
         endpoints = self.topics.endpoints(leaders)
         body = yield from build_produce_steps(context.version, results, endpoints=endpoints)

@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from quorate.quorum.metadata.steps import STEP_ENTRIES, Pace
-from quorate.quorum.steps import Steps
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.metadata.pace import STEP_ENTRIES, Pace
 
 PARTITIONS_PER_PART = 250
 """Maximum number of partitions in a part."""
@@ -44,7 +44,7 @@ def divided(topics: Sequence[T], field: str) -> Iterator[tuple[T, ...]]:
         yield tuple(part)
 
 
-def all_parts(topics: Sequence[T], field: str) -> Steps[list[tuple[T, ...]]]:
+def all_parts(topics: Sequence[T], field: str) -> IncrementalWork[list[tuple[T, ...]]]:
     """Return the parts of `divided` in steps."""
     parts: list[tuple[T, ...]] = []
     for part in divided(topics, field):
@@ -54,7 +54,9 @@ def all_parts(topics: Sequence[T], field: str) -> Steps[list[tuple[T, ...]]]:
     return parts
 
 
-def joined(topics: Iterable[T], field: str, key: Callable[[T], object]) -> Steps[tuple[T, ...]]:
+def joined(
+    topics: Iterable[T], field: str, key: Callable[[T], object]
+) -> IncrementalWork[tuple[T, ...]]:
     """Join adjacent topics with the same key, in steps. The `field` of a joined topic holds the
     elements of all of them."""
     found: list[T] = []
@@ -87,7 +89,7 @@ def in_pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + STEP_ENTRIES]
 
 
-def emptied(items: set[Any] | dict[Any, Any]) -> Steps[None]:
+def emptied(items: set[Any] | dict[Any, Any]) -> IncrementalWork[None]:
     """Empty `items` in steps, because freeing many objects in one step takes long, too."""
     pop: Callable[[], object] = items.popitem if isinstance(items, dict) else items.pop
     while items:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from quorate.broker.logs.producer_snapshots import remove_snapshots_above
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
-from quorate.quorum.steps import Steps
 
 logger = logging.getLogger("quorate.broker.replication")
 
@@ -47,7 +47,7 @@ class LogOpenParameters:
     """True if other replicas have everything acknowledged."""
 
 
-def open_log(disk: Disk, parameters: LogOpenParameters) -> Steps[Log]:
+def open_log(disk: Disk, parameters: LogOpenParameters) -> IncrementalWork[Log]:
     """Open the log, in steps, and recover it if it was not closed cleanly. Return the log.
 
     If the log is damaged and peers have the records, the damaged rest is set aside. Otherwise raise
@@ -74,7 +74,7 @@ def open_log(disk: Disk, parameters: LogOpenParameters) -> Steps[Log]:
 
 def _opening(
     disk: Disk, parameters: LogOpenParameters, *, clean: bool, set_aside: bool = False
-) -> Steps[Log]:
+) -> IncrementalWork[Log]:
     return Log.open_in_steps(
         disk,
         parameters.directory,

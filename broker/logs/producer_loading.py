@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from quorate.broker.logs.producer_snapshots import decode, list_snapshots, snapshot_path
 from quorate.broker.partition.producer_state import ProducerStates
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import (
     HEADER_BYTES,
@@ -28,7 +29,6 @@ from quorate.quorum.log.batch import (
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.seams import Disk, File
-from quorate.quorum.steps import Steps
 
 SCAN_BYTES = 1 << 20
 
@@ -62,7 +62,7 @@ def newest_snapshot(
     return None
 
 
-def snapshotted_producers(disk: Disk, log: Log) -> Steps[ProducerStates | None]:
+def snapshotted_producers(disk: Disk, log: Log) -> IncrementalWork[ProducerStates | None]:
     """Return the states of a log that is being opened, or None if it has no usable snapshot.
 
     A log that was flushed has a snapshot, unless it was truncated below it. Damage is not reported:
@@ -96,7 +96,7 @@ def log_parts(log: Log, offset: int) -> list[LogPart]:
     return parts
 
 
-def read_parts(disk: Disk, parts: list[LogPart], states: ProducerStates) -> Steps[None]:
+def read_parts(disk: Disk, parts: list[LogPart], states: ProducerStates) -> IncrementalWork[None]:
     """Add the batches of `parts` to `states`, in any thread. Raise CorruptLog at the first batch
     that is damaged or does not continue the log, or OSError."""
     for part in parts:
@@ -107,7 +107,7 @@ def read_parts(disk: Disk, parts: list[LogPart], states: ProducerStates) -> Step
             file.close()
 
 
-def _read_part(file: File, part: LogPart, states: ProducerStates) -> Steps[None]:
+def _read_part(file: File, part: LogPart, states: ProducerStates) -> IncrementalWork[None]:
     position, offset = part.start, part.offset
     while position < part.stop:
         data = file.pread(min(SCAN_BYTES, part.stop - position), position)

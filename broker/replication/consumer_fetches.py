@@ -19,10 +19,10 @@ from quorate.broker.replication.delayed_operations import CoalescedCallbacks, De
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.reading import read
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.protocol.hot.primitives import chunks
-from quorate.quorum.steps import Steps
 
 Done = Callable[[Sequence[FetchPartitionResult]], None]
 SLICED_ABOVE = 256
@@ -35,7 +35,7 @@ class Client(Protocol):
 
     on_abandoned: Callable[[], None] | None
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: IncrementalWork[None]) -> None:
         """Run `steps` in slices of the event loop."""
         ...
 
@@ -85,7 +85,7 @@ class ConsumerFetches:
         else:
             self._answer_or_delay(done, fetch, *self.read(fetch))
 
-    def _fetch_steps(self, fetch: Fetch, done: Done) -> Steps[None]:
+    def _fetch_steps(self, fetch: Fetch, done: Done) -> IncrementalWork[None]:
         results, missing_bytes = yield from self.read_steps(fetch)
         self._answer_or_delay(done, fetch, results, missing_bytes)
 
@@ -115,7 +115,7 @@ class ConsumerFetches:
         so_far = self._read_some(fetch, fetch.partitions, results, *so_far)
         return results, missing_bytes(fetch, *so_far)
 
-    def read_steps(self, fetch: Fetch) -> Steps[tuple[list[FetchPartitionResult], int]]:
+    def read_steps(self, fetch: Fetch) -> IncrementalWork[tuple[list[FetchPartitionResult], int]]:
         """Return the same as `read`, in steps."""
         results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
@@ -194,7 +194,7 @@ class DelayedFetch:
                 hosted.watchers[self] = None
                 self._watched.add(hosted)
 
-    def watch_steps(self) -> Steps[None]:
+    def watch_steps(self) -> IncrementalWork[None]:
         """Watch all partitions of the fetch, in steps, until it is answered.
 
         If a partition changed between its read and its watch, read all of them again."""
@@ -263,7 +263,7 @@ class DelayedFetch:
             self._reading = True
             client.run(self._read_steps(last))
 
-    def _read_steps(self, last: bool) -> Steps[None]:
+    def _read_steps(self, last: bool) -> IncrementalWork[None]:
         results, missing_bytes = yield from self._fetches.read_steps(self._fetch)
         self._reading = False
         self._answer_if(last, results, missing_bytes)

@@ -33,11 +33,11 @@ from quorate.broker.replication.fetch_session_cache import (
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.replica_sessions import Respond
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest, Forgotten
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.protocol.hot.primitives import chunks
-from quorate.quorum.steps import Steps
 
 MAX_PARTITIONS = 200_000
 """Maximum number of partitions of one session. Kafka has no bound."""
@@ -151,7 +151,7 @@ class ConsumerSessions:
 
     def _name_steps(
         self, partitions: list[FetchPartition], go_on: Callable[[list[FetchPartition]], None]
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         named: list[FetchPartition] = []
         for some in chunks(partitions):
             named += [self._with_name(each) for each in some]
@@ -262,7 +262,7 @@ class ConsumerSessions:
         wanted: Sequence[FetchPartition],
         respond: Respond,
         results: Sequence[FetchPartitionResult],
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         for some in chunks(wanted):
             session.add(some)
             yield
@@ -296,7 +296,7 @@ def _add_steps(
     partitions: Sequence[FetchPartition],
     forgotten: Sequence[Forgotten],
     go_on: Callable[[], None],
-) -> Steps[None]:
+) -> IncrementalWork[None]:
     for some in chunks(partitions):
         session.add(some)
         yield
@@ -324,7 +324,7 @@ def _respond_changed(
 
 def _respond_changed_steps(
     session: ConsumerSession, respond: Respond, results: Sequence[FetchPartitionResult]
-) -> Steps[None]:
+) -> IncrementalWork[None]:
     changed: list[FetchPartitionResult] = []
     for some in chunks(results):
         changed += session.unsent(some)

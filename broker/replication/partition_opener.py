@@ -23,11 +23,11 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication.hosted_partition import HostedPartition, Key, Propose
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.settings import TopicSettings
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images
 from quorate.quorum.seams import Seams
-from quorate.quorum.steps import Steps, finished
 
 PROGRESS_INTERVAL_MS = 5000
 
@@ -112,7 +112,7 @@ class PartitionOpener:
 
     def _open_all(
         self, wanted: Sequence[tuple[OpenRequest, LogOpenParameters]], opened: list[OpenedLog]
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         """Open the logs, in steps, in the disk's thread. Nothing else uses them yet."""
         for each, parameters in wanted:
             log = yield from open_log(self._disk, parameters)
@@ -121,7 +121,7 @@ class PartitionOpener:
             if log.recovery.scanned_bytes:
                 yield
 
-    def _run(self, steps: Steps[None], opened: list[OpenedLog], done: Done) -> None:
+    def _run(self, steps: IncrementalWork[None], opened: list[OpenedLog], done: Done) -> None:
         def stepped(paused: bool | None, error: BaseException | None) -> None:
             if self._closed:
                 return

@@ -22,10 +22,10 @@ from quorate.broker.logs.producer_loading import Snapshot, log_parts, newest_sna
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Disk
-from quorate.quorum.steps import Steps
 
 _ENDED = object()
 
@@ -147,7 +147,9 @@ class _Round:
 
     __slots__ = ("_generation", "_start_offset", "end_offset", "hosted", "states", "steps")
 
-    def __init__(self, hosted: HostedPartition, states: ProducerStates, steps: Steps[None]) -> None:
+    def __init__(
+        self, hosted: HostedPartition, states: ProducerStates, steps: IncrementalWork[None]
+    ) -> None:
         self.hosted = hosted
         self.states = states
         self.steps = steps

@@ -45,6 +45,7 @@ from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.controller.topics import create_topics, delete_topics
 from quorate.quorum.controller.unregister import unregister_broker
 from quorate.quorum.controller.update_features import update_features
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
@@ -66,7 +67,6 @@ from quorate.quorum.protocol.schemas.topics import (
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
 from quorate.quorum.seams import Random
-from quorate.quorum.steps import Steps, finished
 
 RULES: dict[type, Callable[[Context, Any], Result]] = {
     BrokerRegistrationRequest: register_broker,
@@ -126,7 +126,7 @@ class Controller:
 
     # --------------------------------------------------------------------------------- role and log
 
-    def prepare_load(self, image: MetadataImage) -> Steps[Callable[[], Result]]:
+    def prepare_load(self, image: MetadataImage) -> IncrementalWork[Callable[[], Result]]:
         """Build the index of an image that no delta connects with the current one, in steps.
 
         Such an image comes from a snapshot, or it is the committed image after leadership was lost.

@@ -15,11 +15,11 @@ from itertools import chain
 from typing import NewType
 
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
+from quorate.quorum.metadata.pace import Pace, in_order
 from quorate.quorum.metadata.records import NO_LEADER
-from quorate.quorum.metadata.steps import Pace, in_order
-from quorate.quorum.steps import Steps
 
 PartitionKey = tuple[Uuid, int]
 Packed = NewType("Packed", bytes)
@@ -75,7 +75,7 @@ class Keys:
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    def emptied(self) -> Steps[None]:
+    def emptied(self) -> IncrementalWork[None]:
         """Remove all keys, in steps."""
         pace = Pace()
         for part in self._parts:
@@ -127,7 +127,7 @@ class PartitionIndex:
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @classmethod
-    def of(cls, image: MetadataImage) -> Steps[PartitionIndex]:
+    def of(cls, image: MetadataImage) -> IncrementalWork[PartitionIndex]:
         """Build the index of an image in steps. A million partitions take seconds."""
         index, pace = cls(), Pace()
         for name in (yield from in_order(image.topic_ids)):
@@ -139,7 +139,7 @@ class PartitionIndex:
                     yield
         return index
 
-    def emptied(self) -> Steps[None]:
+    def emptied(self) -> IncrementalWork[None]:
         """Free an index that is no longer used, in steps. Freeing a million keys in one step would
         block the loop."""
         of_brokers = (*self.in_isr.values(), *self.led_by.values())

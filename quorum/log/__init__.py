@@ -15,7 +15,7 @@ following:
 Inputs are batches with their final offsets and leader epochs, the time, and the files of a `Disk`
 (`quorum/seams.py`). Outputs are batches, offsets and the errors of `errors.py`. All modules but
 `disk.py` are pure: they have no clock, no event loop and no threads. Long work is a generator that
-pauses (`quorum/steps.py`).
+pauses (`quorum/incremental_work.py`).
 
 Files in reading order:
 

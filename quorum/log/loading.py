@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.flushed_marker import FlushedMarker
 from quorate.quorum.log.leftovers import settle_leftovers
@@ -18,7 +19,6 @@ from quorate.quorum.log.recovery import ANY_EPOCH, LogRecovery, RecoveryReport
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
-from quorate.quorum.steps import Steps
 
 
 class OpenOptions(TypedDict):
@@ -71,7 +71,7 @@ def load(
     start_offset: int = 0,
     set_aside: bool = False,
     latest_unsaved_epoch: int = ANY_EPOCH,
-) -> Steps[LoadedLog]:
+) -> IncrementalWork[LoadedLog]:
     """Return the steps that load the log in `directory`; `OpenOptions` defines the arguments.
 
     The directory is created if it is missing. Raise CorruptLog if the log lost bytes that may have

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Unpack
 
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log import loading
 from quorate.quorum.log.append_check import require_continuation
 from quorate.quorum.log.batch import BatchHeader, batches
@@ -29,7 +30,6 @@ from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_list import SegmentList
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer, Disk
-from quorate.quorum.steps import Steps, finished
 
 
 class Log(LogReader):
@@ -102,7 +102,7 @@ class Log(LogReader):
     @classmethod
     def open_in_steps(
         cls, disk: Disk, directory: str, settings: LogSettings, **options: Unpack[OpenOptions]
-    ) -> Steps[Log]:
+    ) -> IncrementalWork[Log]:
         """Return the steps that open the log in `directory`, which is created if it is missing.
 
         After a clean shutdown (`clean`) no batch is read. Otherwise all batches from

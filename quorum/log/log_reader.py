@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.epochs import EpochCache
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
@@ -12,7 +13,6 @@ from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_list import SegmentList
 from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp, run_lookup
 from quorate.quorum.seams import Disk
-from quorate.quorum.steps import Steps
 
 
 class LogReader:
@@ -96,7 +96,7 @@ class LogReader:
         """Return the segment that holds `offset`, which must not lie below the first segment."""
         return self._segments.segment_of(offset)
 
-    def learn_max_timestamps(self) -> Steps[None]:
+    def learn_max_timestamps(self) -> IncrementalWork[None]:
         """Return the steps after which `max_timestamp_ms` does not read whole segments."""
         for segment in self._segments:
             yield from segment.learn_max_timestamp()

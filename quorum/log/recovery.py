@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
@@ -41,7 +42,6 @@ from quorate.quorum.log.scan import SCAN_BYTES, is_torn, scan
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
-from quorate.quorum.steps import Steps
 
 STEP_BYTES = 4 * 1024 * 1024
 """Bytes that one step reads: some 20 ms if batches are small."""
@@ -115,7 +115,7 @@ class LogRecovery:
         is not known yet."""
         self._saved = EpochCache(saved_epochs or ())
 
-    def trust(self, start_offset: int) -> Steps[None]:
+    def trust(self, start_offset: int) -> IncrementalWork[None]:
         """Return the steps that load a log after a clean shutdown, without reading its batches.
 
         If the epoch checkpoint is missing or damaged, the steps read all headers. Raise CorruptLog
@@ -128,7 +128,7 @@ class LogRecovery:
         self._require_flushed()
         self._require_end(start_offset)
 
-    def check(self) -> Steps[None]:
+    def check(self) -> IncrementalWork[None]:
         """Return the steps that check all batches, from the segment of the trusted offset on.
 
         A torn end is cut off. Raise CorruptLog for damage that must not be cut off."""
@@ -174,7 +174,7 @@ class LogRecovery:
                 position += len(data)
             segment.file.truncate(segment.size)
 
-    def _check_from(self, first: int) -> Steps[None]:
+    def _check_from(self, first: int) -> IncrementalWork[None]:
         offset = self.segments[first].base_offset
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
@@ -214,7 +214,7 @@ class LogRecovery:
                 self.report.reason,
             )
 
-    def _scan(self, segment: Segment) -> Steps[Damage | None]:
+    def _scan(self, segment: Segment) -> IncrementalWork[Damage | None]:
         """Add the batches that are valid and continue the log. Return the first fault, None if all
         are."""
         paused_at = 0
@@ -267,7 +267,7 @@ class LogRecovery:
                 rename_whole(self.quarantine, segment)
             segment.remove()
 
-    def _read_epochs(self, segments: list[Segment]) -> Steps[None]:
+    def _read_epochs(self, segments: list[Segment]) -> IncrementalWork[None]:
         for segment in segments:
             paused_at, offset = 0, segment.base_offset
             for position, header in segment.walk(0):

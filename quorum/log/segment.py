@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from itertools import islice
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.index import NO_TIMESTAMP
 from quorate.quorum.log.indexed_file import IndexedBatchFile
 from quorate.quorum.log.names import DELETED_SUFFIX, TRANSACTION_INDEX_SUFFIX, segment_file
 from quorate.quorum.seams import Buffer, Disk
-from quorate.quorum.steps import Steps
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """An index entry holds an offset relative to the base offset in 31 bits."""
@@ -206,7 +206,7 @@ class Segment(IndexedBatchFile):
             entry = self._indexes.by_time(timestamp_ms)
         return entry[1] if entry else self.base_offset
 
-    def learn_max_timestamp(self) -> Steps[None]:
+    def learn_max_timestamp(self) -> IncrementalWork[None]:
         """Return the steps after which `max_timestamp_ms` does not walk over the segment.
 
         The steps end early if the segment is removed meanwhile. Raise CorruptLog."""

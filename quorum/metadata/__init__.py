@@ -13,7 +13,8 @@ Decisions that hold for the whole package:
   same snapshot bytes, on every node.
 - A record that a node does not understand, or that contradicts the image, raises an error. It is
   never skipped, because every later image would be wrong.
-- Work over a whole image is done in steps (`Steps`), because a million partitions take seconds.
+- Work over a whole image is done in steps (`IncrementalWork`), because a million partitions take
+  seconds.
 - The package does no input or output and reads no clock.
 
 Files in reading order:
@@ -25,7 +26,7 @@ Files in reading order:
 - replay.py, image_builder.py, delta.py: from one image to the next
 - loader.py: the log with its metadata transactions
 - snapshot.py, snapshot_file.py: an image as records and as a file
-- difference.py, steps.py: the delta between two images, and long work in steps
+- difference.py, pace.py: the delta between two images, and the pauses of long work
 - json_form.py, json_text.py, record_text.py: records as JSON and as text, for tools
 - errors.py: the errors
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
+from quorate.quorum.metadata.pace import Pace, in_order
 from quorate.quorum.metadata.persistent_map import PersistentMap
-from quorate.quorum.metadata.steps import Pace, in_order
-from quorate.quorum.steps import Steps, finished
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -30,7 +30,7 @@ def difference(old: MetadataImage, new: MetadataImage) -> ImageDelta:
 
 def differing(
     old: MetadataImage, new: MetadataImage, concerns: Concerns | None = None
-) -> Steps[ImageDelta]:
+) -> IncrementalWork[ImageDelta]:
     """Compute the delta in steps.
 
     With `concerns`, the delta contains only the partitions for which it returns True, before or
@@ -75,7 +75,7 @@ def _partitions(
     new: PersistentMap[int, Partition],
     concerns: Concerns | None,
     pace: Pace,
-) -> Steps[dict[int, Change[Partition]]]:
+) -> IncrementalWork[dict[int, Change[Partition]]]:
     changes: dict[int, Change[Partition]] = {}
     kept = 0
     for partition_id in (yield from in_order(new)):
@@ -94,7 +94,7 @@ def _partitions(
     return changes
 
 
-def _of_concern(topic: Topic, concerns: Concerns | None, pace: Pace) -> Steps[Topic]:
+def _of_concern(topic: Topic, concerns: Concerns | None, pace: Pace) -> IncrementalWork[Topic]:
     if concerns is None:
         return topic
     partitions = {}
@@ -109,7 +109,7 @@ def _of_concern(topic: Topic, concerns: Concerns | None, pace: Pace) -> Steps[To
 
 def _configs(
     old: MetadataImage, new: MetadataImage, pace: Pace
-) -> Steps[tuple[tuple[int, str], ...]]:
+) -> IncrementalWork[tuple[tuple[int, str], ...]]:
     changed = []
     for resource in (yield from in_order(new.configs)):
         if pace.is_time():

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.log import Log
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
@@ -29,9 +30,8 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.metadata.steps import freed
+from quorate.quorum.metadata.pace import freed
 from quorate.quorum.seams import Buffer, Clock, Timer
-from quorate.quorum.steps import Steps
 
 SLICE_BYTES = 32 * 1024
 """Maximum bytes of the log that are replayed in one iteration of the event loop."""
@@ -45,11 +45,13 @@ DONE = object()
 ImageChanged = Callable[[MetadataImage, ImageDelta], None]
 InstallImage = Callable[[], None]
 """Makes a prepared image visible to one listener, in one step."""
-PrepareLoad = Callable[[MetadataImage], Steps[InstallImage]]
+PrepareLoad = Callable[[MetadataImage], IncrementalWork[InstallImage]]
 """Prepares one listener for an image, in steps without a visible change."""
 
 
-def prepare_all(listeners: Sequence[PrepareLoad], image: MetadataImage) -> Steps[InstallImage]:
+def prepare_all(
+    listeners: Sequence[PrepareLoad], image: MetadataImage
+) -> IncrementalWork[InstallImage]:
     """Prepare one listener after the other. Return the function that installs for all of them."""
     installs = []
     for each in listeners:
@@ -68,7 +70,7 @@ class ImagePreparation:
     """A preparation in progress."""
 
     prepare: PrepareLoad
-    steps: Steps[InstallImage]
+    steps: IncrementalWork[InstallImage]
     loads: MetadataImage | None
     """The image to load, or None if one listener prepares for the present image."""
 
@@ -169,7 +171,7 @@ class CommittedImage:
         assert image.last.offset + 1 >= self._loader.position, "the committed image went backwards"
         self._loader = Loader(image)
 
-    def release(self, steps: Steps[None]) -> None:
+    def release(self, steps: IncrementalWork[None]) -> None:
         """Run `steps`, which free memory, one step in each iteration of the event loop."""
         if not self._closed and next(steps, DONE) is not DONE:
             self._clock.call_soon(lambda: self.release(steps))

@@ -26,6 +26,7 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.controller.result import ProbeBroker, Result
 from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.broker_probes import BrokerProbes
@@ -44,7 +45,6 @@ from quorate.quorum.rpc.connector import ProbeResult
 from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Listener, Seams, Wire
-from quorate.quorum.steps import Steps
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -187,7 +187,7 @@ class ControllerNode:
             self._carry_out(self.rules.replayed(image, delta))
             self._activate_when_ready()
 
-    def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
+    def _prepare_load(self, image: MetadataImage) -> IncrementalWork[InstallImage]:
         install = yield from self.rules.prepare_load(image)
 
         def install_image() -> None:

@@ -17,8 +17,9 @@ from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
 from quorate.quorum.clipped import clipped, quoted
 from quorate.quorum.controller.topic_names import what_is_wrong
+from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from quorate.quorum.metadata.steps import Pace
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
@@ -28,7 +29,6 @@ from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsSynonym,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, begun
 
 
 class Source(enum.IntEnum):
@@ -65,14 +65,16 @@ class DescribeConfigsHandler:
 
     def handle(
         self, context: RequestContext, request: DescribeConfigsRequest
-    ) -> Steps[None] | None:
+    ) -> IncrementalWork[None] | None:
         """Answer the request, or return the rest of the work as steps if it is long.
 
         A result has INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION or INVALID_REQUEST (another
         broker's id, or an unsupported type) in place of configs."""
         return begun(self._describe(context, request))
 
-    def _describe(self, context: RequestContext, request: DescribeConfigsRequest) -> Steps[None]:
+    def _describe(
+        self, context: RequestContext, request: DescribeConfigsRequest
+    ) -> IncrementalWork[None]:
         """A resource that is named twice with the same keys is described once."""
         resources = dict.fromkeys(
             (each.resource_type, each.resource_name, each.configuration_keys or None)

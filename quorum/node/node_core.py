@@ -16,6 +16,7 @@ from typing import Any
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.snapshots import SnapshotFiles
 from quorate.quorum.metadata.batches import CheckedBatches
 from quorate.quorum.metadata.delta import ImageDelta
@@ -51,7 +52,6 @@ from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, Clock, Seams
-from quorate.quorum.steps import Steps
 from quorate.quorum.watch.watch import Watch
 
 
@@ -392,5 +392,5 @@ class NodeCore:
         for each in self.listeners.image:
             each(image, delta)
 
-    def _prepare_load(self, image: MetadataImage) -> Steps[InstallImage]:
+    def _prepare_load(self, image: MetadataImage) -> IncrementalWork[InstallImage]:
         return prepare_all(self.listeners.prepare_load, image)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import is_flexible
 from quorate.quorum.protocol.incremental_reader_compiler import (
     ReadInSteps,
@@ -33,7 +34,6 @@ from quorate.quorum.protocol.writer_compiler import (
     compile_writer_in_steps,
 )
 from quorate.quorum.seams import Buffer
-from quorate.quorum.steps import Steps
 
 __all__ = [
     "DecodeError",
@@ -58,7 +58,7 @@ def encode(message: object, version: int) -> bytes:
     return bytes(out)
 
 
-def encode_steps(message: object, version: int) -> Steps[bytes]:
+def encode_steps(message: object, version: int) -> IncrementalWork[bytes]:
     """Encode like `encode`, but pause after every SLICE_BYTES of an array's elements.
 
     A short message takes one step. The caller must not change the message between steps."""
@@ -80,7 +80,7 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
     return value
 
 
-def decode_steps(cls: type[M], version: int, buffer: Buffer) -> Steps[tuple[M, int]]:
+def decode_steps(cls: type[M], version: int, buffer: Buffer) -> IncrementalWork[tuple[M, int]]:
     """Decode like `decode`, but pause after every SLICE_BYTES of an array's elements.
 
     Return the message and the number of its array elements, at all levels. The caller must not

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.layout import Field, Layout, layout
 from quorate.quorum.protocol.reader_compiler import ReaderEmitter, Role
 from quorate.quorum.seams import Buffer
-from quorate.quorum.steps import Steps
 
-ReadInSteps = Callable[[Buffer, int, list[int]], Steps[tuple[Any, int]]]
+ReadInSteps = Callable[[Buffer, int, list[int]], IncrementalWork[tuple[Any, int]]]
 """The list holds the number of elements that the message may still have, and the position of the
 next pause."""
 SLICE_BYTES = 4096

@@ -23,7 +23,7 @@ from tests.attacks.target import TOPIC
 from tests.fuzz import messages, requests
 from tests.fuzz.http_heads import a_target, targets
 from tests.fuzz.streams import in_list, pieces
-from tests.fuzz.target import Steps, Target
+from tests.fuzz.target import IncrementalWork, Target
 from tests.ports.fuzz import MUTATIONS as DAMAGE
 from tests.ports.fuzz import valid
 from tests.ports.node import (
@@ -101,7 +101,7 @@ class Port(Target):
         self.address = address
         self.wire = wire
         self.raw: Raw | None = None
-        self.steps = Steps(shared.node.loop)
+        self.steps = IncrementalWork(shared.node.loop)
 
     def feed(self, data: bytes) -> None:
         if len(data) > MAX_INPUT_BYTES or self.leaves_out(data):

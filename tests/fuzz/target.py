@@ -26,7 +26,7 @@ class Crash(Exception):
         self.data = data
 
 
-class Steps:
+class IncrementalWork:
     """The longest callback of an event loop, in seconds of processor time."""
 
     def __init__(self, loop: SimLoop) -> None:
@@ -55,7 +55,7 @@ class Steps:
 class Target(ABC):
     """One entry for bytes from outside. Used as a context manager; `feed` is called inside."""
 
-    steps: Steps | None = None
+    steps: IncrementalWork | None = None
     """The steps of the target's event loop, if it has one that works in slices."""
 
     @abstractmethod

@@ -30,7 +30,7 @@ from quorate.quorum.rpc.kafka.request_scheduler import SchedulerLimits
 from tests.attacks.crowds import FILLS
 from tests.attacks.raw import array, head_of
 from tests.attacks.shapes import places, with_place
-from tests.fuzz.target import Steps
+from tests.fuzz.target import IncrementalWork
 from tests.ports import test_large_requests as large
 from tests.ports.node import BROKER_PORT, PortCluster, Raw, running
 from tests.ports.requests import READ, create
@@ -64,7 +64,7 @@ class Watched:
         assert broker.process is not None and broker.process.broker is not None
         work = broker.process.broker.client_ports[0].resources.scheduler
         work.limits = SchedulerLimits(steps_per_slice=1, request_cpu_ms=NO_LIMIT_MS)
-        self._steps = Steps(node.loop)
+        self._steps = IncrementalWork(node.loop)
 
     def longest_ms(self, send: Callable[[Raw], None]) -> float:
         """Return the CPU time of the longest step from the arrival of a request to its answer."""

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from quorate.broker.kafka.list_offsets import CONSUMER, LATEST, ListOffsetsHandler
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
@@ -19,7 +20,6 @@ from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps
 from tests.sim import scenarios
 from tests.sim.run import play, simulation
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
@@ -83,7 +83,7 @@ class Asked:
     def respond(self, response: ListOffsetsResponse) -> None:
         self.answers.append(response)
 
-    def respond_steps(self, response: ListOffsetsResponse) -> Steps[None]:
+    def respond_steps(self, response: ListOffsetsResponse) -> IncrementalWork[None]:
         self.respond(response)
         yield from ()
 

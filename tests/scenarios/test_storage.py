@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.names import PART_SUFFIX
 from quorate.quorum.log.snapshots import snapshot_name
@@ -18,7 +19,6 @@ from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.node.committed_image import CommittedImage
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchRequest
-from quorate.quorum.steps import Steps
 from tests.unit.node.metadata_disk import DIRECTORY, OFTEN, MetadataDisk, image_at
 from tests.unit.node.test_metadata_storage import (
     opened,
@@ -205,7 +205,7 @@ def test_r51_damage_to_any_file_of_the_metadata_is_repaired_or_refused(
     assert refused > 10 and repaired >= 5, (refused, repaired)
 
 
-def followed(image: MetadataImage) -> Steps[Callable[[], None]]:
+def followed(image: MetadataImage) -> IncrementalWork[Callable[[], None]]:
     """Prepare nothing, because nothing depends on the image."""
     yield from ()
     return lambda: None

@@ -11,6 +11,7 @@ import struct
 from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.field_bounds import PARTITIONS, TOPICS
 from quorate.quorum.protocol.hot.primitives import (
     INT32,
@@ -30,7 +31,6 @@ from quorate.quorum.protocol.hot.primitives import (
     write_tag,
 )
 from quorate.quorum.protocol.varint import DecodeError
-from quorate.quorum.steps import Steps
 
 FLEXIBLE_SINCE = 12
 TOPIC_ID_SINCE = 13
@@ -110,7 +110,7 @@ def _parse(body: memoryview, version: int) -> FetchRequest:
     return _with_rest(body, position, version, head, partitions, forgotten)
 
 
-def _parse_steps(body: memoryview, version: int) -> Steps[FetchRequest]:
+def _parse_steps(body: memoryview, version: int) -> IncrementalWork[FetchRequest]:
     flexible, by_id = version >= FLEXIBLE_SINCE, version >= TOPIC_ID_SINCE
     position, head = _head(body, version)
     partitions: list[FetchPartition] = []
@@ -254,7 +254,7 @@ def _forgotten(body: memoryview, position: int, version: int) -> tuple[list[Forg
 
 def _forgotten_steps(
     body: memoryview, position: int, version: int
-) -> Steps[tuple[list[Forgotten], int]]:
+) -> IncrementalWork[tuple[list[Forgotten], int]]:
     forgotten: list[Forgotten] = []
     topics, position = read_count(body, position, version >= FLEXIBLE_SINCE)
     check_elements(TOPICS, 0, topics)

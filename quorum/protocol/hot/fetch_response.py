@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.hot.fetch_request import FLEXIBLE_SINCE, TOPIC_ID_SINCE
 from quorate.quorum.protocol.hot.primitives import (
     INT32,
@@ -32,7 +33,6 @@ from quorate.quorum.protocol.hot.primitives import (
 )
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.seams import Buffer
-from quorate.quorum.steps import Steps
 
 _TOP_V4 = struct.Struct(">i")  # throttle time
 _TOP_V7 = struct.Struct(">ihi")  # throttle time, error code, session id
@@ -112,7 +112,7 @@ def build_fetch_steps(
     error: int = 0,
     session_id: int = 0,
     endpoints: Sequence[NodeEndpoint] = (),
-) -> Steps[list[Buffer]]:
+) -> IncrementalWork[list[Buffer]]:
     """Return the result of `build_fetch_response`, in steps."""
     flexible = version >= FLEXIBLE_SINCE
     out, parts = bytearray(), list[Buffer]()

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from quorate.quorum.clipped import clip_bytes
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.field_bounds import (
     ERROR_TEXT,
     MAX_STRING_BYTES,
@@ -22,7 +23,6 @@ from quorate.quorum.protocol.field_bounds import (
 from quorate.quorum.protocol.headers import skip_tags
 from quorate.quorum.protocol.varint import DecodeError, EncodeError, read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
-from quorate.quorum.steps import Steps
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
@@ -74,12 +74,12 @@ def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memor
 
 
 def guarded_steps(
-    what: str, parse: Callable[[memoryview, int], Steps[R]]
-) -> Callable[[memoryview, int], Steps[R]]:
+    what: str, parse: Callable[[memoryview, int], IncrementalWork[R]]
+) -> Callable[[memoryview, int], IncrementalWork[R]]:
     """Return `parse(body, version)`, which works in steps, so that it raises no other error than
     DecodeError."""
 
-    def guarded_parse(body: memoryview, version: int) -> Steps[R]:
+    def guarded_parse(body: memoryview, version: int) -> IncrementalWork[R]:
         try:
             return (yield from parse(body, version))
         except (IndexError, struct.error):
@@ -96,7 +96,7 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + STEP_PARTITIONS]
 
 
-def by_topic_steps(partitions: Sequence[P]) -> Steps[list[tuple[str, Uuid, list[P]]]]:
+def by_topic_steps(partitions: Sequence[P]) -> IncrementalWork[list[tuple[str, Uuid, list[P]]]]:
     """Return the result of `by_topic`, in steps."""
     groups: list[tuple[str, Uuid, list[P]]] = []
     name: tuple[str, Uuid] | None = None

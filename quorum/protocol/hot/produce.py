@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.field_bounds import PRODUCED_PARTITIONS, PRODUCED_TOPICS
 from quorate.quorum.protocol.hot.primitives import (
     INT32,
@@ -32,7 +33,6 @@ from quorate.quorum.protocol.hot.primitives import (
     write_tag,
     write_topic,
 )
-from quorate.quorum.steps import Steps
 
 FLEXIBLE_SINCE = 9
 TOPIC_ID_SINCE = 13
@@ -114,7 +114,7 @@ def _parse(body: memoryview, version: int) -> ProduceRequest | None:
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions)
 
 
-def _parse_steps(body: memoryview, version: int) -> Steps[ProduceRequest]:
+def _parse_steps(body: memoryview, version: int) -> IncrementalWork[ProduceRequest]:
     flexible = version >= FLEXIBLE_SINCE
     by_id = version >= TOPIC_ID_SINCE
     transactional_id, position = read_string(body, 0, flexible)
@@ -181,7 +181,7 @@ def build_produce_steps(
     partitions: Sequence[ProducePartitionResult],
     *,
     endpoints: Sequence[NodeEndpoint] = (),
-) -> Steps[bytes]:
+) -> IncrementalWork[bytes]:
     """Return the result of `build_produce_response`, in steps."""
     flexible = version >= FLEXIBLE_SINCE
     out = bytearray()

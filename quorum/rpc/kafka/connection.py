@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from typing import Any
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import Api, ApiKey
 from quorate.quorum.protocol.codec import decode_steps, reader
@@ -22,7 +23,6 @@ from quorate.quorum.rpc.kafka.connection_quotas import ALWAYS_TAKEN
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
 from quorate.quorum.rpc.kafka.server_state import Route, ServerState
 from quorate.quorum.seams import Address, Link
-from quorate.quorum.steps import Steps
 
 logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
@@ -210,7 +210,7 @@ class Connection:
             self._ready_bytes += size_bytes
             self.report_memory()
 
-    def run(self, context: RequestContext, steps: Steps[None]) -> None:
+    def run(self, context: RequestContext, steps: IncrementalWork[None]) -> None:
         """Let the scheduler run `steps`, which answer `context`, in slices."""
         self.server.resources.scheduler.begin(context, steps)
 
@@ -245,7 +245,7 @@ class Connection:
         flexible = version >= api.flexible_since
         context.client_id, start = headers.read_client_id(frame, 2 if flexible else 1)
         request: Any = frame[start:]
-        steps: Steps[None] | None
+        steps: IncrementalWork[None] | None
         if not route.raw and len(request) > SLICED_ABOVE_BYTES:
             steps = self._handle_large(route, context, request)
         else:
@@ -259,7 +259,9 @@ class Connection:
             if self.work.tasks:
                 self.update_reading()
 
-    def _handle_large(self, route: Route, context: RequestContext, body: memoryview) -> Steps[None]:
+    def _handle_large(
+        self, route: Route, context: RequestContext, body: memoryview
+    ) -> IncrementalWork[None]:
         """Decode a large request in steps, then run its handler.
 
         The memory of its decoded elements is counted until the request is answered."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, Protocol
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import encode, encode_steps
@@ -20,7 +21,6 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.boundary import error_code_of, is_node_failure
 from quorate.quorum.rpc.kafka.request_scheduler import ConnectionWork
 from quorate.quorum.seams import Address, Buffer, Clock
-from quorate.quorum.steps import Steps
 
 P = ParamSpec("P")
 NO_FRAME = memoryview(b"")
@@ -57,7 +57,7 @@ class RequestConnection(Protocol):
         """Send the responses that are ready at the head of the queue. `answered` has just got its
         response."""
 
-    def run(self, context: RequestContext, steps: Steps[None]) -> None:
+    def run(self, context: RequestContext, steps: IncrementalWork[None]) -> None:
         """Let the scheduler run `steps`, which answer `context`, in slices."""
 
     def report_failure(self, context: RequestContext, error: Exception) -> None:
@@ -126,7 +126,7 @@ class RequestContext:
         else:
             self.respond_raw(body)
 
-    def respond_steps(self, response: Message) -> Steps[None]:
+    def respond_steps(self, response: Message) -> IncrementalWork[None]:
         """Answer like `respond`, but encode in steps.
 
         A handler that returns steps uses `yield from`. A callback passes the steps to `run`."""
@@ -176,7 +176,7 @@ class RequestContext:
         self.ready_bytes += size_bytes
         self.connection.add_response_bytes(size_bytes)
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: IncrementalWork[None]) -> None:
         """Let the server run `steps`, which answer this request, in slices
         (`request_scheduler.py`)."""
         self.connection.run(self, steps)

@@ -1,7 +1,7 @@
 """Runs the long requests of a node in slices, between which the event loop serves other
 connections.
 
-If a handler returns steps (`quorum/steps.py`), the scheduler runs them. The rules:
+If a handler returns steps (`quorum/incremental_work.py`), the scheduler runs them. The rules:
 
 - A slice ends after `slice_ms` of CPU or `steps_per_slice` steps. There is at most one slice per
   loop iteration.
@@ -26,12 +26,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.seams import Address, Buffer, Clock
-from quorate.quorum.steps import Steps
 
 logger = logging.getLogger("quorate.kafka")
 
@@ -102,7 +102,7 @@ class Task:
 
     __slots__ = ("context", "cpu_ms", "steps")
 
-    def __init__(self, context: ScheduledRequest, steps: Steps[None]) -> None:
+    def __init__(self, context: ScheduledRequest, steps: IncrementalWork[None]) -> None:
         """Create a task that has not run yet."""
         self.context = context
         self.steps = steps
@@ -143,7 +143,7 @@ class RequestScheduler:
         never."""
         return ConnectionWork(self._virtual_ms + self.limits.slice_ms)
 
-    def begin(self, context: ScheduledRequest, steps: Steps[None]) -> None:
+    def begin(self, context: ScheduledRequest, steps: IncrementalWork[None]) -> None:
         """Run `steps`: the first slice immediately if no other work waits, the rest later."""
         work = context.connection.work
         if work.ended:
@@ -279,7 +279,7 @@ class RequestScheduler:
             context.abandon()
 
 
-def _close(steps: Steps[None]) -> None:
+def _close(steps: IncrementalWork[None]) -> None:
     try:
         steps.close()
     except Exception as error:

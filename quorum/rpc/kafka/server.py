@@ -4,8 +4,8 @@ A handler answers through its RequestContext, immediately or later. Each request
 queue of its connection. Responses leave as soon as they are ready at the head of the queue. There
 is no task and no future per request.
 
-- A handler returns None, or steps (`quorum/steps.py`) that `request_scheduler.py` runs in slices.
-  While a connection has such work, the server does not read it.
+- A handler returns None, or steps (`quorum/incremental_work.py`) that `request_scheduler.py` runs
+  in slices. While a connection has such work, the server does not read it.
 - Every exception of a request ends at the boundary (`boundary.py`). Only exceptions about the
   node's own state pass.
 - A request of an unknown API, of an unsupported version or with malformed bytes closes its

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.rpc.kafka.boundary import Boundary
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.context import RequestContext
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.seams import Clock
-from quorate.quorum.steps import Steps
 
-Handler = Callable[[RequestContext, Any], Steps[None] | None]
+Handler = Callable[[RequestContext, Any], IncrementalWork[None] | None]
 """Takes the context and the decoded request. The server runs the steps that it returns."""
-RawHandler = Callable[[RequestContext, memoryview], Steps[None] | None]
+RawHandler = Callable[[RequestContext, memoryview], IncrementalWork[None] | None]
 """Takes the context and the body after the header. The server runs the steps that it returns."""
 
 

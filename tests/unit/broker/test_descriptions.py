@@ -15,6 +15,7 @@ from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitio
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.records import PartitionRecord, TopicRecord
 from quorate.quorum.metadata.replay import replay
@@ -30,7 +31,6 @@ from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsResult,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps
 
 TOPIC = Uuid(b"T" * 16)
 ORDERS, _ = replay(
@@ -61,7 +61,7 @@ class Asked:
     def respond(self, response: object) -> None:
         self.answer = response
 
-    def respond_steps(self, response: object) -> Steps[None]:
+    def respond_steps(self, response: object) -> IncrementalWork[None]:
         self.respond(response)
         yield from ()
 

@@ -9,6 +9,7 @@ from typing import cast
 
 from quorate.broker.kafka.forwarding import MAX_FORWARDED_BYTES, Forwarding, refusal
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.codec import decode, encode
 from quorate.quorum.protocol.errors import ErrorCode
@@ -18,7 +19,6 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteTopicState,
 )
 from quorate.quorum.rpc.kafka.context import RequestContext
-from quorate.quorum.steps import Steps
 from tests.unit.rpc.kafka.fakes import FakeLink
 from tests.unit.rpc.kafka.test_server import Served, frame
 
@@ -134,6 +134,6 @@ class Context:
     def __init__(self) -> None:
         self.responses: list[DeleteTopicsResponse] = []
 
-    def respond_steps(self, response: DeleteTopicsResponse) -> Steps[None]:
+    def respond_steps(self, response: DeleteTopicsResponse) -> IncrementalWork[None]:
         self.responses.append(response)
         yield from ()

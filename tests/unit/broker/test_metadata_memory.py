@@ -5,15 +5,15 @@ from __future__ import annotations
 from quorate.broker.kafka.metadata import PARTITION_ENTRIES, MetadataHandler
 from quorate.broker.kafka.suspects import Suspects
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
+from quorate.quorum.metadata.pace import STEP_ENTRIES
 from quorate.quorum.metadata.persistent_map import PersistentMap
-from quorate.quorum.metadata.steps import STEP_ENTRIES
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
-from quorate.quorum.steps import finished
 from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 
 PARTITIONS = 5000

@@ -15,6 +15,7 @@ from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.result import ProbeBroker
 from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import (
@@ -24,7 +25,6 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from quorate.quorum.steps import finished
 from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, registration
 
 BROKERS = (1, 2, 3, 4)

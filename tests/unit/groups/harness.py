@@ -15,6 +15,7 @@ from quorate.broker.groups.responses import join_refused
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.state import State
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.protocol.schemas.group_membership import (
@@ -28,7 +29,6 @@ from quorate.quorum.protocol.schemas.group_membership import (
     SyncGroupResponse,
 )
 from quorate.quorum.protocol.wire import Message
-from quorate.quorum.steps import finished
 from tests.unit.rpc.kafka.fakes import FakeClock
 
 GROUP = "g"

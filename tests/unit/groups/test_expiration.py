@@ -11,9 +11,9 @@ from quorate.broker.groups.expiration import TOMBSTONE_ENTRIES
 from quorate.broker.groups.guarded import Guard
 from quorate.broker.groups.records import GroupRecord, OffsetKey, OffsetValue
 from quorate.broker.groups.settings import GroupSettings
-from quorate.quorum.metadata.steps import STEP_ENTRIES
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.metadata.pace import STEP_ENTRIES
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.steps import Steps
 from tests.unit.groups.harness import GROUP, TOPIC, World
 from tests.unit.rpc.kafka.fakes import FakeClock
 
@@ -35,13 +35,13 @@ def full(one_group: bool) -> World:
     return world
 
 
-def expire(world: World) -> Steps[None]:
+def expire(world: World) -> IncrementalWork[None]:
     world.clock.advance(RETENTION_MS)
     world.shard.expiration.expire()
     return world.shard.expiration.steps()
 
 
-def delete_topic(world: World) -> Steps[None]:
+def delete_topic(world: World) -> IncrementalWork[None]:
     world.shard.expiration.topics_deleted([TOPIC])
     return world.shard.expiration.steps()
 
@@ -49,7 +49,7 @@ def delete_topic(world: World) -> Steps[None]:
 @pytest.mark.parametrize("one_group", [False, True])
 @pytest.mark.parametrize("begin", [expire, delete_topic])
 def test_no_step_removes_many_offsets(
-    begin: Callable[[World], Steps[None]], one_group: bool
+    begin: Callable[[World], IncrementalWork[None]], one_group: bool
 ) -> None:
     world = full(one_group)
     written = 0
@@ -122,7 +122,7 @@ def test_the_background_runs_one_step_of_one_shard_at_a_time() -> None:
     done: list[str] = []
     failures: list[Exception] = []
 
-    def work(name: str, count: int, raises: bool = False) -> Steps[None]:
+    def work(name: str, count: int, raises: bool = False) -> IncrementalWork[None]:
         for number in range(count):
             done.append(f"{name}{number}")
             yield

@@ -10,10 +10,10 @@ import pytest
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.state import State
 from quorate.broker.kafka.group_membership import MEMBERS_PER_PART, GroupMembershipHandler
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import LeaveGroupRequest, MemberIdentity
 from quorate.quorum.rpc.kafka.context import RequestContext
-from quorate.quorum.steps import Steps, finished
 from tests.unit.groups.harness import GROUP, MemoryJournal, World
 
 
@@ -48,18 +48,20 @@ class Request:
     def respond(self, response: object) -> None:
         self.response = response
 
-    def respond_steps(self, response: object) -> Steps[None]:
+    def respond_steps(self, response: object) -> IncrementalWork[None]:
         self.response = response
         yield from ()
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: IncrementalWork[None]) -> None:
         finished(steps)
 
 
 COUNT = 2 * MEMBERS_PER_PART + 1
 
 
-def leave(coordinator: OneShard, member_ids: list[str]) -> tuple[Request, Steps[None] | None]:
+def leave(
+    coordinator: OneShard, member_ids: list[str]
+) -> tuple[Request, IncrementalWork[None] | None]:
     request = LeaveGroupRequest(
         group_id=GROUP, members=tuple(MemberIdentity(member_id=each) for each in member_ids)
     )

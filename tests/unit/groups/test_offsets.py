@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
-from quorate.quorum.steps import finished
 from tests.unit.groups.harness import GROUP, SESSION_MS, World
 
 E = ErrorCode

@@ -7,9 +7,9 @@ import pytest
 from quorate.broker.groups.group import Group
 from quorate.broker.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from quorate.broker.groups.state import TRANSITIONS, State
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import MemberIdentity
-from quorate.quorum.steps import finished
 from tests.unit.groups.harness import REBALANCE_MS, SESSION_MS, World
 
 E = ErrorCode

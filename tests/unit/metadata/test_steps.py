@@ -12,9 +12,11 @@ import pytest
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.metadata import steps
+from quorate.quorum.incremental_work import IncrementalWork, T, finished
+from quorate.quorum.metadata import pace as steps
 from quorate.quorum.metadata.difference import difference, differing
 from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.pace import freed, in_order
 from quorate.quorum.metadata.records import (
     ConfigRecord,
     MetadataRecord,
@@ -24,8 +26,6 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.metadata.steps import freed, in_order
-from quorate.quorum.steps import Steps, T, finished
 
 ME = 3
 
@@ -66,7 +66,7 @@ def images() -> tuple[MetadataImage, MetadataImage]:
     return old, new
 
 
-def counted(work: Steps[T]) -> tuple[T, int]:
+def counted(work: IncrementalWork[T]) -> tuple[T, int]:
     count = 0
     while True:
         try:

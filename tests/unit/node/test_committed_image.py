@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
@@ -14,7 +15,6 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.node import committed_image
 from quorate.quorum.node.committed_image import CommittedImage
-from quorate.quorum.steps import Steps
 from tests.unit.node.metadata_disk import DIRECTORY, WALL_MS, MetadataDisk, image_at
 from tests.unit.node.test_metadata_storage import opened, received, reopened
 from tests.unit.rpc.kafka.fakes import FakeClock
@@ -38,7 +38,7 @@ class Follower:
     def follow(self, image: MetadataImage, delta: ImageDelta) -> None:
         self.seen.append(image.last.offset + 1)
 
-    def prepare_load(self, image: MetadataImage) -> Steps[Callable[[], None]]:
+    def prepare_load(self, image: MetadataImage) -> IncrementalWork[Callable[[], None]]:
         for _ in range(STEPS):
             self.prepared.append(image.last.offset + 1)
             yield
@@ -136,7 +136,7 @@ def test_who_was_about_to_begin_anew_does_so_with_the_snapshot() -> None:
     node, follower = behind_a_snapshot()
     anew: list[int] = []
 
-    def prepare_load(image: MetadataImage) -> Steps[Callable[[], None]]:
+    def prepare_load(image: MetadataImage) -> IncrementalWork[Callable[[], None]]:
         yield
         return lambda: anew.append(image.last.offset + 1)
 

@@ -16,6 +16,7 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.cli.dump_lines import DumpOptions, log_lines, log_rows
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.log.batch import assign, batches, read_header, records_of
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.log.log import Log
@@ -24,7 +25,6 @@ from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.list_offsets import ListOffsetsPartitionResponse
 from quorate.quorum.seams import Buffer
-from quorate.quorum.steps import finished
 from tests.sim.disk import SimDisk
 from tests.unit.partition.harness import TOPIC, Brokers, value
 

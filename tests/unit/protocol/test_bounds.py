@@ -10,6 +10,7 @@ import pytest
 
 from quorate.broker.groups import records as group_records
 from quorate.quorum.ids import ZERO_UUID
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.framing import READABLE_TYPES, READABLE_VERSIONS
 from quorate.quorum.protocol import field_bounds as bounds
 from quorate.quorum.protocol import headers
@@ -44,7 +45,6 @@ from quorate.quorum.protocol.schemas.group_offsets import (
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.protocol.wire import Message, wire
 from quorate.quorum.raft import control_records
-from quorate.quorum.steps import finished
 from tests.unit.protocol.generated import every_message
 
 LONGEST = "x" * bounds.MAX_STRING_BYTES

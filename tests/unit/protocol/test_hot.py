@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol import hot
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.codec import DecodeError, decode, encode
 from quorate.quorum.protocol.hot.produce import SLICED_ABOVE
 from quorate.quorum.protocol.schemas import fetch, produce
-from quorate.quorum.steps import finished
 from tests.unit.protocol.generated import value_of
 from tests.unit.protocol.reference_writer import reference_bytes
 

@@ -11,10 +11,10 @@ from quorate.broker.replication import consumer_sessions
 from quorate.broker.replication import fetch_session_cache as session_cache
 from quorate.broker.replication.fetch_session_cache import EVICTION_MS
 from quorate.quorum.ids import ZERO_UUID, Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
-from quorate.quorum.steps import Steps
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 PARTITIONS = 4
@@ -273,9 +273,9 @@ class Client:
 
     def __init__(self) -> None:
         self.on_abandoned: Callable[[], None] | None = None
-        self.work: list[Steps[None]] = []
+        self.work: list[IncrementalWork[None]] = []
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: IncrementalWork[None]) -> None:
         self.work.append(steps)
 
     def finish(self) -> int:

@@ -18,13 +18,13 @@ from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.logs.log_opening import open_log
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import random_uuid
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Seams
-from quorate.quorum.steps import finished
 
 NAME = PartitionName("t", 0)
 SEGMENT_BYTES = 64 * 1024

@@ -14,6 +14,7 @@ from quorate.broker.kafka.describe_producers import DescribeProducersHandler
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.describe_producers import (
     DescribeProducersRequest,
@@ -29,7 +30,6 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from quorate.quorum.steps import Steps, finished
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]
@@ -49,14 +49,14 @@ class Asked:
     def respond(self, response: object) -> None:
         self.answer = response
 
-    def respond_steps(self, response: object) -> Steps[None]:
+    def respond_steps(self, response: object) -> IncrementalWork[None]:
         self.respond(response)
         yield from ()
 
     def callback(self, function: Any) -> Any:
         return function
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: IncrementalWork[None]) -> None:
         finished(steps)
 
     @property

@@ -15,6 +15,7 @@ from quorate.broker.kafka.list_offsets import CONSUMER, ListOffsetsHandler
 from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.replication import producer_loader
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import timestamp_lookup as lookup
 from quorate.quorum.log.batch import assign, build_batch
 from quorate.quorum.log.compression import Codec, compress, decompress
@@ -35,7 +36,6 @@ from quorate.quorum.protocol.schemas.list_offsets import (
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.seams import Buffer
-from quorate.quorum.steps import Steps
 from tests.attacks.batches import INT32_MAX, sealed
 from tests.attacks.bombs import bombs
 from tests.attacks.poison import POISON
@@ -58,14 +58,14 @@ class Asked:
 
     def respond_steps(
         self, response: ListOffsetsResponse | DescribeProducersResponse
-    ) -> Steps[None]:
+    ) -> IncrementalWork[None]:
         if isinstance(response, ListOffsetsResponse):
             self.answers.append(response)
         else:
             self.described.append(response)
         yield from ()
 
-    def run(self, steps: Steps[None]) -> None:
+    def run(self, steps: IncrementalWork[None]) -> None:
         try:
             for _ in steps:
                 pass
@@ -182,7 +182,7 @@ def test_steps_that_are_closed_let_the_next_lookup_continue(cluster: ReplicaClus
     cluster.run(50)
     produce_large(cluster, topic)
     lookups = LogLookups()
-    begun: list[Steps[None]] = []
+    begun: list[IncrementalWork[None]] = []
     handler = ListOffsetsHandler(cluster.nodes[1].replicas, lookups)
     asked = Asked()
     asked.run = begun.append  # type: ignore[method-assign, assignment]

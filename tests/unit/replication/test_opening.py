@@ -19,12 +19,12 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.readiness import broker_reasons
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.log import checkpoints, recovery
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.steps import finished
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by

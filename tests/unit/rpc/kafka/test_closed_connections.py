@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import pytest
 
 from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.server import KafkaServer, RawHandler, RequestContext
 from quorate.quorum.seams import Wire
-from quorate.quorum.steps import Steps
 from tests.unit.rpc.kafka.test_server import METADATA, frame
 from tests.unit.rpc.nets import RUNNERS, Net, on_real_nets
 
@@ -73,7 +73,7 @@ def test_a_closed_connection_is_freed_without_the_collector(
     def answers(context: RequestContext, body: memoryview) -> None:
         context.respond_raw(b"")
 
-    def works(context: RequestContext, body: memoryview) -> Steps[None]:
+    def works(context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         while not ending:
             yield
         context.respond_raw(b"")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.codec import decode
@@ -16,7 +17,6 @@ from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.request_scheduler import RequestScheduler, SchedulerLimits
 from quorate.quorum.rpc.kafka.server import Connection, KafkaServer, RequestContext
 from quorate.quorum.state_in_doubt import StateInDoubt
-from quorate.quorum.steps import Steps
 from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 from tests.unit.rpc.kafka.test_server import METADATA, answer, frame
 
@@ -46,7 +46,7 @@ class Working:
         link = FakeLink()
         return self.server.accept(link), link
 
-    def handle(self, context: RequestContext, request: Any) -> Steps[None]:
+    def handle(self, context: RequestContext, request: Any) -> IncrementalWork[None]:
         name = context.client_id or ""
         try:
             for _ in range(self.steps):
@@ -159,7 +159,7 @@ def test_work_that_fails_leaves_nothing_that_waits(raises: Exception | None) -> 
     connection, _ = working.connect()
     abandoned: list[int] = []
 
-    def handle(context: RequestContext, request: Any) -> Steps[None]:
+    def handle(context: RequestContext, request: Any) -> IncrementalWork[None]:
         context.on_abandoned = lambda: abandoned.append(1)
         return working.handle(context, request)
 
@@ -214,7 +214,7 @@ def test_the_end_of_a_connection_ends_its_work() -> None:
 def test_a_refusal_in_a_step_ends_the_work_of_its_connection() -> None:
     working = Working(steps=1, step_ms=3)
 
-    def handle(context: RequestContext, request: Any) -> Steps[None]:
+    def handle(context: RequestContext, request: Any) -> IncrementalWork[None]:
         yield
         context.connection.refuse("enough")
         yield
@@ -264,7 +264,7 @@ def test_cpu_is_shared_also_when_the_steps_of_one_are_long() -> None:
     working = Working(steps=0, step_ms=0)
     used: dict[str, float] = {"short": 0, "long": 0}
 
-    def handle(context: RequestContext, request: Any) -> Steps[None]:
+    def handle(context: RequestContext, request: Any) -> IncrementalWork[None]:
         name = context.client_id or ""
         while True:
             step_ms = 10 if name == "long" else 1

@@ -10,10 +10,10 @@ from collections.abc import Generator
 from typing import TypeVar
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]
+IncrementalWork = Generator[None, None, T]
 
 
-def begun(steps: Steps[None]) -> Steps[None] | None:
+def begun(steps: IncrementalWork[None]) -> IncrementalWork[None] | None:
     """Run `steps` up to their first pause. Return the rest, or None if the work is complete.
 
     Short work needs no driver: the handler of a small request has answered when it returns."""
@@ -24,7 +24,7 @@ def begun(steps: Steps[None]) -> Steps[None] | None:
     return steps
 
 
-def finished(steps: Steps[T]) -> T:
+def finished(steps: IncrementalWork[T]) -> T:
     """Run all steps without a pause and return the result."""
     while True:
         try:

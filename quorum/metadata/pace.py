@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any
 
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.persistent_map import PersistentMap
-from quorate.quorum.steps import Steps
 
 STEP_ENTRIES = 1000
 """The number of entries that one step may process."""
@@ -36,7 +36,7 @@ class Pace:
         return True
 
 
-def in_order(keys: Iterable[Any]) -> Steps[Iterator[Any]]:
+def in_order(keys: Iterable[Any]) -> IncrementalWork[Iterator[Any]]:
     """Return the keys in sorted order, in steps. Sorting a million keys without a pause would take
     a second."""
     runs: list[list[Any]] = []
@@ -48,7 +48,7 @@ def in_order(keys: Iterable[Any]) -> Steps[Iterator[Any]]:
     return iter(runs[0]) if len(runs) == 1 else merge(*runs)
 
 
-def freed(topics: PersistentMap[Uuid, Topic]) -> Steps[None]:
+def freed(topics: PersistentMap[Uuid, Topic]) -> IncrementalWork[None]:
     """Free the topics of an image that is no longer used, in steps.
 
     The caller passes the last reference to the map. Freeing a million partitions in one step takes
