@@ -1,7 +1,7 @@
-"""Run one load on sampled nodes and print the functions that used the most CPU time.
+"""Run one load on nodes with a sampling profiler and print the functions that use most CPU time.
 
-For each node, print the functions with the most samples of their own, and those with the most
-samples including their callees.
+For each node, print two lists of functions: those in which the most samples lie directly, and those
+with the most samples when the functions that they call are included.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from benchmarks.sampled_server import SUFFIX
 
 SHOWN = 25
 EVERYWHERE = 0.9
-"""Functions on a larger share of the stacks are not shown, unless they have samples of their
-own.
-"""
+"""Functions on a larger share of the stacks are not shown, unless samples lie in them directly."""
 MODULES = (produce, consume, one_record, metadata_updates, create_topics, thousand)
 LOADS = {module.BENCHMARK.name: module.BENCHMARK.load for module in MODULES}
 ROOT = f"{Path(__file__).parent.parent}/"

@@ -136,7 +136,7 @@ def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[st
 def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
     """Print the offsets, members or state of the groups.
 
-    Raise Refused if a group does not exist."""
+    If some groups do not exist, print the others, then raise Refused."""
     ends = LogEnds(admin)
     as_json = []
     missing = []
@@ -166,7 +166,7 @@ def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, 
 
 
 def warn(described: DescribedGroup) -> None:
-    """Print a warning to standard error if the group has no members or rebalances."""
+    """Print a warning to standard error if the group has no members or is rebalancing."""
     name = described.group_id
     if described.group_state == EMPTY:
         click.echo(f"\nConsumer group '{name}' has no active members.", err=True)

@@ -74,8 +74,9 @@ def force_voters(
     Works offline: stop every node first. Every broker holds the committed metadata log, so the
     quorum can be rebuilt even if no controller's directory remains. The log with the highest
     generation, epoch and end offset is copied into the directory of each --controller, and these
-    controllers become the voters. A new directory is formatted. The previous log of an existing one
-    is kept next to the new log. Nodes of the old quorum are refused from then on.
+    controllers become the voters. An unformatted directory is formatted. If a directory holds a
+    metadata log already, that log is kept next to the new one. From then on, nodes of the old
+    quorum and of the new quorum refuse each other.
 
     \b
     quorate metadata-quorum force-voters --dir /data/b4 --dir /data/b5 --controller c10.properties
@@ -217,7 +218,7 @@ def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
 
 
 def source_value(source: SourceDirectory) -> dict[str, Any]:
-    """Return a source directory as JSON values."""
+    """Return a source directory, with the end of its log, as JSON values."""
     return {
         "directory": source.directory,
         "nodeId": source.meta.node_id,

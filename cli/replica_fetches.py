@@ -1,4 +1,6 @@
-"""Fetches of all replicas of some partitions, from all brokers at the same time, round by round."""
+"""Fetches the same partitions from all their replicas, in rounds, and compares the batches.
+
+In each round, every broker gets one Fetch request, and all brokers work at the same time."""
 
 from __future__ import annotations
 
@@ -31,14 +33,17 @@ class FetchSettings:
 
 
 class ReplicaFetches:
-    """The comparisons of all partitions of some topics, and the fetches that feed them.
+    """The comparisons of all partitions of some topics (`comparisons`), and the fetches for them.
 
     Owned by one thread. Every `compare` is one round."""
 
     def __init__(
         self, admin: Admin, topics_include: str, timestamp: int, settings: FetchSettings
     ) -> None:
-        """Look up the partitions, their first offsets at `timestamp` (ms) and their latest offsets.
+        """Look up the partitions, their offsets at `timestamp` and their latest offsets. Block.
+
+        A comparison begins at the first offset whose record is not older than `timestamp` (ms).
+        `topics_include` is a regular expression for topic names.
 
         Raise Refused if no topic matches or an offset cannot be read."""
         self._admin = admin
@@ -71,9 +76,11 @@ class ReplicaFetches:
         self._queue = list(self.comparisons)
 
     def compare(self) -> tuple[bool, list[tuple[Comparison, Difference]]]:
-        """Fetch once from every broker, and compare.
+        """Fetch once from every broker, and compare. Block.
 
-        Return True if at least one partition progressed, and the new faults."""
+        The first result is True if the offset of at least one comparison advanced. The second one
+        lists the new differences between replicas. A lost connection is such a difference, not an
+        error. Raise Refused if a broker does not support the request."""
         before = {each.key: each.offset for each in self._queue}
         responses = self._fetched()
         faults = [
@@ -167,7 +174,8 @@ def response_of(partition: fetch.PartitionData) -> ReplicaResponse:
 def known_offsets(
     admin: Admin, keys: list[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
-    """Return the offset of each partition at a timestamp, or its end if no record is that young.
+    """Return the offset of each partition at a timestamp in ms. It is the log end of a partition
+    whose records are all older.
 
     Raise Refused if a partition has an error."""
     found = offsets_at(admin, keys, timestamp)

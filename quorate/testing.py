@@ -1,4 +1,7 @@
-"""A Quorate cluster for tests, in the process of the test. Start with `LocalCluster`."""
+"""A Quorate cluster for tests, which runs in the process of the test.
+
+Start with `LocalCluster`, whose docstring explains its use. `with` gives a ThreadedCluster, and
+`async with` a Cluster. The module also exports the errors of their methods."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 def partition_of(group_id: str, partition_count: int) -> int:
     """Return the partition that stores the group, as Kafka does.
 
-    It is the absolute value of Java's hash of the group id, modulo the number of partitions."""
+    It is the absolute value of Java's hash of the group id, modulo the number of partitions. The
+    hash -2**31 has no absolute value in Java and counts as 0."""
     value = java_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count
 

@@ -18,7 +18,9 @@ RETENTION_CHECK_INTERVAL_MS = 600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """The settings of the group coordinator. They do not change while the broker runs."""
+    """The settings of the group coordinator. They do not change while the broker runs.
+
+    `max_size` is the maximum number of members of one group."""
 
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000

@@ -1,15 +1,17 @@
-"""Delays metadata answers while a broker is suspected, and lists fenced brokers a little longer.
+"""Delays Metadata and FindCoordinator answers while a broker is suspected to be dead, and lists a
+fenced broker for one more second.
 
-A broker is a suspect from the loss of its link until the controller decides, for HOLD_MS at most. A
-client that loses a broker asks another one for the new leader, usually a few milliseconds before
-the controller has fenced the dead broker. With the old leader in the answer, librdkafka would wait
-for another second. An answer that would name a suspect therefore waits. This is only a hint: it
-decides nothing, and a suspect that is alive costs a short delay.
+A broker is a suspect from the loss of its link until its registration changes, for HOLD_MS at most.
+A client that loses a broker asks another broker for the new leader. It usually asks a few
+milliseconds before the controller has fenced the dead broker. If the answer named the old leader,
+librdkafka would wait for another second. All answers therefore wait while there is any suspect,
+even answers that would not name it. A suspicion has no other effect. If the suspect is alive, the
+cost is a short delay.
 
-A broker that was fenced within LISTED_MS leads nothing, but stays in the list of brokers.
-librdkafka (2.16) ends the thread of a broker that disappears from the list. That thread may take
-back a partition that was just given to its new leader, and the client then asks again only after
-500 ms.
+A broker that was fenced within LISTED_MS leads nothing, but stays in the list of brokers. If a
+broker disappears from the list, librdkafka (2.16) ends the thread of that broker. The thread may
+then reclaim a partition that the client has just assigned to the thread of the new leader. The
+client asks again only after 500 ms.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.seams import Clock
 
 HOLD_MS = 150
-"""Maximum time that an answer waits for the controller to decide about a suspect."""
+"""Maximum duration of one suspicion. An answer waits longer if suspicions overlap."""
 GRACE_MS = 10
-"""Delay of a repeated request on one connection. Its client has often lost a leader, and other
-brokers notice the death of the leader a little later than the client."""
+"""Delay of a repeated Metadata request on one connection. The client often repeats the request
+because it lost a leader, and this broker may notice the death of that leader a little later."""
 MAX_HELD = 1000
 """Maximum number of answers that wait. Further answers are sent without a delay."""
 LISTED_MS = 1000
@@ -34,8 +36,7 @@ LISTED_MS = 1000
 class Suspects:
     """The suspected and the recently fenced brokers. It runs on the broker's event loop.
 
-    There are at most as many of each as there are registered brokers. If not `enabled`, no broker
-    is suspected and no fenced broker is listed."""
+    If not `enabled`, no broker is suspected and no fenced broker is listed."""
 
     def __init__(self, clock: Clock, image: Callable[[], MetadataImage], *, enabled: bool) -> None:
         self._clock = clock
@@ -55,7 +56,8 @@ class Suspects:
         self._clock.call_later(HOLD_MS, lambda: self._clear(broker_id, now_ms))
 
     def image_changed(self, delta: ImageDelta) -> None:
-        """Stop suspecting every broker whose registration changed, and note fenced brokers."""
+        """End the suspicion of every broker whose registration changed. Record the time for brokers
+        that were not fenced before."""
         for broker_id, change in delta.brokers.items():
             if self._enabled and change.old and not change.old.fenced:
                 self._note_fenced(broker_id)
@@ -78,9 +80,11 @@ class Suspects:
         return fenced_ms is not None and self._clock.now_ms() - fenced_ms < LISTED_MS
 
     def hold(self, answer: Callable[[], None], *, returning: bool = False) -> bool:
-        """Return True if `answer` will be called later; otherwise the caller must answer now.
+        """Return True if `answer` will be called later. If False, the caller must answer now.
 
-        `returning` says that the client has sent the same request on this connection before.
+        `answer` waits until no broker is suspected. `returning` is True if the client has sent a
+        Metadata request on this connection before. Such an answer waits for GRACE_MS first if no
+        broker is suspected. Return False if MAX_HELD answers wait already.
         """
         if not self._enabled or len(self._held) >= MAX_HELD:
             return False

@@ -22,17 +22,18 @@ class LocalCluster:
         with LocalCluster(brokers=3) as cluster: ...
         async with LocalCluster(brokers=3) as cluster: ...
 
-    `with` runs the cluster on an event loop in a thread of its own, so that any client may be used,
-    even a blocking one. `async with` runs it on the current loop, and its methods are coroutines.
-    There a blocking client would block the loop that runs the cluster.
+    `with` gives a ThreadedCluster, whose event loop runs in a separate thread. The test may use any
+    client, even a blocking one. `async with` gives a Cluster, whose methods are coroutines on the
+    current loop. A blocking client in the same thread would block the cluster.
 
-    `config` holds Kafka's properties for all nodes. `dir` keeps the data, and then the nodes are
-    stopped cleanly at the end. Without `dir` the data is in a temporary directory, the nodes are
-    killed, and the directory is removed.
+    `config` holds Kafka's properties for all nodes. If `dir` is given, it keeps the data, and the
+    nodes stop cleanly at the end. Otherwise the data is in a temporary directory. At the end the
+    nodes are killed and the directory is removed.
 
     The constructor raises ValueError for a wrong number of nodes. Entering raises ValueError if
     `dir` holds another cluster, and the errors of `Cluster.start`. Leaving raises NodeFailed if a
-    node failed by itself."""
+    node failed by itself. If the body of the `with` raised an error, that error is raised, and
+    NodeFailed is logged."""
 
     def __init__(
         self,

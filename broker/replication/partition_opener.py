@@ -1,12 +1,12 @@
 """Opens the logs of partitions, and makes the hosted partitions on them.
 
 A new log takes a millisecond and is made on the event loop. The disk's thread opens the logs that
-the start found, and their producer states, in steps: after a crash there may be gigabytes to read.
-Other work of the disk, such as the fsync of a voter in the same process, waits for one step at
-most.
+existed when the broker started, and loads their producer states. It works in steps, because after a
+crash there may be gigabytes to read. Other work of the disk, such as the fsync of a voter in the
+same process, waits for one step at most.
 
-All logs that the start found are open before the broker is unfenced, as in Kafka. A request for an
-unopened partition is answered NOT_LEADER_OR_FOLLOWER.
+All logs that existed at the start are open before the broker is unfenced, as in Kafka. A request
+for an unopened partition is answered NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ Done = Callable[[list[HostedPartition], BaseException | None], None]
 
 
 class PartitionOpener:
-    """The openings of one broker. The event loop owns it; at most one batch is in the disk's
-    thread."""
+    """Opens the logs of one broker. The event loop owns it.
+
+    At most one batch may be in the disk's thread: the caller must wait for `done` before it passes
+    the next batch."""
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class PartitionOpener:
         self._logged_ms = seams.clock.now_ms()
 
     def is_unopened(self, wanted: OpenRequest) -> bool:
-        """Return True if the start found the partition's directory and its log is not open."""
+        """Return True if the partition's directory existed at the start and its log is not open."""
         return self._logs.is_unopened(wanted.name)
 
     def open(self, wanted: OpenRequest) -> HostedPartition:
@@ -99,15 +101,18 @@ class PartitionOpener:
         return self._host(OpenedLog(wanted, parameters, log, ProducerStates()))
 
     def open_existing(self, wanted: Sequence[OpenRequest], done: Done) -> None:
-        """Open a batch of logs in the disk's thread. Call `done` with the opened partitions, and
-        with the error that ended the batch, or None. Raise CorruptLog, CorruptCheckpoint or OSError
-        before anything is opened."""
+        """Open a batch of logs in the disk's thread, and return without waiting for it.
+
+        `done` is called on the event loop with the opened partitions and an error or None. An error
+        ends the batch: the partitions after the failed one stay unopened. Raise CorruptLog,
+        CorruptCheckpoint or OSError directly if a partition cannot be prepared. Nothing is opened
+        then, and `done` is not called."""
         parameters = [(each, self._open_parameters(each)) for each in wanted]
         opened: list[OpenedLog] = []
         self._run(self._open_all(parameters, opened), opened, done)
 
     def close(self) -> None:
-        """Stop after the step in progress."""
+        """Stop after the step in progress. Do not call `done` any more."""
         self._closed = True
 
     def _open_all(

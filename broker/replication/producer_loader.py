@@ -1,16 +1,17 @@
 """Loads the producer states of hosted partitions in the disk's thread.
 
-A load is needed after a truncation that left a producer without known batches, and after a start
+A load is needed after a truncation that removed all known batches of a producer, and after a start
 without a usable snapshot (`broker/partition/partition_producers.py`). It reads the newest snapshot
-and then the log behind it, one step at a time. Other work of the disk waits for one step at most,
-because only one partition is loaded at a time.
+and then the log from the snapshot's offset, one step at a time. Only one partition is loaded at a
+time. Other work of the disk therefore waits for one step at most.
 
 The log may change between two steps:
 
 - A truncation changes `Log.generation`: the load starts again.
 - A removed segment makes a step fail. If the log start has moved since, the load starts again.
-- Appended batches are noted by the replica (`PartitionProducers.append`). If there were too many,
-  another round reads them.
+- The replica keeps the headers of batches that are appended meanwhile
+  (`PartitionProducers.append`). If there are too many, another round of the load reads them from
+  the log.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ _ENDED = object()
 
 
 class ProducerLoader:
-    """The loads of producer states of one broker. The event loop owns it.
+    """Loads the producer states of one broker, one partition after the other. The event loop owns
+    it.
 
     Invariant: at most one load is in progress, that of the first partition in the queue."""
 
     def __init__(self, disk: Disk, on_failure: Callable[[BaseException], None]) -> None:
-        """`on_failure` gets an error of the disk, and damage that must stop the node."""
+        """`on_failure` is called with an error that must stop the node: an OSError, or damage that
+        this replica must not hide."""
         self._disk = disk
         self._on_failure = on_failure
         self._queue: dict[HostedPartition, None] = {}  # hosted partitions, so it is bounded
@@ -47,8 +50,11 @@ class ProducerLoader:
         return len(self._queue)
 
     def load(self, hosted: HostedPartition) -> None:
-        """Load the states of a partition, unless that is under way. `hosted.producers_loaded` is
-        called at the end, in a later iteration of the event loop."""
+        """Load the states of a partition, unless its load is queued or in progress.
+
+        At the end, `hosted.producers_loaded` is called in a later iteration of the event loop: with
+        None, or with a KafkaError if the log cannot be read. None also ends the load of a partition
+        that is no longer hosted."""
         if hosted in self._queue or self._closed:
             return
         self._queue[hosted] = None

@@ -26,7 +26,10 @@ class Gap:
 
 
 class Gaps:
-    """The gaps of all partitions. Acknowledgements must be reported in the order of time."""
+    """The gaps of all partitions, in `found`. Acknowledgements must be reported in time order.
+
+    A gap is longer than GAP_S, and begins and ends with an acknowledgement. An outage that
+    has not ended is therefore not in `found`."""
 
     def __init__(self, partitions: int) -> None:
         self._last: list[float | None] = [None] * partitions

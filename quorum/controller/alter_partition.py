@@ -1,7 +1,8 @@
 """AlterPartition: a leader proposes the new ISR of a partition (KIP-497).
 
-The checks are a table in the order of Kafka's validateAlterPartitionData. The response to a success
-holds the full new state of the partition.
+The functions read the image in `Context` and return records. The caller appends the records. The
+checks are a table in the order of Kafka's validateAlterPartitionData. If a change succeeds, the
+response holds the partition's new leader, epochs, ISR and recovery state.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def isr_ids(change: IsrChange) -> tuple[int, ...]:
 
 
 def is_outdated(partition: Partition, change: IsrChange) -> bool:
-    """Return True if the leader made its decision before the latest change of the partition."""
+    """Return True if the change names an older partition epoch than the image has."""
     return change.partition_epoch < partition.partition_epoch
 
 
@@ -89,10 +90,11 @@ CHECKS: tuple[tuple[ErrorCode, Check], ...] = (
 
 
 def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
-    """Apply the proposed ISRs, each for itself.
+    """Return the records of the accepted changes, and the response with one result for each change.
 
-    A stale broker epoch fails the whole request with STALE_BROKER_EPOCH. A second change of the
-    same partition gets INVALID_UPDATE_VERSION.
+    Each change is accepted or refused separately. A stale broker epoch fails the whole request with
+    STALE_BROKER_EPOCH. If the request names a partition twice and the first change has a record,
+    the second change gets INVALID_UPDATE_VERSION.
     """
     if not context.has_epoch(request.broker_id, request.broker_epoch):
         return Result(response=AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
@@ -115,8 +117,11 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
 def alter_one(
     context: Context, unclean: UncleanElections, sender: int, change: IsrChange
 ) -> tuple[ErrorCode, PartitionChangeRecord | None]:
-    """Return the error code and the record of one change. The record is None if nothing changes or
-    the change is refused."""
+    """Return the error code and the record of one change.
+
+    The record is None if the change is refused or changes nothing. The only error
+    that comes with a record is NEW_LEADER_ELECTED. The change is then valid, but it moves the
+    leadership away from `sender`."""
     topic = context.image.topics.get(change.topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID, None

@@ -1,4 +1,4 @@
-"""The seams of a node under fault rules."""
+"""Wraps the clock, the network and the disk of a node, so that fault rules can disturb them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from quorate.quorum.seams import Seams
 
 
 def with_faults(seams: Seams, faults: Faults) -> Seams:
-    """Return the seams wrapped for one node. Each node needs its own `faults`."""
+    """Return `seams` with a clock, a network and a disk that obey the rules in `faults`.
+
+    Random numbers stay as they are. Each node needs its own `faults`, so that a rule disturbs one
+    node only."""
     return Seams(
         clock=FaultClock(seams.clock, faults),
         random=seams.random,

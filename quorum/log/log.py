@@ -36,9 +36,9 @@ class Log(LogReader):
     """One replicated log: append, read, truncate, flush and shorten it.
 
     Attributes: `start_offset` is the first offset that may be read, and `end_offset` the offset of
-    the next record. `epochs` has the start offset of each leader epoch, and `recovery` reports what
-    the opening of the log cut off. The owner sets `deleted` when it deletes the log, and may set
-    the callbacks `before_truncation` and `run_reset`.
+    the next record. `epochs` has the start offset of each leader epoch, and `recovery` reports the
+    bytes that the opening of the log removed. The owner sets `deleted` when it deletes the log, and
+    may set the callbacks `before_truncation` and `run_reset`.
 
     Invariants: batches are contiguous from the first segment's base offset to `end_offset`;
     `start_offset` <= `end_offset` and `flushed_offset` <= `end_offset`; leader epochs never
@@ -117,11 +117,14 @@ class Log(LogReader):
     # -- append ----------------------------------------------------------------------------------
 
     def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
-        """Append one or more whole batches that continue the log, to the page cache.
+        """Append one or more whole batches at the log end. On return they are in the page cache.
+
+        `wall_ms` decides if the active segment is old enough to be replaced by a new one. A caller
+        that has checked the CRC of a single batch passes its header as `checked`.
 
         Raise CorruptBatch if `data` is damaged, and BrokenChain if its offsets or leader epochs do
-        not continue the log. After an error, an OSError too, the log is unchanged. A caller that
-        has checked the CRC of a single batch passes its header as `checked`."""
+        not continue the log. After any error, including OSError, the log holds the same batches as
+        before."""
         placed = list(batches(data)) if checked is None else [(0, checked)]
         if not placed:
             return
@@ -153,9 +156,13 @@ class Log(LogReader):
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and everything after it.
 
-        Segments are removed newest first, so that a crash leaves a prefix of the log. Block:
-        usually less than a millisecond, half a second where half a gigabyte is freed. Raise
-        OffsetOutOfRange if `offset` lies below the log start."""
+        The log then ends at the first offset of that batch. If `settings.flushed_is_acknowledged`
+        is set, the truncation is on disk on return. Otherwise the next flush makes it durable.
+        The log removes segments newest first, so that a crash leaves a prefix of the log. Block:
+        usually less than a millisecond, half a second where half a gigabyte is freed.
+
+        Raise OffsetOutOfRange if `offset` lies below the log start, and CorruptLog if an earlier
+        batch reaches beyond `offset`."""
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
@@ -175,9 +182,9 @@ class Log(LogReader):
     def reset_to(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Remove all batches and continue with an empty log at `offset`.
 
-        The log does so when a snapshot replaces it. `epoch` is the leader epoch of the last record
-        before `offset`. The offsets change immediately. `run_reset` removes the files; by default
-        it blocks."""
+        The owner resets the log when a snapshot replaces it, for example. `epoch` is the leader
+        epoch of the last record before `offset`. The offsets change immediately. `run_reset`
+        removes the files. By default it blocks until they are removed."""
         self._lower_flushed_offset(0)
         old = self._segments.replace_all(offset)
         for segment in old:
@@ -243,8 +250,9 @@ class Log(LogReader):
     def prepare_flush(self) -> Flush:
         """Return the flush of everything that was appended so far.
 
-        The caller runs it in any thread and passes it to `complete_flush`. Only one flush may be in
-        flight. If it fails, the owner must stop using the log (R45, tests/scenarios)."""
+        The call does not wait for the disk. The caller runs the flush in any thread (`Flush.run`)
+        and passes it to `complete_flush`. Only one flush may be in flight. If the flush fails, the
+        owner must stop using the log (R45, tests/scenarios)."""
         return self._flushes.prepare(self, self.end_offset, self.epochs)
 
     def complete_flush(self, flush: Flush) -> bool:
@@ -256,7 +264,9 @@ class Log(LogReader):
         return self._flushes.complete(flush)
 
     def flush(self) -> None:
-        """Flush everything that was appended so far. Block: for starts, clean stops and tools."""
+        """Flush everything that was appended so far. Block until it is on disk.
+
+        Only starts, clean stops and tools use it. No other flush may be in flight."""
         flush = self.prepare_flush()
         flush.run()
         self.complete_flush(flush)
@@ -277,8 +287,9 @@ class Log(LogReader):
     def take_expired(self, *, high_watermark: int, wall_ms: int) -> list[Segment]:
         """Apply retention: remove expired segments from the log and return them, oldest first.
 
-        The caller removes their files (`file_removal.py`). If all segments are expired, an empty
-        active segment takes their place."""
+        A segment that reaches above `high_watermark` never expires (`retention.py` has the rules).
+        The caller removes the files of the returned segments (`file_removal.py`). If all segments
+        are expired, an empty active segment takes their place."""
         segments = self._segments
         count = expired_segments(
             segments.all,
@@ -301,7 +312,8 @@ class Log(LogReader):
     def close(self) -> None:
         """Close the log cleanly: flush it, save indexes and epochs, close all files. Block.
 
-        If a flush is in flight, nothing more is made durable. Such a log was not closed cleanly."""
+        If a flush is in flight, close the files without another flush. The caller must then not
+        record a clean shutdown."""
         if not self._flushes.in_flight:
             self.flush()
         for segment in self._segments:

@@ -1,14 +1,17 @@
 """The committed metadata image of one node: the metadata log below the high watermark, replayed.
 
 A standby controller, a broker and a restarted node replay their own log. The active controller has
-replayed its records when it appended them, so it only installs the resulting image (`adopt`).
+replayed its records when it appended them, so it only installs the resulting image (`adopt`). If
+the active controller is also a broker, it replays its log all the same, because the broker needs
+the deltas.
 
-The image of a snapshot is not the old image and a delta. Every listener therefore receives it in
-two parts. First each listener prepares, in steps that change nothing visible. Then the image and
-the prepared state of all listeners are installed in one step. Until then:
+After a replay, listeners receive the new image and a delta. For the image of a snapshot there is no
+delta, so the listeners receive it in two parts. First each listener prepares, in steps that change
+nothing visible. Then the image and the prepared state of all listeners are installed in one step.
+Until then:
 
 - the old image stays in place;
-- records that become committed wait;
+- newly committed records are not replayed;
 - the node does not become the active controller (`caught_up_with`).
 
 A newer snapshot that arrives meanwhile restarts the preparation.
@@ -37,8 +40,8 @@ SLICE_BYTES = 32 * 1024
 """Maximum bytes of the log that are replayed in one iteration of the event loop."""
 
 BEHIND_MS = 20
-"""Maximum staleness, in ms, of the committed image on standby controllers, which replay the commits
-of that time together."""
+"""Maximum delay, in ms, before a standby controller begins to replay a commit. It replays the
+commits of that time together."""
 
 DONE = object()
 
@@ -72,7 +75,7 @@ class ImagePreparation:
     prepare: PrepareLoad
     steps: IncrementalWork[InstallImage]
     loads: MetadataImage | None
-    """The image to load, or None if one listener prepares for the present image."""
+    """The image of a snapshot to load, or None if one listener prepares for the present image."""
 
 
 class CommittedImage:
@@ -131,10 +134,15 @@ class CommittedImage:
         return self._preparing is None and self._loader.position == high_watermark
 
     def committed(self, high_watermark: int, *, at_once: bool = True) -> None:
-        """Replay up to `high_watermark`: now, or within BEHIND_MS if not `at_once`.
+        """Replay the log up to `high_watermark`.
 
-        A standby controller needs the image only when it is elected. To replay the commits of some
-        time together costs it a fraction."""
+        If `at_once`, replay the first SLICE_BYTES before the return, and the rest in later
+        iterations of the event loop. Otherwise begin within BEHIND_MS. If a replay or a preparation
+        is in progress, continue with the new records after it. The image may therefore be behind
+        `high_watermark` on return; see `caught_up_with`.
+
+        A standby controller needs the image only when it is elected. It replays several commits
+        together, because that costs much less than one replay for each."""
         self._high_watermark = max(high_watermark, self._high_watermark)
         if self._scheduled or self._preparing is not None:
             return
@@ -144,12 +152,13 @@ class CommittedImage:
             self._timer = self._clock.call_later(BEHIND_MS, self._go_on)
 
     def between_batches(self) -> MetadataImage | None:
-        """Return the image, or None if it ends inside of a batch or a transaction."""
+        """Return the image, or None if the replayed log ends inside of a batch or a transaction."""
         image = self._loader.image
         return image if image.last.offset + 1 == self._loader.position else None
 
     def load(self, image: MetadataImage) -> None:
-        """Begin to load the image of a snapshot. It replaces a load that is not finished."""
+        """Begin to load the image of a snapshot, which has replaced the log up to the image's
+        offset. Discard a load that is in progress."""
         assert image.last.offset < self._log.end_offset, "a snapshot beyond the log's end"
         self._high_watermark = max(self._high_watermark, image.last.offset + 1)
         unfinished = self._preparing
@@ -158,15 +167,19 @@ class CommittedImage:
         self._begin(ImagePreparation(self._prepare_load, self._prepare_load(image), image))
 
     def prepare(self, prepare: PrepareLoad) -> None:
-        """Let one listener prepare for the image as it is then, and pause the replay meanwhile."""
+        """Queue the preparation of one listener. It prepares for the image that is current when its
+        turn comes.
+
+        The replay is paused until the prepared state is installed."""
         self._next.append(prepare)
         if self._preparing is None:
             self._prepare_next()
 
     def adopt(self, image: MetadataImage) -> None:
-        """Install `image` without a replay.
+        """Install `image` without a replay and without a call to any listener.
 
-        The active controller has replayed the same committed records already."""
+        Only the active controller does so, because it has replayed the same committed records
+        already. No preparation may be in progress."""
         assert self._preparing is None, "an active controller loads no image"
         assert image.last.offset + 1 >= self._loader.position, "the committed image went backwards"
         self._loader = Loader(image)

@@ -1,7 +1,8 @@
 """Checks that a node makes of its data directory before it starts.
 
-The directory must be formatted (`quorum/offline/storage_format.py`) and belong to this node. Tools
-that work on the directory of a stopped node make the same checks and take the same lock.
+The directory must be formatted (`quorum/offline/storage_format.py`) and belong to this node. This
+module does not lock the directory: `directory_lock.py` does that for a node. Tools that work on the
+directory of a stopped node make the same checks and take the same lock.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ logger = logging.getLogger("quorate.storage")
 
 
 def keep_private(disk: Disk, path: str) -> None:
-    """Remove the access of all other users to an existing directory, if this user may do so."""
+    """Set the mode of an existing directory to 0700, so that other users have no access. Block.
+
+    Log a warning if that changed the mode, or if only another user may change it."""
     try:
         if disk.restrict(path):
             logger.warning("other users had access to %s: changed its mode to 0700", path)
@@ -36,10 +39,11 @@ def keep_private(disk: Disk, path: str) -> None:
 
 
 def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:
-    """Return the identity in meta.properties of the node's directory. Blocks.
+    """Return the identity that meta.properties in the node's directory states. Block.
 
-    If `repair`, write a missing or damaged copy of it again. Raise StorageError if the directory
-    is not formatted or belongs to another node or cluster."""
+    If `repair`, write a missing or damaged copy of meta.properties again. Raise StorageError if the
+    directory is not formatted or belongs to another node. If the configuration names a cluster,
+    raise it also if the directory belongs to another cluster."""
     meta = read_meta(disk, config.log_dir, repair=repair)
     if meta is None:
         raise StorageError(

@@ -2,7 +2,8 @@
 
 Fields outside of the version are left out. Tagged fields are written in ascending order, and only
 if they differ from their default. A value of the wrong type, or None where null is not allowed,
-raises an error, which `codec.py` turns into EncodeError.
+raises an error, which `codec.py` turns into EncodeError. A string that is too long raises an error,
+too, but the writer shortens a string whose bound is `clipped` (`bounds.py`).
 
 The writer in steps, `write(out, value, pace)`, is a generator that appends the same bytes. It
 pauses between two elements of an array when it has written SLICE_BYTES since its last pause.

@@ -119,19 +119,24 @@ def choose_election(
     has_records: bool = False,
     any_epoch: bool = False,
 ) -> Election:
-    """Return the election of the two files.
+    """Return the last election that this node saved, from the contents of the two files.
 
     | quorum-state | copy | result |
     |---|---|---|
-    | valid | valid | the one with the higher epoch, or that has a vote or leader |
+    | valid | valid, another epoch | the one with the higher epoch |
+    | valid | valid, same epoch | the vote and the leader, each from the file that has it |
+    | valid | valid, same epoch, but another vote or leader | ElectionFileError |
     | valid | missing or damaged | quorum-state |
     | missing or damaged | valid | the copy |
     | missing | missing, and the log is empty | this node never voted |
     | anything else | | ElectionFileError |
 
+    If both files are valid, the voters (`Election.pinned`) come from the copy.
+
     A node saves an epoch before it appends records of that epoch (R21 in tests/scenarios). A log
     with records therefore proves that there was a file. Raise ElectionFileError also if the epoch
-    exceeds INT32_MAX and `any_epoch` is False.
+    exceeds INT32_MAX. The tool that repairs such an epoch sets `any_epoch` to avoid this error.
+    Error messages name the directory `where`.
     """
     election = _believed(kafka, copy, where, has_records=has_records)
     if election.epoch > INT32_MAX and not any_epoch:

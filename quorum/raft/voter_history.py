@@ -1,7 +1,8 @@
 """The voters and the kraft.version at each offset of the log (KIP-853).
 
-A voter set counts from the append of its record, before the commit. A truncation of the record
-restores the previous set. Before the first record, the configured voters count (kraft.version 0).
+A voter set is in effect as soon as its record is appended, before the record is committed. If the
+record is truncated, the previous set is in effect again. At kraft.version 0, the voters are those
+in the node's configuration.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from quorate.quorum.raft.messages import LeaderAddress
 
 @dataclass(frozen=True, slots=True)
 class QuorumVoters:
-    """The voters according to the log. At kraft.version 0 `voters` is empty: the configured voters
-    count."""
+    """The voters according to the log. At kraft.version 0 `voters` is empty, and the voters in the
+    node's configuration are in effect."""
 
     kraft_version: int = 0
     voters: tuple[Voter, ...] = ()
 
     def records(self) -> list[ControlRecord]:
-        """Return the control records that restate this set at the start of a snapshot."""
+        """Return the control records with which a snapshot states this set."""
         if self.kraft_version == 0:
             return []
         return [
@@ -69,20 +70,22 @@ class Membership:
     """The voters and addresses that a node knows when it starts."""
 
     configured: tuple[ReplicaKey, ...]
-    """controller.quorum.voters. They count at kraft.version 0."""
+    """The voters in controller.quorum.voters, which are in effect at kraft.version 0."""
     history: VoterHistory
     addresses: Mapping[int, LeaderAddress] = field(default_factory=dict)
     """The addresses of the configured voters."""
     bootstrap_ids: tuple[int, ...] = ()
     """Negative ids of controller.quorum.bootstrap.servers. Each may be any node of the quorum."""
     own_voter: Voter | None = None
-    """The entry that the voter set should have for this controller, or None for a broker."""
+    """The entry with which this controller would be in the voter set. None for a broker."""
 
 
 class VoterHistory:
     """The voters at each offset of the log.
 
-    Invariants: the offsets increase strictly. The first entry, at offset -1, is the base.
+    The base is the set before the first voter record in the log. It comes from a snapshot, from
+    `storage format`, or from the configuration. Invariants: the offsets of the entries increase
+    strictly. The first entry, at offset -1, is the base.
     """
 
     def __init__(self, base: QuorumVoters | None = None, *, in_log: bool = False) -> None:
@@ -100,17 +103,19 @@ class VoterHistory:
 
     @property
     def previous(self) -> QuorumVoters:
-        """The voters before the latest record."""
+        """The voters before the latest record, or STATIC_VOTERS if only the base is known."""
         return self._entries[-2] if len(self._entries) > 1 else STATIC_VOTERS
 
     @property
     def latest_offset(self) -> int:
-        """The offset of the latest record, or -1 if the voters come from a snapshot or the
-        configuration."""
+        """The offset of the latest record, or -1 if only the base is known."""
         return self._offsets[-1]
 
     def append(self, offset: int, record: ControlRecord) -> bool:
-        """Apply a record at `offset`. Return True if it begins another set."""
+        """Apply a record that was appended at `offset`.
+
+        Return True if the history has a new entry. Every VotersRecord makes one, even if it repeats
+        the present set."""
         quorum = self.latest.after(record)
         if quorum == self.latest and not isinstance(record, VotersRecord):
             return False
@@ -124,7 +129,7 @@ class VoterHistory:
         return self._entries[bisect_left(self._offsets, end_offset) - 1]
 
     def truncate_to(self, end_offset: int) -> bool:
-        """Remove the records from `end_offset` on. Return True if another set counts now."""
+        """Remove the records at `end_offset` and above it. Return True if there were any."""
         keep = bisect_left(self._offsets, end_offset)
         changed = keep < len(self._offsets)
         del self._offsets[keep:], self._entries[keep:]

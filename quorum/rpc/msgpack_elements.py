@@ -1,8 +1,8 @@
 """Counts the elements of a msgpack frame before any of them is built.
 
-An element costs its sender one byte, and this node up to 64 bytes, because an empty array becomes a
-list. Without a bound, a frame of 32 MB could claim 2 GB. The count reads only the first bytes of
-each element, so a large string costs one step.
+An element takes as little as one byte in the frame, but up to 64 bytes in this node's memory,
+because even an empty array becomes a list. Without a bound, a frame of 32 MB could use 2 GB. The
+count reads only the first bytes of each element, so a large string costs one step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The HTML page of the report: one self-contained file, made from rows without Spark.
+"""The HTML page of the report: one self-contained file.
 
-Lanes consist of boxes that are placed by percentages. The page therefore scales, zooms and prints
-without a drawing library. If there are too many rows, the page shows a part and says so.
+The input is a History of plain rows (`page_text.py`), so this module does not need Spark. The
+timeline has one lane for each partition. A lane consists of HTML boxes whose positions are
+percentages. The page therefore scales, zooms and prints without a drawing library. The page shows
+at most MAX_LANES partitions and MAX_EVENTS events, and says so if rows are missing.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ KEY = ("resource_type", "resource_name", "name")
 
 
 def configs(records: DataFrame) -> DataFrame:
-    """One row per value that a config was set to.
+    """One row for each time that a config was set, even if the value was the same as before.
 
     resource_type  string     topic, broker, broker-logger, client-metrics, group
     resource_name  string     "" is the cluster-wide default of brokers

@@ -20,7 +20,7 @@ def quorum(records: DataFrame) -> DataFrame:
     start_offset  bigint
     start_time    timestamp
     start_ms      bigint
-    end_offset    bigint      null while it lasts, like end_time and end_ms
+    end_offset    bigint      null in the last row, like end_time and end_ms
     end_time      timestamp
     end_ms        bigint
     duration_ms   bigint

@@ -11,7 +11,10 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentData:
-    """A filter for one type of entity, such as user or client-id."""
+    """A filter for one type of entity: user, client-id or ip.
+
+    `match_type` is 0 for the entity named `match`, 1 for the default entity, and 2 for any named
+    entity. `match` is None unless the type is 0."""
 
     entity_type: str = wire("string", bound=CLIENT_TEXT)
     match_type: int = wire("int8")
@@ -20,7 +23,8 @@ class ComponentData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasRequest(Message):
-    """Asks for the quotas of the entities that match all filters."""
+    """Asks for the quotas of the entities that match all filters. `strict` excludes entities that
+    also have a type without a filter."""
 
     API_KEY: ClassVar[int] = 48
     components: tuple[ComponentData, ...] = wire(count=FILTERS)
@@ -37,7 +41,7 @@ class EntityData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueData:
-    """One quota of an entity."""
+    """One quota of an entity: its config name and its value."""
 
     key: str = wire("string")
     value: float = wire("float64")

@@ -118,7 +118,7 @@ class DescribeTopicPartitionsResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumPartition:
-    """A partition to describe: only the metadata log has a quorum."""
+    """A partition to describe. Only partition 0 of the metadata topic has a quorum."""
 
     partition_index: int = wire("int32")
 
@@ -142,8 +142,8 @@ class DescribeQuorumRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumReplicaState:
-    """The progress of one voter or observer, as its leader knows it. Timestamps are milliseconds of
-    wall time."""
+    """The progress of one voter or observer, as the leader of the quorum knows it. Timestamps are
+    in ms since 1970, or -1 if they are unknown."""
 
     replica_id: int = wire("int32")
     replica_directory_id: Uuid = wire("uuid", versions="2+", default=ZERO_UUID)

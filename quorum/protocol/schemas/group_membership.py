@@ -62,7 +62,7 @@ class JoinGroupResponseMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinGroupResponse(Message):
-    """The generation and the protocol of the group. `members` is empty except for the leader."""
+    """The generation and the protocol of the group. Only the leader's response lists `members`."""
 
     API_KEY: ClassVar[int] = 11
     throttle_time_ms: int = wire("int32", versions="2+", default=0)
@@ -86,7 +86,8 @@ class SyncGroupRequestAssignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncGroupRequest(Message):
-    """Asks for the own assignment. The group leader sends the assignments of all members."""
+    """Asks for the assignment of the member that sends it. The request of the group leader contains
+    the assignments of all members."""
 
     API_KEY: ClassVar[int] = 14
     group_id: str = wire("string", bound=GROUP_ID)

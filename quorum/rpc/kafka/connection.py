@@ -1,7 +1,8 @@
 """One connection of a Kafka port: its queue of requests, and the bounds under which it is read.
 
-A connection is read unless one of its bounds is reached (`update_reading`). Requests are dispatched
-in the order in which they arrive, and responses leave in the same order.
+The server reads a connection unless one of its bounds is reached (`update_reading`): the number or
+bytes of its requests in flight, the bytes of its responses, or a budget of the node. The server
+dispatches requests in the order in which they arrive, and sends responses in the same order.
 """
 
 from __future__ import annotations
@@ -26,16 +27,19 @@ from quorate.quorum.seams import Address, Link
 
 logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
+"""Time in which a client must read the sent responses before a closed connection is aborted."""
 SLICED_ABOVE_BYTES = 16 << 10
 """Larger requests are decoded in steps."""
 
 
 class Connection:
-    """One client: its queue of requests, oldest first. It is the LinkHandler of its link.
+    """The connection of one client, with its queue of requests, oldest first. It is the LinkHandler
+    of its link.
 
-    The event loop owns it. Handlers keep state of their own in `client_software` (from ApiVersions)
-    and `asked_metadata`. Invariant: `_in_flight_bytes` is the sum of `request_bytes` over
-    `_queue`."""
+    The event loop owns it. Handlers set two attributes. `client_software` is the client's name and
+    version from ApiVersions. `asked_metadata` is True after the first Metadata request.
+
+    Invariant: `_in_flight_bytes` is the sum of `request_bytes` over `_queue`."""
 
     __slots__ = (
         "_buffered_bytes",
@@ -97,8 +101,10 @@ class Connection:
 
     @property
     def response_bytes(self) -> int:
-        """Return the bytes of responses that are ready or being built, or that the client does not
-        read."""
+        """Return the bytes of the responses that this node holds in memory.
+
+        They are being built, wait for earlier responses, or wait for a client that does not read
+        them."""
         return self._ready_bytes + (self.link.pending_bytes if self._undrained else 0)
 
     @property
@@ -107,10 +113,10 @@ class Connection:
         return bool(self._queue)
 
     def on_frame(self, frame: memoryview) -> None:
-        """Handle one request. A malformed one closes the connection.
+        """Handle one request. Close the connection if the request is malformed.
 
-        An exception of its handler fails the request (`boundary.py`). Only an exception about the
-        node's own state is raised."""
+        If its handler raises an exception, the request fails with an error code (`boundary.py`).
+        Raise only exceptions about the node's own state, which must stop the node."""
         if self._refused:
             return
         self._buffered_bytes = 0  # the frame is in flight now; the link reports the bytes after it
@@ -149,23 +155,28 @@ class Connection:
         self.update_reading()
 
     def on_drained(self, drained: bool) -> None:
-        """Record if the client takes its responses."""
+        """Pause reading if the client reads its responses too slowly (`drained` is False). Resume
+        when it has caught up."""
         self._undrained = not drained
         self.report_memory()
         self.update_reading()
 
     def evict(self) -> None:
-        """Close the connection immediately, because a budget is used up."""
+        """Close the connection immediately, because a memory budget of the node is used up.
+
+        Queued responses are lost."""
         self._refused = True
         self.link.abort()
 
     def refuse(self, reason: str) -> None:
-        """Close the connection with a warning. Responses that are ready still leave."""
+        """Log `reason` as a warning and close the connection, as `close_with` does."""
         self.close_with(reason, logging.WARNING)
 
     def close_with(self, reason: str, level: int) -> None:
-        """Close the connection, and log `reason` at `level`. Responses that are ready still
-        leave."""
+        """Close the connection, and log `reason` at `level`.
+
+        The client still receives the responses that were sent to the link. It receives none for
+        the requests in the queue, even if their responses are ready."""
         if not self.closed and not self._refused:
             logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
             self._refused = True
@@ -176,14 +187,16 @@ class Connection:
                 self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
 
     def pause_reading_for(self, delay_ms: int) -> None:
-        """Do not read the connection for `delay_ms`."""
+        """Pause reading for `delay_ms`, or longer if a bound is reached then."""
         self._held = True
         self.clock.call_later(delay_ms, self._release)
         self.update_reading()
 
     def send_ready(self, answered: RequestContext) -> None:
-        """Send the responses that are ready at the head of the queue. `answered` has just got its
-        response."""
+        """Send all responses that are ready at the head of the queue.
+
+        `answered` is the request whose response has just become ready. The response waits if an
+        earlier request has none."""
         self.used_ms = self.clock.now_ms()
         queue = self._queue
         if queue and queue[0] is not answered:
@@ -211,7 +224,8 @@ class Connection:
             self.report_memory()
 
     def run(self, context: RequestContext, steps: IncrementalWork[None]) -> None:
-        """Let the scheduler run `steps`, which answer `context`, in slices."""
+        """Pass `steps`, which answer the request `context`, to the scheduler of the node. It runs
+        them in slices of the event loop."""
         self.server.resources.scheduler.begin(context, steps)
 
     def report_failure(self, context: RequestContext, error: Exception) -> None:

@@ -45,7 +45,7 @@ class RequestConnection(Protocol):
         """Return the address of the client."""
 
     def refuse(self, reason: str) -> None:
-        """Close the connection. Responses that are ready still leave."""
+        """Close the connection after the responses that were sent to the link."""
 
     def update_reading(self) -> None:
         """Pause or resume reading, as the bounds now require."""
