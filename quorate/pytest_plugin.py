@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 Scope = Literal["function", "class", "module", "package", "session"]
 SCOPES = ("function", "class", "module", "package", "session")
+"""The scopes of pytest, which are the allowed values of `quorate_scope`."""
 
 OPTIONS = {
     "quorate_controllers": ("1", "number of controllers of quorate_cluster"),
     "quorate_brokers": ("3", "number of brokers of quorate_cluster"),
     "quorate_scope": ("function", f"scope of quorate_cluster: {', '.join(SCOPES)}"),
 }
+"""Default and help text of the ini options with a single value, by name."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,8 +60,12 @@ def scope(fixture_name: str, config: pytest.Config) -> Scope:
 def quorate_cluster(request: pytest.FixtureRequest) -> Iterator[ThreadedCluster]:
     """A running cluster: one controller and three brokers by default.
 
-    The ini file and `@pytest.mark.quorate` change that. If a node fails by itself, the test
-    fails."""
+    The options of the ini file (`quorate_controllers` and others) change that. So does
+    `@pytest.mark.quorate(...)` with arguments of `LocalCluster`. If `quorate_scope` is wider than
+    `function`, only a marker of that class, module or package counts, not one of a single test.
+
+    If a node fails by itself, every later call raises NodeFailed, and so does the end of the
+    fixture."""
     marker = request.node.get_closest_marker("quorate")
     with made(request.config, {} if marker is None else marker.kwargs) as cluster:
         yield cluster
@@ -69,15 +75,18 @@ def quorate_cluster(request: pytest.FixtureRequest) -> Iterator[ThreadedCluster]
 def quorate_cluster_factory(
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., ThreadedCluster]]:
-    """A function that starts a cluster with the arguments of `LocalCluster`.
+    """A function that starts a cluster with the keyword arguments of `LocalCluster`.
 
-    The clusters run until the end of the session."""
+    Missing arguments come from the ini file, and the `quorate` marker has no effect. The clusters
+    run until the end of the session."""
     with ExitStack() as running:
         yield lambda **wanted: running.enter_context(made(request.config, wanted))
 
 
 def made(ini: pytest.Config, wanted: Mapping[str, Any]) -> LocalCluster:
-    """Return a cluster as wanted. Missing arguments come from the ini file."""
+    """Return a cluster with the arguments `wanted`. Missing ones come from the ini file.
+
+    The properties of both are merged, and those of `wanted` win."""
     from quorate.testing import LocalCluster
 
     pairs = (line.partition("=") for line in ini.getini("quorate_config"))

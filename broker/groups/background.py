@@ -20,7 +20,12 @@ class Background:
         self._scheduled = False
 
     def add(self, shard: Shard, guard: Guard, work: IncrementalWork[None]) -> None:
-        """Run `work` under the guard. Discard `work` if the shard has another one already."""
+        """Run `work` under the guard, from the next iteration on.
+
+        Discard `work` if the shard has another one already. The caller must know that the other one
+        suffices: a running `Expiration.steps`, for example, also carries out new requests. If
+        `work` raises, the guard reports it and the rest of `work` is discarded.
+        """
         if shard not in self._works:
             self._works[shard] = (guard, work)
             self._schedule()

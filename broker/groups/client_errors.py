@@ -13,7 +13,7 @@ CLIENT_ERRORS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""The error that a client receives for an error of an append, as in Kafka. Errors that are not
+"""The error that a client receives, by the error of an append, as in Kafka. Errors that are not
 listed are passed on."""
 
 

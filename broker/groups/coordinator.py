@@ -10,7 +10,9 @@ Requests wait while their shard is loading, for up to MAX_LOADING_WAIT_MS. The a
 error COORDINATOR_LOAD_IN_PROGRESS, costs every client a backoff, and librdkafka's admin client does
 not retry after it.
 
-A shard whose work raises an unexpected exception is dropped and loaded again (`guarded.py`).
+A shard that cannot be loaded stays failed until the leader epoch of its partition changes. Its
+requests get NOT_COORDINATOR. A shard whose work raises an unexpected exception is dropped and
+loaded again (`guarded.py`).
 """
 
 from __future__ import annotations
@@ -107,7 +109,7 @@ class GroupCoordinator:
 
     @property
     def failed_shards(self) -> int:
-        """The number of shards that could not be loaded."""
+        """Return the number of present shards that could not be loaded."""
         return sum(context.failed for context in self._shards.values())
 
     def start(self) -> None:
@@ -115,7 +117,9 @@ class GroupCoordinator:
         self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
 
     def close(self) -> None:
-        """Stop the scans and drop all shards."""
+        """Stop the scans and drop all shards, in one step. All waiting requests get
+        NOT_COORDINATOR.
+        """
         if self._expiry is not None:
             self._expiry.cancel()
         for key in list(self._shards):
@@ -130,12 +134,14 @@ class GroupCoordinator:
         refuse: Callable[[ErrorCode], None],
     ) -> None:
         """Call `work` with the shard that coordinates the group, when it is loaded, or else call
-        `refuse`.
+        `refuse`. Either call may come before this method returns.
 
-        The errors are NOT_COORDINATOR, and COORDINATOR_LOAD_IN_PROGRESS if the loading takes longer
-        than MAX_LOADING_WAIT_MS or MAX_WAITING requests wait. If `work` raises KafkaError, `refuse`
+        The errors are NOT_COORDINATOR if this broker has no such shard, its loading failed, or it
+        was dropped. COORDINATOR_LOAD_IN_PROGRESS means that the loading takes longer than
+        MAX_LOADING_WAIT_MS or that MAX_WAITING requests wait. If `work` raises KafkaError, `refuse`
         gets its code. If `work` raises another exception, `refuse` gets UNKNOWN_SERVER_ERROR and
-        the shard is loaded again.
+        the shard is loaded again. StateInDoubt is the exception to this rule: it is raised and
+        stops the node.
         """
         topic = self._image.topic(OFFSETS_TOPIC)
         context = None
@@ -158,8 +164,9 @@ class GroupCoordinator:
     def ready_shards(self) -> Iterator[ShardContext]:
         """Return all ready shards. A shard that failed to load is left out.
 
-        Raise KafkaError (COORDINATOR_LOAD_IN_PROGRESS) while one of them is loading, because a list
-        would be incomplete.
+        Raise KafkaError (COORDINATOR_LOAD_IN_PROGRESS) if any shard is loading or waits for its
+        replica, because a list would be incomplete. The caller must consume the iterator before
+        the shards change.
         """
         if any(not context.ready and not context.failed for context in self._shards.values()):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -168,7 +175,12 @@ class GroupCoordinator:
     # --- the image
 
     def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
-        """Follow a newly committed image. The replicas must have applied it before."""
+        """Follow a newly committed image. The replicas must have applied it before.
+
+        If the offsets topic changed, drop and load shards. If topics were deleted, remove their
+        committed offsets from the ready shards. In other shards such offsets stay until they
+        expire.
+        """
         self._image = image
         topic_id = image.topic_id(OFFSETS_TOPIC)
         if topic_id in delta.topics or any(

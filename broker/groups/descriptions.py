@@ -13,13 +13,14 @@ from quorate.quorum.protocol.schemas.group_admin import (
 )
 
 GROUP_TYPE = "classic"
+"""The type of every group in ListGroups (KIP-848)."""
 
 
 def describe(group: Group) -> DescribedGroup:
     """Return the description of a group.
 
-    The members' metadata is included only if the group is Stable, because the protocol may still
-    change in other states."""
+    The protocol and the members' metadata are included only if the group is Stable, because the
+    protocol may still change in other states."""
     protocol = group.protocol if group.state is State.STABLE else None
     return DescribedGroup(
         error_code=ErrorCode.NONE,
@@ -57,7 +58,7 @@ def not_described(
 
 
 def unknown(group_id: str) -> DescribedGroup:
-    """Return the description of a group that does not exist."""
+    """Return the description of a group that does not exist: Dead, with GROUP_ID_NOT_FOUND."""
     message = f"Group {clipped(group_id)} not found."
     return not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, message, State.DEAD.value)
 

@@ -27,7 +27,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
 TOMBSTONE_ENTRIES = 12
-"""The weight of a tombstone in `Pace`. A check of an offset weighs 1."""
+"""The weight of a tombstone, in entries of a step (`Pace`). A check of an offset weighs 1."""
 
 DeletedTopics = dict[str, set[tuple[str, int]]]
 """Maps the name of each deleted topic to the offsets (group and partition) that were committed
@@ -61,7 +61,8 @@ class Expiration:
         self._removing: DeletedTopics = {}  # those of the present removal
 
     def expire(self) -> None:
-        """Request the removal of expired offsets, and of empty groups that have none left."""
+        """Request the removal of expired offsets, and of all groups that have neither members, nor
+        pending member ids, nor offsets."""
         self._expiry_due = True
 
     def topics_deleted(self, names: Iterable[str]) -> None:
@@ -165,8 +166,11 @@ def retention_start(group: Group, value: OffsetValue) -> int | None:
     """Return the start of the offset's retention, in wall-clock ms, or None if no offset of the
     group can expire now (KIP-211).
 
-    The retention starts at the commit if the group is simple or no longer subscribes to the topic.
-    It starts when the group became empty if it has no members."""
+    - The group never had members, and only commits offsets: the time of the commit.
+    - The group is empty: the time at which it became empty, or of the commit if that is unknown.
+    - The group is Stable and its subscribed topics are known: the time of the commit. The caller
+      must check that the group does not subscribe to the topic.
+    - Otherwise: None."""
     if group.protocol_type is None:
         return value.commit_timestamp
     if group.state is State.EMPTY:

@@ -48,14 +48,18 @@ class Group:
     state_timestamp_ms: int = NO_TIMESTAMP
     """Wall-clock time of the last state change, in ms since 1970."""
     topics: frozenset[str] | None = None
-    """The topics that the members subscribe to, or None if they cannot be determined."""
+    """The topics that the members subscribed to when the present generation began, or None if they
+    cannot be determined."""
     join_timer: Timer | None = None
     sync_timer: Timer | None = None
 
     # --- state
 
     def enter(self, state: State, wall_ms: int) -> None:
-        """Move the group to `state`, at wall-clock time `wall_ms`."""
+        """Move the group to `state`, at wall-clock time `wall_ms` (ms since 1970).
+
+        The transition must be allowed (`TRANSITIONS`), which an assertion checks.
+        """
         allowed = (self.state, state) in TRANSITIONS
         assert allowed, f"group {self.id} must not change from {self.state} to {state}"
         self.previous, self.state = self.state, state
@@ -96,8 +100,10 @@ class Group:
         self.forget_pending(member.id)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member, or a pending id, with its timers. If the leader is removed, another
-        member leads.
+        """Remove a member, or a pending id, with its timers. Do nothing if there is no such id.
+
+        If the leader is removed, another member leads. Waiting requests of the member are not
+        answered: that is the task of the caller.
         """
         member = self.members.pop(member_id, None)
         if member is not None:
@@ -148,7 +154,7 @@ class Group:
         """Return the member with this id.
 
         Raise KafkaError with FENCED_INSTANCE_ID if another member now uses the instance id
-        (KIP-345), or with UNKNOWN_MEMBER_ID if the group has no such member.
+        (KIP-345), or with UNKNOWN_MEMBER_ID if no member has this member id or this instance id.
         """
         if instance_id is not None and self.static.get(instance_id, member_id) != member_id:
             raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
@@ -158,7 +164,7 @@ class Group:
         return member
 
     def elect_joined_leader(self) -> bool:
-        """If the leader did not rejoin, make a member that did rejoin the leader.
+        """If the leader did not rejoin, give the leadership to the first member that did.
 
         Return False if the group has no leader, or if no member at all has rejoined.
         """
@@ -176,7 +182,8 @@ class Group:
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Return True if a client with this protocol type and these protocols may join the group.
 
-        At least one of the protocols must be common to all members.
+        At least one of the protocols must be common to all members, and the type must be theirs. An
+        empty group accepts every client that names a type and at least one protocol.
         """
         if self.state is State.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
@@ -184,13 +191,13 @@ class Group:
         return self.protocol_type == protocol_type and any(name in common for name in names)
 
     def common_protocols(self) -> set[str]:
-        """Return the protocols that every member supports."""
+        """Return the protocols that every member supports, or an empty set without members."""
         spoken = [set(member.protocols) for member in self.members.values()]
         return set.intersection(*spoken) if spoken else set()
 
     def elect_protocol(self) -> str:
         """Return the common protocol that most members prefer; among equals, the one voted for
-        first.
+        first. The group must have members and a common protocol.
         """
         common = self.common_protocols()
         votes: dict[str, int] = {}
@@ -201,7 +208,7 @@ class Group:
 
     def next_generation(self, wall_ms: int) -> None:
         """Begin the next generation, and enter CompletingRebalance, or Empty if there are no
-        members.
+        members. This elects the protocol and determines `topics`.
         """
         self.generation += 1
         self.protocol = self.elect_protocol() if self.members else None
@@ -212,8 +219,8 @@ class Group:
     def subscribed_topics(self) -> frozenset[str] | None:
         """Return the topics that the members subscribe to, or None if they cannot be determined.
 
-        None means that the group does not use the consumer protocol, or that a subscription is
-        unreadable.
+        None means that the group does not use the consumer protocol, that no protocol is elected
+        yet, or that a subscription is unreadable.
         """
         if self.protocol_type != CONSUMER_PROTOCOL:
             return None
@@ -224,7 +231,7 @@ class Group:
 
     def subscribes_to(self, topic: str) -> bool:
         """Return True if the group consumes the topic, or may do so because its topics are not
-        known.
+        known. A group that does not use the consumer protocol subscribes to nothing.
         """
         if self.topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL

@@ -50,7 +50,8 @@ def group_tombstone(group_id: str) -> GroupRecord:
 def group_of(key: GroupKey, value: GroupValue) -> Group:
     """Return a group from its record in the log. A group with members is Stable.
 
-    Raise DecodeError if the record names members and no protocol."""
+    Each member supports only the elected protocol, because the record holds no other. The sessions
+    are not started. Raise DecodeError if the record names members and no protocol."""
     protocol = value.protocol
     group = Group(
         id=key.group,

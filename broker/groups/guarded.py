@@ -20,7 +20,8 @@ class Guard:
         """`on_doubt` is called with each unexpected exception."""
         self._on_doubt = on_doubt
         self.closed = False
-        """True after the shard was dropped: its timers do nothing then."""
+        """True after the shard was dropped. The timers of its GuardedClock then do nothing, but
+        `run` still runs work."""
 
     def run(self, work: Callable[[], None]) -> None:
         """Run `work`. Report what it raises, except StateInDoubt, which stops the node."""
@@ -33,7 +34,8 @@ class Guard:
 
 
 class GuardedClock:
-    """The clock of one shard. Its timers run under the guard."""
+    """The clock of one shard. Its timers run under the guard, and do nothing after the shard was
+    dropped."""
 
     def __init__(self, clock: Clock, guard: Guard) -> None:
         self._clock = clock

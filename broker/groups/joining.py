@@ -46,7 +46,8 @@ class Join:
 
 
 class Joining:
-    """Handles the JoinGroup requests of one shard."""
+    """Handles the JoinGroup requests of one shard, on the broker's event loop. The session timeout
+    and the group id were checked before."""
 
     def __init__(
         self,
@@ -65,8 +66,11 @@ class Joining:
         """Answer the request, or keep its reply until the join phase ends. All errors are
         responses.
 
-        A client without a member id receives one with MEMBER_ID_REQUIRED (KIP-394). Error codes:
-        GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID.
+        Since v4, a dynamic client without a member id receives one with MEMBER_ID_REQUIRED and has
+        to join again with it (KIP-394). A static client becomes a member immediately, or replaces
+        the member with its instance id (KIP-345). Error codes: GROUP_MAX_SIZE_REACHED,
+        INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID, and the error of an
+        append. The earlier of two JoinGroup requests of a member gets REBALANCE_IN_PROGRESS.
         """
         request = join.request
         names = [each.name for each in request.protocols]

@@ -13,7 +13,9 @@ from quorate.quorum.protocol.errors import ErrorCode
 
 
 class Journal(Protocol):
-    """The log of one shard. Appends are committed in the order in which they were made."""
+    """The log of one shard. Appends are committed in the order in which they were made.
+
+    Committed means that all in-sync replicas have the records (acks=all)."""
 
     def append(self, records: Sequence[GroupRecord]) -> ErrorCode:
         """Append the records as one batch, and return NONE if they are in the log.

@@ -1,7 +1,7 @@
 """Builds a shard from the log of its partition.
 
-The log is read to its end, one slice per iteration of the event loop. The shard is ready when that
-end is committed.
+The log is read to its end, one slice per iteration of the event loop. The loading has succeeded
+when that end is committed. The coordinator then starts the members' sessions.
 
 The result does not depend on compaction, which only shortens the log, because the last record of a
 key wins. Records of other group types are skipped.
@@ -27,7 +27,7 @@ from quorate.quorum.seams import Clock
 from quorate.quorum.state_in_doubt import StateInDoubt
 
 SLICE_BYTES = 256 * 1024
-"""The size of one read from the log, in bytes."""
+"""Maximum size of one read from the log, in bytes. A larger batch is read alone."""
 
 Done = Callable[[Exception | None], None]
 

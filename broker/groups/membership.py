@@ -27,11 +27,15 @@ class Membership:
 
     def sync(self, group: Group, request: SyncGroupRequest, reply: Reply) -> None:
         """Send the member its assignment, or keep the reply until the leader provides the
-        assignments.
+        assignments. An assignment is sent when its record is committed.
 
-        If the member is the leader, also record its assignments and answer all waiting members.
+        In the sync phase, the leader's request records the assignments and answers all waiting
+        members. The group must not be empty. Of two waiting requests of a member, the earlier one
+        gets REBALANCE_IN_PROGRESS.
+
         Raise KafkaError with one of these codes if the request is not valid: UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+        FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL, and in the join phase
+        REBALANCE_IN_PROGRESS.
         """
         member = group.check_member(request.member_id, request.group_instance_id)
         if request.generation_id != group.generation:
@@ -73,7 +77,9 @@ class Membership:
     def leave(self, group: Group, leaving: Sequence[MemberIdentity]) -> list[MemberResponse]:
         """Remove the named members and return one response for each of them, in the same order.
 
-        If at least one member was removed, the remaining members rebalance.
+        If at least one member or pending member id was removed, the remaining members rebalance. In
+        the join phase, that phase ends if it waited only for the removed ones
+        (`Rebalance.maybe_complete_join`).
         """
         answers = []
         for each in leaving:

@@ -50,10 +50,13 @@ class OffsetRequests:
         refuse: Callable[[schemas.OffsetCommitRequestTopic, int], ErrorCode],
     ) -> schemas.OffsetCommitResponse:
         """Append the offsets that may be committed as one batch, and return the result of each
-        partition.
+        partition. The commit also restarts the session of the member that sends it.
 
-        `refuse` returns the error of a partition that does not exist, or NONE. Raise KafkaError if
-        the whole request fails: see `check_commit`, and the errors of the journal.
+        `refuse` returns the error of a partition that does not exist, or NONE. Too long metadata
+        gets OFFSET_METADATA_TOO_LARGE. Raise KafkaError if the whole request fails. The errors are
+        those of `check_commit` and of the append (`client_errors.py`). A request that names a
+        generation of an unknown group gets GROUP_ID_NOT_FOUND, or ILLEGAL_GENERATION before
+        version GROUP_ID_NOT_FOUND_SINCE.
         """
         group = self._group_to_commit(request, version)
         check_commit(group, request)
@@ -97,7 +100,11 @@ class OffsetRequests:
         return Group(request.group_id)  # `Shard.replay` creates the group if a record is appended.
 
     def fetch(self, wanted: schemas.OffsetFetchRequestGroup) -> schemas.OffsetFetchResponseGroup:
-        """Return the offsets of the partitions that `wanted` names."""
+        """Return the offsets of the partitions that `wanted` names, or -1 where there is none.
+
+        An unknown group has no offsets, which is no error. If `wanted.topics` is None, the result
+        is empty: the caller must handle requests for all topics itself.
+        """
         held = self._offsets.of(wanted.group_id)
         places: dict[tuple[str, Uuid], list[int]] = {}
         for topic in wanted.topics or ():
@@ -121,9 +128,11 @@ class OffsetRequests:
     ) -> schemas.OffsetDeleteResponse:
         """Append tombstones for the named partitions, and return the result of each (KIP-496).
 
-        A topic that the group consumes gets GROUP_SUBSCRIBED_TO_TOPIC. Raise KafkaError for the
-        whole request: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for an active group that uses another
-        protocol than the consumer protocol, or the error of the append.
+        `refuse` returns the error of a partition that does not exist, or NONE. A partition without
+        a committed offset gets NONE. A topic that the group consumes, or may consume, gets
+        GROUP_SUBSCRIBED_TO_TOPIC. Raise KafkaError for the whole request: GROUP_ID_NOT_FOUND,
+        NON_EMPTY_GROUP for an active group that uses another protocol than the consumer protocol,
+        or the error of the append (`client_errors.py`).
         """
         group = self._groups.get(request.group_id)
         if group is None:

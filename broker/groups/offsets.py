@@ -21,6 +21,7 @@ from quorate.quorum.protocol.schemas.group_offsets import (
 )
 
 MAX_TIMESTAMP = 2**63 - 1
+"""The greatest int64, which bounds the expiry time of an offset."""
 Place = tuple[str, int]
 """Topic and partition."""
 
@@ -60,10 +61,10 @@ def offset_tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
 def check_commit(group: Group, request: OffsetCommitRequest) -> None:
     """Raise KafkaError if the sender may not commit now.
 
-    A member must name the present generation. A request without a generation may commit if the
-    group is empty; tools and consumers that assign partitions themselves send such requests. The
-    error codes are UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION and
-    REBALANCE_IN_PROGRESS."""
+    A member must name the present generation. A request without a generation (a negative one) may
+    commit if the group is empty. Tools and consumers that assign partitions themselves send such
+    requests. The error codes are UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, and
+    REBALANCE_IN_PROGRESS in the sync phase. In the join phase members may still commit."""
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
     if generation < 0 and group.state is State.EMPTY:
@@ -83,7 +84,9 @@ def offset_record(
     partition: OffsetCommitRequestPartition,
     wall_ms: int,
 ) -> GroupRecord:
-    """Return the record of a committed offset. `wall_ms` is the commit time, in ms since 1970."""
+    """Return the record of a committed offset. `wall_ms` is the commit time, in ms since 1970.
+
+    The record has an expiry time only if the request names a retention time (before v5)."""
     retention_ms = min(request.retention_time_ms, MAX_TIMESTAMP - wall_ms)
     return GroupRecord(
         OffsetKey(group=request.group_id, topic=topic, partition=partition.partition_index),

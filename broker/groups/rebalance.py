@@ -3,9 +3,11 @@
     join phase   PreparingRebalance: all members rejoin, until all have or the timeout ends it
     sync phase   CompletingRebalance: the leader sends the assignments, the others wait for them
 
-There are three timeouts:
+Four timeouts remove members:
 
-- The session timeout of a member, which heartbeats restart.
+- The session timeout of a member. Heartbeats, commits and responses to the member restart it. For
+  a new member it is NEW_MEMBER_JOIN_TIMEOUT_MS until the first join phase ends.
+- The timeout of a pending member id: the session timeout that the client asked for.
 - The timeout of the join phase, the greatest rebalance timeout of the members. Members that did not
   rejoin are removed, except static members.
 - The timeout of the sync phase, of the same length. Members that did not send SyncGroup are
@@ -57,7 +59,7 @@ class Rebalance:
     def answer(self, reply: Reply, response: Message) -> None:
         """Send the response when everything appended so far is committed.
 
-        If leadership is lost first, send the error instead.
+        If leadership is lost first, send NOT_COORDINATOR instead.
         """
         self._journal.when_committed(
             lambda error: reply.fail(error) if error else reply.send(response)
@@ -134,9 +136,10 @@ class Rebalance:
             self.maybe_complete_join(group)
 
     def prepare(self, group: Group, reason: str) -> None:
-        """Enter the join phase. `reason` appears in the log.
+        """Enter the join phase, and complete it immediately if all have joined already.
 
-        Members that wait for an assignment get REBALANCE_IN_PROGRESS. An empty group waits for
+        The state must allow it (`Group.can_rebalance`). `reason` appears in the node's log. Members
+        that wait for an assignment get REBALANCE_IN_PROGRESS. A group that was empty waits for
         `group.initial.rebalance.delay.ms` (KIP-134).
         """
         logger.info(
@@ -161,7 +164,7 @@ class Rebalance:
             self._await_joins(group)
 
     def maybe_complete_join(self, group: Group) -> None:
-        """Complete the join phase if all members have joined.
+        """Complete the join phase if the group is in it and all members have joined.
 
         In the first rebalance of a group a join does not end the join phase, because more members
         may come. The delay ends it (KIP-134).
@@ -197,8 +200,9 @@ class Rebalance:
         """End the join phase: remove the members that did not rejoin, and start the next
         generation.
 
-        Static members stay although they did not rejoin, until their session expires (KIP-345). If
-        only such members are left, the join phase continues.
+        Members that rejoined get their JoinGroup responses. Static members stay although they did
+        not rejoin, until their session expires (KIP-345). If only such members are left, the join
+        phase continues. If no members are left, the group becomes Empty, and a record says so.
         """
         cancel(group.join_timer)
         for member in list(group.members.values()):

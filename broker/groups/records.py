@@ -22,10 +22,12 @@ from quorate.quorum.protocol.wire import wire
 from quorate.quorum.seams import Buffer
 
 NO_TIMESTAMP = -1
+"""The value of a timestamp that is not set."""
 FLEXIBLE_SINCE = 4
 """The first value version with tagged fields (KIP-482)."""
 GROUP_VALUE_VERSION = 3
 OFFSET_VALUE_VERSION = 3
+"""The versions in which values are written."""
 EXPIRING_OFFSET_VALUE_VERSION = 1
 """The only version with an expiry time, which OffsetCommit up to v4 could request."""
 _INT16 = struct.Struct(">h")
@@ -94,8 +96,11 @@ KEY_TYPES: dict[int, tuple[type[OffsetKey | GroupKey], type[OffsetValue | GroupV
     1: (OffsetKey, OffsetValue),
     2: (GroupKey, GroupValue),
 }
+"""The key and value classes, by the type at the start of a key."""
 WRITTEN_TYPES = {OffsetKey: 1, GroupKey: 2}
+"""The type that is written for each key class. Type 0 is an old type of offsets."""
 LATEST_VALUE_VERSION = 4
+"""The latest value version that can be read."""
 
 
 class GroupRecord(NamedTuple):

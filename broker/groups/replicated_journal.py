@@ -1,9 +1,9 @@
 """The journal of one shard: it appends to a partition of __consumer_offsets with acks=all.
 
 The journal has no timeout of its own. An append is committed when the ISR has it, and a replica
-that does not fetch leaves the ISR after replica.lag.time.max.ms. An append that was reported as
-failed therefore never appears later. Kafka answers after offsets.commit.timeout.ms, so its append
-may still be committed after the error.
+that does not fetch leaves the ISR after replica.lag.time.max.ms. An append that `append` refused
+never appears later. Only if leadership is lost is the outcome unknown. Kafka also answers with an
+error after offsets.commit.timeout.ms, and the append may be committed after that.
 
 Each record is encoded and decoded again before it is appended. A record that the next coordinator
 could not read would make its shard unavailable.
@@ -35,6 +35,7 @@ from quorate.quorum.seams import Clock
 logger = logging.getLogger("quorate.broker.groups")
 
 ACKS_ALL = -1
+"""The value of `acks` that waits for all in-sync replicas."""
 APPEND_TIMEOUT_MS = 2**31 - 1
 """The append timeout: the greatest int32, 24.8 days, because the journal has no timeout of its own.
 """
@@ -70,7 +71,8 @@ class ReplicatedJournal:
     """The journal of one partition of __consumer_offsets. It runs on the broker's event loop.
 
     Invariant: at most as many appends are committed as were appended, and they are committed in
-    order. After `close`, appends fail with NOT_LEADER_OR_FOLLOWER."""
+    order. After `close`, appends fail with NOT_LEADER_OR_FOLLOWER. The journal also closes itself
+    if an accepted append is not committed."""
 
     def __init__(
         self, clock: Clock, append: Append, topic_id: Uuid, partition: int, *, guard: Guard
@@ -89,7 +91,8 @@ class ReplicatedJournal:
     def append(self, records: Sequence[GroupRecord]) -> ErrorCode:
         """Append the records as one batch, and return NONE if they are in the log (see `Journal`).
 
-        Return UNKNOWN_SERVER_ERROR if a record does not decode to itself.
+        The other results are UNKNOWN_SERVER_ERROR if a record does not decode to itself,
+        NOT_LEADER_OR_FOLLOWER after `close`, and the errors of the replica manager.
         """
         if self._closed:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -20,7 +20,8 @@ RETENTION_CHECK_INTERVAL_MS = 600_000
 class GroupSettings:
     """The settings of the group coordinator. They do not change while the broker runs.
 
-    `max_size` is the maximum number of members of one group."""
+    `max_size` is the maximum number of members of one group. `offset_metadata_max_bytes` is
+    compared with the number of characters of the metadata, as in Kafka."""
 
     min_session_timeout_ms: int = 6000
     max_session_timeout_ms: int = 1_800_000

@@ -3,7 +3,7 @@
 Answers are return values, KafkaError, or messages sent through a `Reply`. Records go to the
 journal, and an appended record is applied immediately. A response that depends on a record must
 wait until the record is committed. `broker/kafka/group_requests.py` waits for responses that are
-return values, and `Rebalance.answer` waits for all others.
+return values. For messages through a `Reply`, `Rebalance.answer` waits.
 
 When this broker loses leadership, the whole shard is dropped. The next leader rebuilds it from the
 log.
@@ -49,9 +49,9 @@ from quorate.quorum.protocol.schemas.group_membership import (
 from quorate.quorum.seams import Clock
 
 MEMBER_ENTRIES = 4
-"""The weight in `Pace` of a member whose session is started or ended."""
+"""The weight of a member whose session is started or ended, in entries of a step (`Pace`)."""
 GROUP_END_ENTRIES = 3
-"""The weight in `Pace` of a group that is ended."""
+"""The weight of a group that is ended, in entries of a step (`Pace`)."""
 MAX_UNRECORDED_GROUPS = 10_000
 """Maximum number of groups in one shard that have nothing in the log, only pending member ids."""
 
@@ -155,6 +155,8 @@ class Shard:
         """Handle JoinGroup, and answer through `join.reply`.
 
         Create an unknown group if the client has no member id; otherwise answer UNKNOWN_MEMBER_ID.
+        If the join is refused, the new group is removed. If more than MAX_UNRECORDED_GROUPS groups
+        have only pending member ids, the oldest is removed.
         """
         request = join.request
         group = self.groups.get(request.group_id)
@@ -170,18 +172,26 @@ class Shard:
             self._bound_unrecorded(group.id)
 
     def sync(self, request: SyncGroupRequest, reply: Reply) -> None:
-        """Handle SyncGroup. Raise KafkaError if it is not valid (see `Membership.sync`)."""
+        """Handle SyncGroup, and answer through `reply`.
+
+        Raise KafkaError if the request is not valid: UNKNOWN_MEMBER_ID if the group does not exist
+        or is empty, and the errors of `Membership.sync`. `reply` is then not used.
+        """
         self._membership.sync(self._occupied(request.group_id), request, reply)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
-        """Handle Heartbeat and return its error code. Raise KafkaError if the member is unknown or
-        fenced.
+        """Handle Heartbeat and return its error code (see `Membership.heartbeat`).
+
+        Raise KafkaError if the request is not valid: UNKNOWN_MEMBER_ID if the group does not exist
+        or is empty, and the errors of `Membership.heartbeat`.
         """
         return self._membership.heartbeat(self._occupied(request.group_id), request)
 
     def leave(self, group_id: str, leaving: Sequence[MemberIdentity]) -> list[MemberResponse]:
-        """Remove the named members and return one response for each. An unknown group has no
-        members.
+        """Remove the named members and return one response for each, in the same order.
+
+        A member that the group does not have, or any member of an unknown group, gets
+        UNKNOWN_MEMBER_ID.
         """
         group = self.groups.get(group_id)
         if group is None:
@@ -223,9 +233,10 @@ class Shard:
         return descriptions.unknown(group_id) if group is None else descriptions.describe(group)
 
     def delete(self, group_id: str) -> None:
-        """Append the tombstones of an empty group and its offsets.
+        """Append the tombstones of an empty group and its offsets as one batch, and apply them.
 
-        Raise KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or the error of the append.
+        Raise KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or the error of the append
+        (`client_errors.py`).
         """
         group = self.groups.get(group_id)
         if group is None:

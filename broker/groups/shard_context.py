@@ -16,16 +16,19 @@ from quorate.quorum.protocol.errors import ErrorCode
 class ShardContext:
     """One partition that this broker leads, with its shard.
 
-    The shard waits for its replica, or is loading, ready, or failed. Requests wait only while it is
-    neither ready nor failed."""
+    The shard waits for its replica to open, or is loading, ready, or failed. Requests wait only
+    while it is neither ready nor failed."""
 
     leader_epoch: int
     shard: Shard
     journal: ReplicatedJournal
     guard: Guard
     loading: Loading | None = None
+    """The replay of the log. None before it starts and after it ends."""
     ready: bool = False
+    """True when the log is replayed and all sessions are started."""
     failed: bool = False
+    """True if the log could not be replayed."""
     waiting: list[WaitingRequest] = field(default_factory=list)
 
     def answer_waiting(self, settle: Callable[[WaitingRequest], None]) -> None:

@@ -17,6 +17,7 @@ class State(enum.Enum):
 
 
 REMOVED = "the group is removed, or the coordinator moves"
+"""The reason of every transition to Dead."""
 
 TRANSITIONS: dict[tuple[State, State], str] = {
     (State.EMPTY, State.PREPARING_REBALANCE): "a member joins",

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterable
 
 CONSUMER_PROTOCOL = "consumer"
+"""The protocol type of groups of consumers. Other clients, such as Kafka Connect, use others."""
 _HEAD = struct.Struct(">hi")
 _INT16 = struct.Struct(">h")
 

@@ -53,9 +53,10 @@ class AutoCreation:
     internal: Mapping[str, CreatableTopic] = field(default_factory=dict)
 
     def create(self, names: list[str], done: Callable[[Errors], None]) -> None:
-        """Create up to MAX_TOPICS of these topics, and call `done` with the error of each.
+        """Create the first MAX_TOPICS of these topics, and call `done` once with their errors.
 
-        If the controller does not answer, `done` gets no errors at all.
+        The other names are left out of the errors. If the controller does not answer within
+        FORWARD_TIMEOUT_MS or refuses the request, `done` gets no errors at all.
         """
         version = APIS[ApiKey.CREATE_TOPICS].max_version
         request = CreateTopicsRequest(

@@ -15,7 +15,9 @@ from quorate.quorum.protocol.schemas.client_quotas import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 IP, USER, CLIENT_ID = "ip", "user", "client-id"
+"""The entity types."""
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+"""The match types: one name, the default entity, or any name."""
 NAMES = {
     EXACT: "MATCH_TYPE_EXACT",
     DEFAULT: "MATCH_TYPE_DEFAULT",

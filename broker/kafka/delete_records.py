@@ -42,8 +42,9 @@ class DeleteRecordsHandler:
     ) -> IncrementalWork[None] | None:
         """Delete the records below the given offsets, and respond when all partitions are decided.
 
-        Each partition has its own error. A partition of an internal topic gets
-        INVALID_TOPIC_EXCEPTION. Return the steps that are left, or None.
+        A partition is decided when its in-sync replicas have deleted the records, when it has an
+        error, or when the timeout is over. Each partition has its own error. A partition of an
+        internal topic gets INVALID_TOPIC_EXCEPTION. Return the steps that are left, or None.
         """
         return begun(self._delete_records(context, request))
 

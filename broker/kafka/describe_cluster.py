@@ -31,9 +31,9 @@ class DescribeClusterHandler:
     def handle(self, context: RequestContext, request: DescribeClusterRequest) -> None:
         """Respond with the brokers that have this listener.
 
-        Fenced brokers are listed only if the request includes them. The controller id is the id of
-        an unfenced broker, because clients send admin requests there. If the request asks for
-        controllers, respond with MISMATCHED_ENDPOINT_TYPE.
+        Fenced brokers are listed only if the request includes them. The controller id is the lowest
+        id of an unfenced broker, because clients send admin requests there, or -1. If the request
+        asks for controllers, respond with MISMATCHED_ENDPOINT_TYPE.
         """
         if request.endpoint_type != BROKERS:
             context.respond(

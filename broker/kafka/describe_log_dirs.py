@@ -21,7 +21,7 @@ from quorate.quorum.protocol.schemas.log_dirs import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 ENTRIES = 5
-"""The weight of a described partition in `Pace`."""
+"""The weight of a described partition, in entries of a step (`Pace`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class DescribeLogDirsHandler:
     ) -> IncrementalWork[None] | None:
         """Respond with the sizes of the named partitions, or of all if `topics` is None.
 
-        Partitions that have no replica on this broker are omitted. Return the steps that are left,
-        or None.
+        Partitions that have no open replica on this broker are omitted. Return the steps that are
+        left, or None.
         """
         return begun(self._describe_log_dirs(context, request))
 
@@ -84,7 +84,7 @@ class DescribeLogDirsHandler:
 def hosted_places(
     registry: PartitionRegistry, topics: Iterable[DescribableLogDirTopic]
 ) -> IncrementalWork[set[tuple[str, int]]]:
-    """Return the named partitions that have a replica on this broker, in steps."""
+    """Return the named partitions that have an open replica on this broker, in steps."""
     places: set[tuple[str, int]] = set()
     pace = Pace()
     for topic in topics:

@@ -23,11 +23,12 @@ from quorate.quorum.protocol.schemas.describe_producers import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 ENTRIES = 5
-"""The weight of a described partition in `Pace`."""
+"""The weight of a described partition, in entries of a step (`Pace`)."""
 NUMBERS_PER_ENTRY = 4
 """The number of partition numbers in a request that weigh as much as one entry of `Pace`."""
 MAX_WAITS = 1000
-"""Requests that may wait for one partition's producer states. Closed connections count, too."""
+"""Maximum number of requests that wait for one partition's producer states. Requests of closed
+connections count, too."""
 TOO_MANY_WAIT = "too many requests wait until the producer states of the partition are loaded"
 
 
@@ -40,12 +41,17 @@ class DescribeProducersHandler:
     def handle(
         self, context: RequestContext, request: DescribeProducersRequest
     ) -> IncrementalWork[None] | None:
-        """Respond with the producers of each named partition. Return the steps that are left.
+        """Respond with the producers of each named partition. Return the steps that are left, or
+        None.
 
         A partition that the request names more than once is described once. Any replica answers,
         also a follower, as in Kafka. States that are not loaded are loaded first. Errors of a
-        partition: INVALID_TOPIC_EXCEPTION, the error of a missing replica, or the error of a log
-        from which the states cannot be read.
+        partition:
+
+        - INVALID_TOPIC_EXCEPTION, and the error of a missing replica.
+        - REQUEST_TIMED_OUT if MAX_WAITS requests wait for its states already.
+        - The error of a log from which the states cannot be read.
+        - NOT_LEADER_OR_FOLLOWER if the replica's role changed during the load.
         """
         return begun(self._describe_producers(context, request))
 

@@ -35,11 +35,13 @@ class DescribeTopicPartitionsHandler:
     def handle(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
     ) -> IncrementalWork[None] | None:
-        """Respond with the topics in name order, from the cursor on.
+        """Respond with the named topics, or all if none is named, in name order from the cursor on.
 
-        The response holds as many partitions as the request allows, at most
-        MAX_PARTITIONS_PER_ANSWER, and a cursor if partitions are left. A negative cursor gets
-        INVALID_REQUEST. Return the steps that are left, or None.
+        The response holds as many partitions as the request allows, from 1 to
+        MAX_PARTITIONS_PER_ANSWER, and a cursor if topics or partitions are left. A missing topic
+        gets UNKNOWN_TOPIC_OR_PARTITION. If the cursor points to a topic that was deleted since, it
+        is skipped. A cursor with a negative partition gets INVALID_REQUEST. Return the steps that
+        are left, or None.
         """
         return begun(self._describe_topic_partitions(context, request))
 

@@ -30,7 +30,7 @@ from quorate.quorum.protocol.hot.primitives import STEP_PARTITIONS
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 SLICED_ABOVE_BYTES = 8 << 10
-"""Larger requests are parsed in steps."""
+"""Requests whose body is larger are parsed in steps."""
 TOP_LEVEL_ERROR_SINCE = 7
 """The first version whose response has an error of the whole request."""
 
@@ -42,11 +42,12 @@ class FetchHandler:
     replicas: Replicas
     topics: TopicDirectory
     max_bytes: int
-    """The config fetch.max.bytes: the maximum size of a response, even if the client asks for
-    more."""
+    """The config fetch.max.bytes: the maximum size of the records of a response, even if the client
+    asks for more. The first batch is returned even if it is larger."""
 
     def handle(self, context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
-        """Respond when enough records are there or the request's time is over.
+        """Respond when enough records are there, a partition has an error, or the request's time is
+        over.
 
         `body` is the request after its header. Return the steps of a large request, or None. A
         request with a follower's replica id gets CLUSTER_AUTHORIZATION_FAILED, or before version 7

@@ -1,8 +1,8 @@
 """Handles FindCoordinator (API key 10): names the leader of a group's partition of
 __consumer_offsets.
 
-The first request for a group creates __consumer_offsets. Transactional ids have no coordinator,
-because Quorate has no transactions.
+The first request for a group creates __consumer_offsets, even if auto.create.topics.enable is
+false. Transactional ids have no coordinator, because Quorate has no transactions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ GROUP, TRANSACTION = 0, 1
 SEVERAL_KEYS_SINCE = 4
 """The first version that names several groups (KIP-699)."""
 KEY_ENTRIES, CHARS_PER_ENTRY = 4, 16
-"""The weight of a key in `Pace`, and the number of characters whose hash weighs one entry."""
+"""The weight of a key, in entries of a step (`Pace`), and the number of characters whose hash
+weighs one entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,12 @@ class FindCoordinatorHandler:
         """Respond with the coordinator of each key, or with an error for it.
 
         The errors are COORDINATOR_NOT_AVAILABLE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a
-        transactional id, and INVALID_REQUEST for another key type. The response waits for the
-        creation of __consumer_offsets, and while a broker is suspected (`suspects.py`). Return the
-        steps that are left, or None.
+        transactional id, and INVALID_REQUEST for another key type. COORDINATOR_NOT_AVAILABLE means
+        that the partition has no live leader with this listener, or that this broker has not
+        replayed the creation of __consumer_offsets yet.
+
+        The response waits for the creation of __consumer_offsets. If the topic exists, it waits
+        while a broker is suspected (`suspects.py`). Return the steps that are left, or None.
         """
 
         def answer() -> None:

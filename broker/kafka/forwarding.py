@@ -24,7 +24,9 @@ from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
 
 FORWARD_TIMEOUT_MS = 30_000
+"""The time that the broker waits for the controller's answer."""
 FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
+"""The APIs whose requests are forwarded."""
 MAX_FORWARDED_BYTES = 64 * 1024
 """Maximum size of the requests of one connection that are at the controller."""
 
@@ -61,9 +63,10 @@ class Forwarding:
         self._queues: dict[RequestConnection, _ConnectionQueue] = {}
 
     def handle(self, context: RequestContext, body: memoryview) -> None:
-        """Forward the request now, or when earlier requests of its connection are answered.
+        """Forward the request now, or when enough earlier requests of its connection are answered.
 
-        `body` is the request after its header.
+        `body` is the request after its header. If the connection closes first, a waiting request is
+        discarded.
         """
         queue = self._queues.setdefault(context.connection, _ConnectionQueue())
         queue.waiting.append((context, body))
@@ -105,7 +108,8 @@ class Forwarding:
 
 
 def answer(context: RequestContext, body: memoryview, response: EnvelopeResponse) -> None:
-    """Send the controller's response body to the client, or an error response of this API."""
+    """Send the controller's response body to the client, or an error response of this API if the
+    controller did not handle the request."""
     if response.error == ErrorCode.NONE:
         context.respond_raw(response.body)
     else:
@@ -122,6 +126,7 @@ def refusal(context: RequestContext, body: memoryview, error: ErrorCode) -> Incr
     yield from context.respond_steps(response)
 
 
+# The error messages for clients, if the controller sends no response of the API.
 NO_ANSWER = "the active controller could not be asked, or its answer was lost"
 REASONS = {
     ErrorCode.POLICY_VIOLATION: "the request changes more at once than one batch can hold",

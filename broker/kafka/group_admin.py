@@ -31,8 +31,8 @@ from quorate.quorum.protocol.schemas.group_admin import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 ENTRIES, ASK_ENTRIES, CHARS_PER_ENTRY = 2, 20, 16
-"""The weights in `Pace` of a listed group and of a request to a shard, and the number of characters
-of a group id whose hash weighs one entry."""
+"""The weights of a listed group and of a request to a shard, in entries of a step (`Pace`), and the
+number of characters of a group id whose hash weighs one entry."""
 NOT_FOUND_SINCE = 6
 """The first DescribeGroups version with GROUP_ID_NOT_FOUND. Before, an unknown group is described
 as Dead, without an error (KIP-1043)."""
@@ -50,7 +50,8 @@ class GroupAdminHandler:
         """Respond with the groups of this broker that pass the filters.
 
         The error is COORDINATOR_LOAD_IN_PROGRESS while a shard is loading, because the list would
-        be incomplete. Return the steps that are left, or None.
+        be incomplete. The groups of a shard that failed to load are missing without an error.
+        Return the steps that are left, or None.
         """
         return begun(self._list(context, request))
 
@@ -120,8 +121,8 @@ class GroupAdminHandler:
     ) -> IncrementalWork[None] | None:
         """Delete the named groups and their offsets, and respond with the result of each.
 
-        The errors of a group are GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NOT_COORDINATOR and those of
-        an append. Return the steps that are left, or None.
+        A group that the request names twice is deleted once. The errors of a group are those of
+        `Shard.delete` and of `GroupCoordinator.find`. Return the steps that are left, or None.
         """
         return begun(self._delete(context, request))
 

@@ -31,14 +31,17 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 MEMBER_ID_REQUIRED_SINCE = 4
+"""The first JoinGroup version that may be answered with MEMBER_ID_REQUIRED (KIP-394)."""
 NULL_PROTOCOL_SINCE = 7
+"""The first JoinGroup version whose response may have no protocol name (KIP-559)."""
 SKIP_ASSIGNMENT_SINCE = 9
+"""The first JoinGroup version with `skip_assignment` (KIP-814)."""
 PROTOCOL_NAMED_SINCE = 5
 """The first SyncGroup version that must name the protocol (KIP-559)."""
 SEVERAL_LEAVE_SINCE = 3
 """The first LeaveGroup version that names several members (KIP-345)."""
 MEMBERS_PER_PART = 250
-"""Number of members that leave in one step."""
+"""Maximum number of members that leave in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,12 @@ class GroupMembershipHandler:
     coordinator: GroupCoordinator
 
     def join(self, context: RequestContext, request: JoinGroupRequest) -> None:
-        """Pass the request to the group's shard, which responds when the join phase ends.
+        """Pass the request to the group's shard, which responds when the join phase ends, or
+        earlier with an error (`Joining.join`).
 
-        Respond with INVALID_GROUP_ID or INVALID_SESSION_TIMEOUT if the request is invalid.
+        Respond with INVALID_GROUP_ID or INVALID_SESSION_TIMEOUT if the request is invalid, and with
+        an error of `GroupCoordinator.find` if there is no shard. A request without a rebalance
+        timeout gets its session timeout as rebalance timeout.
         """
 
         def send(response: Message) -> None:
@@ -86,7 +92,8 @@ class GroupMembershipHandler:
         )
 
     def sync(self, context: RequestContext, request: SyncGroupRequest) -> None:
-        """Pass the request to the group's shard, which responds when the assignment is known.
+        """Pass the request to the group's shard, which responds when the assignment is committed in
+        the log, or earlier with an error (`Membership.sync`).
 
         Respond with INCONSISTENT_GROUP_PROTOCOL if a request since v5 lacks the protocol. Raise
         KafkaError (INVALID_GROUP_ID) if the group id is empty.
@@ -109,8 +116,10 @@ class GroupMembershipHandler:
         self.coordinator.find(request.group_id, found, reply.fail)
 
     def heartbeat(self, context: RequestContext, request: HeartbeatRequest) -> None:
-        """Restart the member's session and respond. Raise KafkaError (INVALID_GROUP_ID) if the
-        group id is empty.
+        """Restart the member's session, and respond with the result of `Membership.heartbeat`.
+
+        Like all responses through `ask`, this one waits until everything that the shard has
+        appended is committed. Raise KafkaError (INVALID_GROUP_ID) if the group id is empty.
         """
         check_group_id(request.group_id)
         ask(
@@ -126,8 +135,10 @@ class GroupMembershipHandler:
     ) -> IncrementalWork[None] | None:
         """Remove the named members, and respond with the result of each.
 
-        A request with more than MEMBERS_PER_PART members is handled in parts. Return its steps, or
-        None. Raise KafkaError (INVALID_GROUP_ID) if the group id is empty.
+        A request with more than MEMBERS_PER_PART members is handled in parts. If a part fails as a
+        whole, the response has only its error, although members of other parts may have left.
+        Return the steps of such a request, or None. Raise KafkaError (INVALID_GROUP_ID) if the
+        group id is empty.
         """
         check_group_id(request.group_id)
         several = context.version >= SEVERAL_LEAVE_SINCE

@@ -18,6 +18,7 @@ from quorate.quorum.protocol.schemas.list_config_resources import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 BROKER_LOGGER, GROUP = 8, 32
+"""Resource types of Kafka."""
 RESOURCE_TYPES_SINCE = 1
 """The first version that names resource types. Version 0 lists client metrics only (KIP-1000)."""
 
@@ -28,7 +29,7 @@ def topics(image: MetadataImage) -> Iterable[str]:
 
 
 def brokers(image: MetadataImage) -> list[str]:
-    """Return the ids of all unfenced brokers."""
+    """Return the ids of all unfenced brokers, as text."""
     return [str(each) for each in image.broker_ids() if not image.brokers[each].fenced]
 
 
@@ -44,6 +45,7 @@ KINDS: dict[int, Callable[[MetadataImage], Iterable[str]]] = {
     CLIENT_METRICS: none,
     GROUP: none,
 }
+"""The function that lists the names of the resources, by resource type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,10 @@ class ListConfigResourcesHandler:
     def handle(
         self, context: RequestContext, request: ListConfigResourcesRequest
     ) -> IncrementalWork[None] | None:
-        """Respond with the resources of the named types, or of all types.
+        """Respond with the resources of the named types, or of all types if none is named.
 
-        An unknown type gets UNSUPPORTED_VERSION. Return the steps that are left, or None.
+        If one type is unknown, the whole request gets UNSUPPORTED_VERSION. Version 0 lists client
+        metrics, which Quorate does not have. Return the steps that are left, or None.
         """
         asked = dict.fromkeys(request.resource_types) or dict.fromkeys(KINDS)
         if context.version < RESOURCE_TYPES_SINCE:

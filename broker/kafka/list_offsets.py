@@ -39,7 +39,8 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 CONSUMER = -1
 """The replica id of consumers."""
 ENTRIES, SEARCH_ENTRIES = 4, 200
-"""Weights in `Pace` of a partition, and of a partition whose log is searched by timestamp."""
+"""Weights of a partition, and of a partition whose log is searched by timestamp, in entries of a
+step (`Pace`)."""
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """The special timestamps of ListOffsets. Every other value is a timestamp in ms."""
 NO_TIMESTAMP = -1
@@ -67,9 +68,16 @@ class ListOffsetsHandler:
     ) -> IncrementalWork[None] | None:
         """Respond with one offset for each partition that the request names.
 
-        A partition without a matching record gets offset -1. A partition that the request names
-        twice gets INVALID_REQUEST, because the client could not tell the two results apart. Return
-        the steps that are left, or None.
+        A partition without a matching committed record gets offset -1. Errors of a partition:
+
+        - INVALID_REQUEST if the request names it twice, because the client could not tell the two
+          results apart.
+        - UNSUPPORTED_VERSION if the version does not have this special timestamp (`SINCE`).
+        - The error of a missing replica, NOT_LEADER_OR_FOLLOWER, or that of a wrong leader epoch.
+        - OFFSET_NOT_AVAILABLE while a new leader does not know the high watermark (KIP-207).
+        - The error of damaged records.
+
+        Return the steps that are left, or None.
         """
         return begun(self.lookups.run(context, self._list_offsets(context, request)))
 
@@ -147,7 +155,9 @@ class ListOffsetsHandler:
         """Respond with the end offset of a leader epoch for each partition.
 
         The result is the largest epoch up to the requested one that the log has, and its end
-        offset. It is -1 if the requested epoch is above the latest epoch of the log. Return the
+        offset. If the log begins with a later epoch, the result is the requested epoch and the
+        start of the first one. If the requested epoch is -1 or above the latest epoch of the log,
+        both results are -1. A partition that this broker does not lead gets an error. Return the
         steps that are left, or None.
         """
         return begun(self._epoch_end_offsets(context, request))
@@ -213,7 +223,7 @@ def named_twice(request: ListOffsetsRequest) -> IncrementalWork[set[tuple[str, i
 
 
 LEADER_UNKNOWN = ErrorCode.LEADER_NOT_AVAILABLE
-"""The error for OFFSET_NOT_AVAILABLE before version 5, which does not have that error."""
+"""The error in place of OFFSET_NOT_AVAILABLE before version 5, where that error does not exist."""
 
 
 def latest(hosted: HostedPartition, replica_id: int) -> TimestampedOffset | None:
@@ -235,15 +245,15 @@ def no_tiered_offset(hosted: HostedPartition, replica_id: int) -> TimestampedOff
 
 
 def at_max_timestamp(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
-    """Return the first record with the largest timestamp, or None if that record is not committed
-    (KIP-734)."""
+    """Return the first record with the largest timestamp, or None if the log is empty or that
+    record is not committed (KIP-734)."""
     yield from hosted.log.learn_max_timestamps()
     return (yield from at_time(hosted, hosted.log.max_timestamp_ms))
 
 
 def at_time(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
-    """Return the first record with this or a later timestamp, or None if that record is not
-    committed."""
+    """Return the first record with this or a later timestamp, or None if there is none or that
+    record is not committed."""
     found = yield from look_up_timestamp(hosted.log, timestamp)
     if found is None or found.offset >= hosted.partition.high_watermark:
         return None

@@ -22,7 +22,7 @@ from quorate.quorum.seams import Buffer
 class LogLookups:
     """The lookups of all requests of a broker, on the broker's event loop.
 
-    `expanded` counts the large payloads."""
+    `expanded` counts the large payloads that were decompressed since the start."""
 
     def __init__(self) -> None:
         self.expanded = 0

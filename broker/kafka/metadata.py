@@ -38,7 +38,7 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 TOPIC_IDS_SINCE = 12
 """The first version in which a request may name topics by id (KIP-516)."""
 TOPIC_ENTRIES, PARTITION_ENTRIES = 4, 2
-"""Weights in `Pace` of a topic and of a partition."""
+"""Weights of a topic and of a partition, in entries of a step (`Pace`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,10 @@ class MetadataHandler:
     ) -> IncrementalWork[None] | None:
         """Respond with the named topics, or with all topics.
 
-        The response waits while a broker is suspected (`suspects.py`), and for the creation of
-        missing topics. Each topic and partition has its own error. Return the steps that are left,
-        or None.
+        The response waits while a broker is suspected, or for GRACE_MS if the connection has asked
+        before (`suspects.py`). It also waits for the creation of missing topics. Each topic and
+        partition has its own error. Before version TOPIC_IDS_SINCE, a request with topic ids gets
+        INVALID_REQUEST for every topic. Return the steps that are left, or None.
         """
         if context.version < TOPIC_IDS_SINCE and any(map(by_id, request.topics or ())):
             return begun(context.respond_steps(not_by_id(request)))
@@ -130,6 +131,9 @@ class MetadataHandler:
     ) -> IncrementalWork[MetadataResponse]:
         """Return the response, in steps. `errors` holds the error of each missing topic that the
         broker tried to create, by name.
+
+        Only brokers with this listener are listed. The controller id is the lowest id of an
+        unfenced one, because clients send admin requests there.
         """
         topics, pace = [], Pace()
         asked = request.include_topic_authorized_operations
@@ -198,7 +202,7 @@ class MetadataHandler:
 def missing_topics(
     image: MetadataImage, wanted: Iterable[MetadataRequestTopic]
 ) -> IncrementalWork[list[str]]:
-    """Return the names that no topic has, in steps."""
+    """Return the names in `wanted` that no topic has, in steps. Topics named by id are skipped."""
     missing, pace = [], Pace()
     for each in wanted:
         name = each.name
@@ -253,7 +257,7 @@ def describe_partition(
     """Return the description of a partition for clients of `listener`.
 
     A partition whose leader is missing or fenced gets LEADER_NOT_AVAILABLE, and one whose leader
-    lacks the listener gets LISTENER_NOT_FOUND."""
+    lacks the listener gets LISTENER_NOT_FOUND. Both get the leader id -1."""
     leader = image.brokers.get(partition.leader)
     error = ErrorCode.NONE
     if leader is None or leader.fenced:

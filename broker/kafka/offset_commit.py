@@ -34,7 +34,9 @@ class OffsetCommitHandler:
         """Commit the offsets, and respond when they are committed in the log.
 
         Each partition has its own error. An error of the whole request is given for every
-        partition. Return the steps of a long request, or None.
+        partition. A long request is committed in parts of PARTITIONS_PER_PART partitions
+        (`request_parts.py`), and one part may fail while another succeeds. Return the steps of a
+        long request, or None.
         """
         image = self.image()
         by_id = context.version >= TOPIC_IDS_SINCE

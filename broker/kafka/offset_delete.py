@@ -32,7 +32,9 @@ class OffsetDeleteHandler:
         """Delete the offsets, and respond when the tombstones are committed in the log.
 
         Each partition has its own error. Errors of the whole request are INVALID_GROUP_ID and
-        those of `Shard.delete_offsets`. Return the steps of a long request, or None.
+        those of `OffsetRequests.delete` and `GroupCoordinator.find`. A long request is handled in
+        parts. If a part fails, the response has only its error, although other parts may have
+        deleted offsets. Return the steps of a long request, or None.
         """
         image = self.image()
 

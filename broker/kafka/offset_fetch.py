@@ -30,6 +30,7 @@ from quorate.quorum.protocol.schemas import group_offsets as schemas
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 SEVERAL_GROUPS_SINCE = 8
+"""The first version that names several groups (KIP-709)."""
 
 CommittedOffsets = Mapping[tuple[str, int], OffsetValue]
 """The committed offsets of a group, by topic and partition."""
@@ -47,9 +48,11 @@ class OffsetFetchHandler:
     ) -> IncrementalWork[None] | None:
         """Respond with the committed offsets of each group that the request names.
 
-        A partition without a committed offset gets offset -1. The errors of a group are
-        NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS and UNKNOWN_SERVER_ERROR. Return the steps
-        that are left, or None.
+        The offsets are those of the named topics, or all offsets of the group if its `topics` is
+        None. A partition without a committed offset gets offset -1, also in an unknown group. An
+        unknown topic id gets UNKNOWN_TOPIC_ID. The errors of a group are NOT_COORDINATOR,
+        COORDINATOR_LOAD_IN_PROGRESS and UNKNOWN_SERVER_ERROR. Return the steps that are left, or
+        None.
         """
         return begun(self._fetch_all(context, request))
 

@@ -28,8 +28,9 @@ from quorate.quorum.protocol.hot.produce import SLICED_ABOVE
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 NO_ACKS = 0
+"""The value of `acks` with which the client expects no response."""
 PARTITIONS_PER_STEP = 32
-"""Number of partitions that are appended to in one step."""
+"""Maximum number of partitions that are appended to in one step."""
 Responder = Callable[[RequestContext, Sequence[ProducePartitionResult]], None]
 
 
@@ -43,6 +44,7 @@ class ProduceHandler:
     def handle(self, context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
         """Append the batches, and respond when `acks` is satisfied or the timeout is over.
 
+        With acks=0 there is no response, and an error closes the connection.
         `body` is the request after its header. Return the steps of a large request, or None. Each
         partition has its own error. With a transactional id each partition gets
         TRANSACTIONAL_ID_AUTHORIZATION_FAILED. Raise DecodeError if the request is malformed.

@@ -27,9 +27,11 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 PREFETCH_BELOW = 100
 """The number of remaining ids below which the broker requests the next block."""
 ALLOCATE_TIMEOUT_MS = 5000
+"""The time that the broker waits for the controller to allocate a block."""
 MAX_WAITING = 1000
 """Maximum number of requests that wait for a block."""
 NO_PRODUCER_EPOCH = -1
+"""The producer epoch in an error response."""
 
 logger = logging.getLogger("quorate.broker.producers")
 
@@ -53,10 +55,11 @@ class ProducerIds:
         self._requested = False
 
     def handle(self, context: RequestContext, request: InitProducerIdRequest) -> None:
-        """Respond with an unused producer id and epoch 0.
+        """Respond with an unused producer id and epoch 0, immediately or when a block arrives.
 
         The errors are INVALID_REQUEST for a transactional id, and COORDINATOR_LOAD_IN_PROGRESS,
-        which clients retry, if no block can be allocated or MAX_WAITING requests wait.
+        which clients retry, if an allocation fails or MAX_WAITING requests wait. A failed
+        allocation fails all waiting requests.
         """
         if request.transactional_id is not None:
             context.respond(failure(ErrorCode.INVALID_REQUEST))

@@ -32,7 +32,10 @@ class PartitionRegistry(Protocol):
         ...
 
     def find(self, topic: str, topic_id: Uuid, partition_id: int) -> HostedPartition | None:
-        """Return the open replica of the partition, or None. A zero topic id means the name."""
+        """Return the open replica of the partition, or None.
+
+        The topic id names the topic. If it is zero, `topic` does.
+        """
         ...
 
     def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode:
@@ -58,7 +61,8 @@ class Replicas(Protocol):
         """Append batches to partitions that this broker leads.
 
         Call `done` once with the results in the order of `appends`, when `acks` is satisfied or
-        after `timeout_ms`. The call may come before this method returns.
+        after `timeout_ms`. Each partition has its own error. The call may come before this method
+        returns.
         """
         ...
 
@@ -68,9 +72,11 @@ class Replicas(Protocol):
         timeout_ms: int,
         done: Callable[[Sequence[DeletionResult]], None],
     ) -> None:
-        """Delete the records below the given offsets, and call `done` once with the results.
+        """Delete the records below the given offsets, and call `done` once with the results, in the
+        order of `wanted`.
 
-        `done` is called when the in-sync replicas have deleted them, or after `timeout_ms`.
+        `done` is called when the in-sync replicas have deleted them, or after `timeout_ms`. The
+        call may come before this method returns.
         """
         ...
 
@@ -87,8 +93,10 @@ class Replicas(Protocol):
         uses_topic_ids: bool,
         client: Client | None = None,
     ) -> None:
-        """Read up to the high watermark, and call `respond` once, when `min_bytes` are there or the
-        request's time is over.
+        """Read up to the high watermark, or for a verification tool (replica id -2) up to the log
+        end.
+
+        Call `respond` once, when `min_bytes` are there or the request's time is over.
         """
         ...
 
@@ -103,7 +111,8 @@ class TopicDirectory:
     def endpoints(self, leaders: Iterable[tuple[int, int]]) -> list[NodeEndpoint]:
         """Return the addresses of these leaders, given as (broker id, leader epoch).
 
-        A broker that is not registered or lacks the listener is omitted.
+        Each broker is listed once, in the order of the ids. A broker that is not registered or
+        lacks the listener is omitted.
         """
         brokers = self.image().brokers
         found = []

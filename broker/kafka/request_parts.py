@@ -14,9 +14,9 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.pace import STEP_ENTRIES, Pace
 
 PARTITIONS_PER_PART = 250
-"""Maximum number of partitions in a part."""
+"""Maximum number of partitions in a part. A topic without partitions counts as one."""
 TOPIC_ENTRIES = 4
-"""The weight in `Pace` of a topic in `joined`."""
+"""The weight of a topic in `joined`, in entries of a step (`Pace`)."""
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ class ResultCollector(Generic[T]):
     """Calls a function with all results when the last one has arrived."""
 
     def __init__(self, count: int, done: Callable[[Sequence[T]], None]) -> None:
-        """`done` receives the `count` results in the order of their slots. If `count` is 0, it is
-        called before this method returns."""
+        """`done` receives the `count` results in the order of their slots. The last slot that gets
+        its result calls it. If `count` is 0, this method calls it."""
         self._results: dict[int, T] = {}
         self._count = count
         self._done = done

@@ -28,7 +28,8 @@ GRACE_MS = 10
 """Delay of a repeated Metadata request on one connection. The client often repeats the request
 because it lost a leader, and this broker may notice the death of that leader a little later."""
 MAX_HELD = 1000
-"""Maximum number of answers that wait. Further answers are sent without a delay."""
+"""Maximum number of answers that wait for the end of suspicions. Further answers are sent without a
+delay. Answers that wait for GRACE_MS do not count."""
 LISTED_MS = 1000
 """Time for which a fenced broker stays in the list of brokers."""
 
@@ -47,7 +48,10 @@ class Suspects:
         self._held: list[Callable[[], None]] = []
 
     def link_lost(self, broker_id: int) -> None:
-        """Suspect this broker, if it is registered and not fenced."""
+        """Suspect this broker for HOLD_MS, if it is registered and not fenced.
+
+        If it is suspected already, do nothing: the suspicion is not extended.
+        """
         broker = self._image().brokers.get(broker_id)
         if not self._enabled or broker is None or broker.fenced or broker_id in self._since_ms:
             return
@@ -56,8 +60,9 @@ class Suspects:
         self._clock.call_later(HOLD_MS, lambda: self._clear(broker_id, now_ms))
 
     def image_changed(self, delta: ImageDelta) -> None:
-        """End the suspicion of every broker whose registration changed. Record the time for brokers
-        that were not fenced before."""
+        """End the suspicion of every broker whose registration changed, and send the answers that
+        waited only for this. Record the present time, for `listed`, for the brokers that were not
+        fenced before the change."""
         for broker_id, change in delta.brokers.items():
             if self._enabled and change.old and not change.old.fenced:
                 self._note_fenced(broker_id)
@@ -73,7 +78,9 @@ class Suspects:
         self._fenced_ms[broker_id] = now_ms
 
     def listed(self, broker: Broker) -> bool:
-        """Return True if answers list this broker: it is not fenced, or was fenced recently."""
+        """Return True if answers list this broker: it is not fenced, or was fenced within the last
+        LISTED_MS.
+        """
         if not broker.fenced:
             return True
         fenced_ms = self._fenced_ms.get(broker.id)
@@ -84,7 +91,8 @@ class Suspects:
 
         `answer` waits until no broker is suspected. `returning` is True if the client has sent a
         Metadata request on this connection before. Such an answer waits for GRACE_MS first if no
-        broker is suspected. Return False if MAX_HELD answers wait already.
+        broker is suspected. Return False if nothing has to be waited for, if MAX_HELD answers wait
+        already, or if suspicions are not enabled.
         """
         if not self._enabled or len(self._held) >= MAX_HELD:
             return False

@@ -1,8 +1,9 @@
 """A cluster in this process, on the running event loop: real nodes, real sockets, real files.
 
-Faults are requested by node id. If a node fails by itself, the cluster has failed: every later call
-raises NodeFailed, and so does leaving the context. Methods that wait raise NotInTime, which names
-the condition. Methods that need another state of a node raise WrongState."""
+Faults are requested by node id. If a node fails by itself, the cluster has failed. Every coroutine
+method except `close` then raises NodeFailed, and so does the end of the `with` block. Methods that
+wait raise NotInTime, which names the condition. A method raises WrongState if the node does not
+exist or is in another state than the method requires."""
 
 from __future__ import annotations
 
@@ -20,9 +21,12 @@ from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.seams import Address
 
 POLL_S = 0.005
+"""The interval at which the waiting methods examine the nodes, in seconds."""
 TIMEOUT_S = 30.0
+"""The default time limit of the waiting methods, in seconds."""
 
 Nodes = int | Iterable[int]
+"""One node id, or several."""
 T = TypeVar("T")
 
 
@@ -81,7 +85,10 @@ class Cluster:
     # --- start and stop
 
     async def start(self) -> None:
-        """Start all nodes and wait until the cluster is ready."""
+        """Start all nodes and wait until the cluster is ready, for at most TIMEOUT_S.
+
+        Raise NotInTime, NodeFailed or the error of a node's start. The caller must then call
+        `close`."""
         for node in self._nodes.values():
             node.boot()
         for node in self._nodes.values():
@@ -89,10 +96,11 @@ class Cluster:
         await self.wait_ready()
 
     async def close(self, *, orderly: bool) -> None:
-        """Stop all nodes, the brokers first, and release the ports.
+        """Stop all nodes and release the ports.
 
-        If `orderly`, faults end and each node stops cleanly; otherwise, or after a failure, nodes
-        are killed. The failure of a node is not raised; see `failure`."""
+        If `orderly` and no node has failed, faults end and each node stops cleanly, the brokers
+        first. Otherwise all nodes are killed. An error of a clean stop is raised after the
+        remaining nodes were killed. The failure of a node is not raised; see `failure`."""
         try:
             if orderly and self.failure is None:
                 self.heal_now()
@@ -112,7 +120,9 @@ class Cluster:
         await self._nodes[broker_id].kill()
 
     async def kill_controller(self, controller_id: int | None = None) -> int:
-        """Kill a controller, by default the active one, and return its id."""
+        """Kill a controller, by default the active one, and return its id.
+
+        Without an id, wait until there is an active controller (see `controller_id`)."""
         chosen = await self.controller_id() if controller_id is None else controller_id
         self._running(chosen)
         self._require_role(chosen, self.controller_ids, "controller")
@@ -120,7 +130,10 @@ class Cluster:
         return chosen
 
     async def stop(self, node_id: int) -> None:
-        """Stop a node cleanly, as SIGTERM does. A broker's leaderships move before it stops."""
+        """Stop a node cleanly, as SIGTERM does.
+
+        A broker's leaderships move before it stops, if the controller permits it in time. Raise
+        WrongState if the node is paused."""
         self._running(node_id)
         node = self._nodes[node_id]
         if node.paused:
@@ -129,9 +142,9 @@ class Cluster:
         self._check()
 
     async def restart(self, node_id: int) -> None:
-        """Start a node that was killed or stopped.
+        """Start a node that was killed or stopped. Partitions that name the node still apply.
 
-        Use `wait_ready` to wait until it is unfenced."""
+        Its ports are open on return. Use `wait_ready` to wait until a broker is unfenced."""
         self._check()
         node = self._node(node_id)
         if node.running is not None:
@@ -158,7 +171,8 @@ class Cluster:
         """Cut the links between the nodes of `a` and those of `b`, in both directions.
 
         Clients still reach all nodes. With `silent` the links stay open and carry nothing, as if
-        all packets were lost."""
+        all packets were lost. Earlier partitions continue until `heal`. A partition also applies to
+        nodes that do not run yet."""
         self._check()
         for pair in product(_each(a), _each(b)):
             if pair[0] == pair[1]:
@@ -183,8 +197,8 @@ class Cluster:
     async def wait_ready(self, timeout_s: float = TIMEOUT_S) -> None:
         """Wait until there is an active controller and all brokers are unfenced.
 
-        Only brokers that run and are not paused count. Each of them must list all of them to its
-        clients."""
+        Only brokers that run and are not paused count. The metadata image of each of these brokers
+        must show all of them as unfenced."""
 
         def ready() -> bool:
             expected = self._expected()
@@ -195,7 +209,7 @@ class Cluster:
         await self._until(ready, "an active controller and all running brokers unfenced", timeout_s)
 
     async def wait_in_sync(self, topic: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until the ISR of every partition of the topic holds all replicas."""
+        """Wait until the topic exists and the ISR of each of its partitions holds all replicas."""
 
         def in_sync() -> bool:
             found = self.image.topic(topic)
@@ -207,7 +221,7 @@ class Cluster:
         await self._until(in_sync, f"every replica of {topic} in sync", timeout_s)
 
     async def wait_fenced(self, broker_id: int, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until the broker is fenced."""
+        """Wait until the broker is fenced or is not registered."""
         self._node(broker_id)
 
         def fenced() -> bool:
@@ -217,11 +231,17 @@ class Cluster:
         await self._until(fenced, f"broker {broker_id} fenced", timeout_s)
 
     async def controller_id(self, timeout_s: float = TIMEOUT_S) -> int:
-        """Return the id of the active controller, and wait until there is one."""
+        """Return the id of the active controller, and wait until there is one.
+
+        Nodes that are paused do not count. A controller that was just separated from the others may
+        still be active, and may be returned."""
         return await self._found(self._active, "an active controller", timeout_s)
 
     async def leader(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> int:
-        """Return the leader of the partition, and wait until there is one."""
+        """Return the leader of the partition, and wait until there is one.
+
+        The answer comes from the metadata. It names a broker that was killed until the controller
+        has fenced this broker: use `wait_fenced` first."""
 
         def leader() -> int | None:
             found = self._partition(topic, partition)
@@ -245,10 +265,12 @@ class Cluster:
         replication_factor: int | None = None,
         config: Mapping[str, Value] | None = None,
     ) -> None:
-        """Create a topic and wait until every running broker serves it.
+        """Create a topic, and wait until all running brokers know a leader of each partition.
 
-        The default replication factor is the number of brokers, but at most three. Raise WrongState
-        if no broker runs, TopicRefused if the cluster refuses the topic."""
+        Paused brokers do not count. The replication factor is by default that of the configs
+        (`default.replication.factor`): the number of brokers, but at most three. `config` holds
+        configs of the topic. Raise WrongState if no broker runs, TopicRefused if the cluster
+        refuses the topic, and NotInTime."""
         self._check()
         brokers = sorted(self._expected())
         if not brokers:

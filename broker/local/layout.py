@@ -1,8 +1,9 @@
 """The ids, ports, directories and configs of a local cluster's nodes.
 
 The ids are those of `quorate up`: the controllers come first. A port belongs to the cluster while
-it exists, even while its node is down. A socket that is bound but never listens reserves it, and
-the node's own socket may listen on the same port."""
+it exists, even while its node is down. On Linux, a socket that is bound but never listens reserves
+it, and the node's own socket may listen on the same port. Other systems do not allow this. There,
+another process may take the port of a node that is down."""
 
 from __future__ import annotations
 
@@ -24,14 +25,19 @@ from quorate.quorum.rpc.ports import free_socket
 from quorate.quorum.seams import Address
 
 HOST = "127.0.0.1"
+"""The host of all listeners."""
 MAX_NODES = 100
+"""Maximum number of controllers, and of brokers."""
 
 Value = str | int | float | bool
+"""The value of a property."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of a cluster and the configs of all its nodes."""
+    """The size of a cluster and the configs of all its nodes.
+
+    The constructor raises ValueError if a number is not from 1 to MAX_NODES."""
 
     controllers: int = 1
     brokers: int = 1
@@ -55,7 +61,7 @@ class Shape:
 
 
 class Ports:
-    """Free ports of this machine, reserved until `release`."""
+    """Free ports of this machine, reserved until `release` (only on Linux)."""
 
     def __init__(self) -> None:
         self._sockets: list[socket.socket] = []
@@ -81,18 +87,24 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The configs and addresses of all nodes, by node id."""
+    """The configs and addresses of the nodes of one cluster."""
 
     configs: Mapping[int, NodeConfig]
-    clients: Mapping[int, Address]  # the client address of each broker
-    node_ports: Mapping[Address, int]  # the node of each node-to-node address
+    """The configs of each node, by node id."""
+    clients: Mapping[int, Address]
+    """The client address of each broker, by node id."""
+    node_ports: Mapping[Address, int]
+    """The node id of each address that other nodes connect to."""
     controllers: Mapping[int, Address]
+    """The address of each controller, by node id."""
 
 
 def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
     """Return the configs of all nodes below `root`, and format new directories.
 
-    Raise ValueError if `root` holds a cluster of another shape."""
+    `shape.config` may change the replication defaults set here, but not the roles, ids, listeners
+    and directories of the nodes. Raise ValueError if `root` holds a cluster of another shape, and
+    ConfigError (a ValueError) if a config is invalid."""
     refuse_other_shape(shape, root)
     controllers = {node_id: ports.reserve() for node_id in shape.controller_ids}
     clients = {node_id: ports.reserve() for node_id in shape.broker_ids}
@@ -132,12 +144,12 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
 
 
 def as_text(value: Value) -> str:
-    """Return a value as a property."""
+    """Return a value as the text of a property: a bool as `true` or `false`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def refuse_other_shape(shape: Shape, root: str) -> None:
-    """Raise ValueError if `root` holds the directories of other nodes."""
+    """Raise ValueError if `root` holds directories of nodes, but not of exactly these nodes."""
     held = sorted(int(name) for name in os.listdir(root) if name.isdigit())
     wanted = [*shape.controller_ids, *shape.broker_ids]
     if held and held != wanted:
@@ -148,7 +160,9 @@ def refuse_other_shape(shape: Shape, root: str) -> None:
 
 
 def format_nodes(configs: Sequence[NodeConfig]) -> None:
-    """Format the directories that are not formatted, for the cluster of the others or a new one."""
+    """Format the directories that are not formatted yet.
+
+    The cluster id is that of the formatted directories, or a new one if there are none."""
     disk, chance = OsDisk(), SystemRandom()
     metas = [read_meta(disk, config.log_dir) for config in configs]
     known = next((meta.cluster_id for meta in metas if meta is not None), None)

@@ -26,14 +26,17 @@ class LocalCluster:
     client, even a blocking one. `async with` gives a Cluster, whose methods are coroutines on the
     current loop. A blocking client in the same thread would block the cluster.
 
-    `config` holds Kafka's properties for all nodes. If `dir` is given, it keeps the data, and the
-    nodes stop cleanly at the end. Otherwise the data is in a temporary directory. At the end the
-    nodes are killed and the directory is removed.
+    `config` holds Kafka's properties for all nodes. Without it, topics have up to three replicas,
+    and `min.insync.replicas` is one less. If `dir` is given, it keeps the data, and the nodes stop
+    cleanly at the end. After the failure of a node, all nodes are killed instead. Without `dir`,
+    the data is in a temporary directory. At the end the nodes are killed and the directory is
+    removed.
 
     The constructor raises ValueError for a wrong number of nodes. Entering raises ValueError if
-    `dir` holds another cluster, and the errors of `Cluster.start`. Leaving raises NodeFailed if a
-    node failed by itself. If the body of the `with` raised an error, that error is raised, and
-    NodeFailed is logged."""
+    `dir` holds another cluster or a property is invalid, RuntimeError if the object is already
+    entered, and the errors of `Cluster.start`. Leaving raises NodeFailed if a node failed by
+    itself. If the body of the `with` raised an error, that error is raised, and NodeFailed is
+    logged."""
 
     def __init__(
         self,

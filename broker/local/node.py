@@ -39,11 +39,10 @@ class RunningNode:
 
 
 class LocalNode:
-    """A node that can be started and stopped repeatedly.
+    """A node that can be started and stopped repeatedly: `boot`, `start`, then `kill` or `stop`.
 
-    All methods run on the cluster's event loop.
-
-    `running` is None while the node does not run."""
+    All methods run on the cluster's event loop. `running` is None except from `boot` until `kill`
+    or `stop`."""
 
     def __init__(
         self,
@@ -68,7 +67,9 @@ class LocalNode:
         return MetadataImage() if self.running is None else self.running.core.image
 
     def serves(self, broker_ids: frozenset[int]) -> bool:
-        """Return True if the broker lists all these brokers as unfenced to its clients."""
+        """Return True if this node is a running broker whose image shows all these brokers as
+        unfenced.
+        """
         if self.running is None or self.running.broker is None or not self.running.broker.running:
             return False
         brokers = self.running.broker.replicas.registry.image.brokers
@@ -99,7 +100,9 @@ class LocalNode:
         running.core.start()
 
     async def kill(self) -> None:
-        """Kill the node as kill -9 does: none of its code runs any more, not even cleanup code."""
+        """Kill the node as kill -9 does: none of its code runs any more, not even cleanup code.
+
+        Do nothing if the node does not run."""
         running, self.running = self.running, None
         if running is not None:
             running.faults.crash()
@@ -109,7 +112,8 @@ class LocalNode:
     async def stop(self) -> None:
         """Stop the node as SIGTERM does: controlled shutdown or resignation.
 
-        All data is durable on return."""
+        All data is durable on return. If a log cannot be closed, raise the error; the node then
+        still has to be killed."""
         running = self.running
         assert running is not None
         for each in (running.broker, running.controller):

@@ -47,7 +47,7 @@ class LoopThread:
         self._loop.call_soon_threadsafe(self._loop.set_exception_handler, handle)
 
     def close(self) -> None:
-        """Stop the loop and wait for the end of the thread."""
+        """Cancel the tasks of the loop, stop it, and wait for the end of the thread."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
@@ -63,7 +63,8 @@ class LoopThread:
 class ThreadedCluster:
     """The methods of `Cluster` for blocking callers. Each one returns when its work is done.
 
-    Any thread except that of the event loop may call them. They raise the errors of `Cluster`."""
+    Any thread except that of the event loop may call them. The docstrings of `Cluster` say more,
+    and name the errors."""
 
     def __init__(self, cluster: Cluster, thread: LoopThread) -> None:
         self._cluster = cluster
@@ -109,7 +110,7 @@ class ThreadedCluster:
     def restart(self, node_id: int) -> None:
         """Start a node that was killed or stopped.
 
-        Use `wait_ready` to wait until it is unfenced."""
+        Use `wait_ready` to wait until a broker is unfenced."""
         self._call(self._cluster.restart(node_id))
 
     def pause(self, node_id: int) -> None:
@@ -133,11 +134,11 @@ class ThreadedCluster:
         self._call(self._cluster.wait_ready(timeout_s))
 
     def wait_in_sync(self, topic: str, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until the ISR of every partition of the topic holds all replicas."""
+        """Wait until the topic exists and the ISR of each of its partitions holds all replicas."""
         self._call(self._cluster.wait_in_sync(topic, timeout_s))
 
     def wait_fenced(self, broker_id: int, timeout_s: float = TIMEOUT_S) -> None:
-        """Wait until the broker is fenced."""
+        """Wait until the broker is fenced or is not registered."""
         self._call(self._cluster.wait_fenced(broker_id, timeout_s))
 
     def controller_id(self, timeout_s: float = TIMEOUT_S) -> int:
@@ -145,7 +146,9 @@ class ThreadedCluster:
         return self._call(self._cluster.controller_id(timeout_s))
 
     def leader(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> int:
-        """Return the leader of the partition, and wait until there is one."""
+        """Return the leader of the partition, and wait until there is one.
+
+        A killed broker is still named until it is fenced: use `wait_fenced` first."""
         return self._call(self._cluster.leader(topic, partition, timeout_s))
 
     def isr(self, topic: str, partition: int = 0, timeout_s: float = TIMEOUT_S) -> list[int]:
@@ -159,9 +162,10 @@ class ThreadedCluster:
         replication_factor: int | None = None,
         config: Mapping[str, Value] | None = None,
     ) -> None:
-        """Create a topic and wait until every running broker serves it.
+        """Create a topic, and wait until all running brokers know a leader of each partition.
 
-        Raise WrongState if no broker runs, TopicRefused if the cluster refuses the topic."""
+        Raise WrongState if no broker runs, TopicRefused if the cluster refuses the topic, and
+        NotInTime."""
         self._call(self._cluster.create_topic(name, partitions, replication_factor, config))
 
 

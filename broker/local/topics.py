@@ -18,6 +18,7 @@ from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address
 
 BROKERS_DEFAULT = -1
+"""The replication factor that asks for `default.replication.factor`."""
 
 
 async def create_topic(
@@ -29,8 +30,9 @@ async def create_topic(
 ) -> None:
     """Create a topic through the broker at `address`.
 
-    If `replication_factor` is None, the broker's default applies. Raise TopicRefused if the cluster
-    refuses the topic."""
+    If `replication_factor` is None, `default.replication.factor` of the cluster applies. On return
+    the topic is committed, but brokers may not have replayed it yet. Raise TopicRefused if the
+    cluster refuses the topic, and the errors of `KafkaClient` if the broker does not answer."""
     factor = BROKERS_DEFAULT if replication_factor is None else replication_factor
     topic = CreatableTopic(
         name=name,
