@@ -5,8 +5,10 @@ Decisions:
 - Names, types, defaults and units are Kafka's. Our own keys begin with `quorate.`. A default that
   differs from Kafka's is marked with `kafka_default`, and docs/differences.md gives the reason.
 - A key is data: type, default, check and documentation stand in one table entry.
-- An error names the source of the value, the key, the value, and the allowed values.
-- Unknown keys of a node are kept and reported, and have no effect. Unknown topic keys are rejected.
+- An error names the key, and what it must be. If a value was given, the error also names the value
+  and, for a node, the source.
+- Unknown keys of a node are kept and reported, and have no effect. Requests that set an unknown
+  topic key are rejected. Unknown topic keys that are already stored are ignored.
 
 Inputs: a .properties file, the environment, and overrides. Output: an immutable `NodeConfig`.
 

@@ -21,7 +21,8 @@ DAY_MS = 86_400_000
 
 
 class ConfigError(ValueError):
-    """An invalid setting. The message names the key, the value, and the allowed values."""
+    """A setting that is invalid, missing or unknown, or a file that cannot be read. The message
+    names it."""
 
 
 class Kind(enum.IntEnum):
@@ -37,7 +38,9 @@ class Kind(enum.IntEnum):
 
 
 class Update(enum.Enum):
-    """Kafka's dynamic update mode: the level at which a key may change while the node runs."""
+    """Kafka's dynamic update mode: the level at which a key may change while the node runs.
+
+    A READ_ONLY key changes only with a restart."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -48,10 +51,13 @@ CLUSTER_WIDE = Update.CLUSTER_WIDE
 
 
 Check = Callable[[Value], str | None]
-"""Returns None if the value is allowed, and otherwise what it must be ("between 1 and 9")."""
+"""Returns None if the value is allowed, and otherwise what it must be ("between 1 and 9").
+
+`throttled_replicas`, `host_names` and `connections_by_address` are such checks."""
 
 LOWEST = {Kind.INT: -(2**31), Kind.SHORT: -(2**15), Kind.LONG: -(2**63)}
 HIGHEST = {Kind.INT: MAX_INT, Kind.SHORT: 2**15 - 1, Kind.LONG: MAX_LONG}
+"""The largest value of each integer kind. LOWEST has the smallest."""
 
 
 def at_least(low: float) -> Check:
@@ -90,7 +96,7 @@ def some_of(*names: str) -> Check:
 
 
 def is_number(text: str) -> bool:
-    """Return True if `text` is a decimal number that fits into an int32.
+    """Return True if `text` is a number from 0 to 2^31 - 1, of at most 10 decimal digits.
 
     str.isdigit alone accepts characters and lengths that int() refuses."""
     return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT
@@ -116,7 +122,10 @@ def host_names(value: Value) -> str | None:
 
 
 def connections_by_address(value: Value) -> str | None:
-    """Check for a list of `address:number` pairs (max.connections.per.ip.overrides)."""
+    """Check for a text of `address:number` pairs with commas between them
+    (max.connections.per.ip.overrides).
+
+    Addresses are IP addresses and not host names."""
     allowed = "IPADDRESS:NUMBER,IPADDRESS:NUMBER,..."
     assert isinstance(value, str)
     for pair in value.split(",") if value else ():
@@ -138,7 +147,8 @@ class Key:
     None. An `internal` key is for tests: no response describes it to clients.
 
     `synonyms` of a topic key are (node key, factor) pairs. The default on a node is the value of
-    the first of these node keys that is set, times its factor."""
+    the first of these node keys that has a value, times its factor. The node key's own default
+    counts as a value unless it is None. A negative value is not multiplied."""
 
     name: str
     kind: Kind
@@ -151,7 +161,8 @@ class Key:
     internal: bool = False
 
     def parse(self, text: str) -> Value:
-        """Return the typed value of Kafka's text. Raise ConfigError if it is not allowed."""
+        """Return the typed value of Kafka's text, without blanks around it. Raise ConfigError if it
+        is not allowed."""
         text = text.strip()
         value = PARSERS[self.kind](self, text)
         allowed = None if self.check is None else self.check(value)
@@ -160,7 +171,7 @@ class Key:
         return value
 
     def refused(self, text: str, allowed: str) -> ConfigError:
-        """Return a ConfigError that says what the value must be."""
+        """Return a ConfigError that says what the value must be: "must be " and `allowed`."""
         return ConfigError(f"{self.name}: value {text!r} must be {allowed}")
 
     def format(self, value: Value) -> str | None:

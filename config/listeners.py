@@ -4,8 +4,9 @@ A broker has listeners for clients, and one listener that only other nodes use. 
 controller listeners.
 
 The listener for other nodes is separate, because node-to-node messages are not Kafka's
-(docs/differences.md). If inter.broker.listener.name does not name one, a listener `REPLICATION` on
-a free port of the same host is added.
+(docs/differences.md). It is the listener that inter.broker.listener.name names. The default name is
+REPLICATION. If no listener has this name, or if it is the broker's only listener, a listener
+REPLICATION on a free port of the same host is added.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ WILDCARDS = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A named address. `host` "" binds every interface, and port 0 takes a free port."""
+    """A named address. A host of "", 0.0.0.0 or :: binds every interface. Port 0 takes a free
+    port."""
 
     name: str
     host: str
@@ -53,7 +55,9 @@ class Voter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """The listeners of a node by use, and the advertised addresses by listener name."""
+    """The listeners of a node by use, and the advertised address of each of them.
+
+    `replication` is the listener for other nodes; a node that is no broker has none."""
 
     client: tuple[Listener, ...] = ()
     controller: tuple[Listener, ...] = ()
@@ -71,7 +75,7 @@ def refused(key: str, text: str, allowed: str) -> ConfigError:
 
 
 def parse_listeners(key: str, text: str) -> tuple[Listener, ...]:
-    """Return the listeners in "NAME://host:port,...". Names become upper case.
+    """Return the listeners in "NAME://host:port,...". Names become upper case. Port 0 is allowed.
 
     Raise ConfigError if one is malformed or a name occurs twice."""
     found: list[Listener] = []
@@ -87,7 +91,8 @@ def parse_listeners(key: str, text: str) -> tuple[Listener, ...]:
 
 
 def parse_servers(key: str, items: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Return (host, port) for each "host:port". Raise ConfigError if one is malformed."""
+    """Return (host, port) for each "host:port". Raise ConfigError if one is malformed, or if a port
+    is not from 1 to 65535."""
     found = []
     for item in items:
         match = SERVER.match(item)
@@ -114,7 +119,9 @@ def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
 
 
 def check_protocols(listeners: Sequence[Listener], protocols: str) -> None:
-    """Raise ConfigError unless every listener is PLAINTEXT. TLS and SASL are not supported."""
+    """Raise ConfigError unless every listener is PLAINTEXT. TLS and SASL are not supported.
+
+    `protocols` is listener.security.protocol.map. A listener that it does not name is PLAINTEXT."""
     by_name = split_protocol_map(protocols)
     for listener in listeners:
         protocol = by_name.get(listener.name, PLAINTEXT)
@@ -136,9 +143,9 @@ def resolve_listeners(
 ) -> Listeners:
     """Return the listeners of a node by use.
 
-    `hostname` is advertised for a listener that binds every interface, unless an advertised
-    listener names another host. Raise ConfigError if the listeners do not fit the roles or each
-    other."""
+    A listener without an entry in `advertised` advertises its own address. If it binds every
+    interface, it advertises the first host in `advertised`, or `hostname`. Raise ConfigError if the
+    listeners do not fit the roles or each other."""
     bound = parse_listeners("listeners", listeners)
     names = {name.upper() for name in controller_names}
     controller = tuple(each for each in bound if each.name in names)
@@ -190,8 +197,9 @@ def set_replication_apart(
 ) -> tuple[tuple[Listener, ...], Listener]:
     """Return (client listeners, replication listener).
 
-    The replication listener is the one that inter.broker.listener.name names. If there is none, or
-    it is the only listener, it is a new one on a free port."""
+    The replication listener is the one that `inter_broker_name` names; None means REPLICATION. If
+    it is missing, or is the only listener, a new one on a free port is returned. The name of a new
+    one is REPLICATION. Raise ConfigError if any other listener than REPLICATION is missing."""
     chosen = (inter_broker_name or REPLICATION).upper()
     named = next((each for each in others if each.name == chosen), None)
     if named is None and inter_broker_name and chosen != REPLICATION:

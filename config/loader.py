@@ -1,11 +1,11 @@
 """Loads a `NodeConfig` from a .properties file, the environment and overrides. Later sources win.
 
 The environment follows the convention of Kafka's images: KAFKA_NODE_ID sets node.id. In a name, `_`
-means `.`, `__` means `_`, and `___` means `-`. CLUSTER_ID sets the cluster id of a directory that
-is formatted on first use.
+means `.`, `__` means `_`, and `___` means `-`. CLUSTER_ID, or else KAFKA_CLUSTER_ID, sets the
+cluster id of a directory that is formatted on first use.
 
-Every error names the source of the value, the key, the value, and the allowed values. Unknown keys
-are kept and reported in one log line.
+An error about a value names its source, the key, the value, and what it must be. Unknown keys are
+kept and reported in one log line.
 """
 
 from __future__ import annotations
@@ -54,10 +54,12 @@ def load(
     overrides: Mapping[str, str] | None = None,
     hostname: str | None = None,
 ) -> NodeConfig:
-    """Return the configuration of a node. Raise ConfigError if a setting is invalid.
+    """Return the configuration of a node.
 
     `path` is a .properties file, or None. `environment` defaults to that of the process. `hostname`
-    defaults to the name of the machine, and is advertised for listeners that bind every interface.
+    defaults to the name of the machine. It is advertised for listeners that bind every interface,
+    unless advertised.listeners names a host. Raise ConfigError if the file cannot be read, if a
+    setting is invalid, or if process.roles, node.id or the quorum is missing.
     """
     environment = os.environ if environment is None else environment
     texts: dict[str, Setting] = {}
@@ -74,7 +76,11 @@ def load(
 
 
 def read_file(path: str) -> dict[str, Setting]:
-    """Return the settings in a .properties file as text. Raise ConfigError if it cannot be read."""
+    """Return the settings in a .properties file as text.
+
+    If a key occurs more than once, its last value is used and a warning is logged. Raise
+    ConfigError if the file cannot be read, is not UTF-8, has an invalid escape, or is larger than
+    MAX_FILE_BYTES."""
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
@@ -95,7 +101,8 @@ def read_file(path: str) -> dict[str, Setting]:
 
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
-    """Return the settings in the environment as text."""
+    """Return the settings in variables that begin with KAFKA_, as text. NOT_SETTINGS are left
+    out."""
     found = {}
     for variable in sorted(environment):
         if variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(NOT_SETTINGS):
@@ -115,7 +122,8 @@ def environment_key(variable: str) -> str:
 def typed(texts: Mapping[str, Setting]) -> tuple[dict[str, Setting], dict[str, Setting]]:
     """Return (settings of all known keys, settings of unknown names).
 
-    A key that is not set gets its default. Raise ConfigError if a value is invalid."""
+    `texts` holds the given settings, whose values are not parsed yet. A key that is not set gets
+    its default. Raise ConfigError if a value is invalid."""
     settings = {}
     for name, key in NODE_KEYS.items():
         given = texts.get(name)
@@ -143,7 +151,8 @@ def assemble(
 ) -> NodeConfig:
     """Return the configuration with the values that are derived from several settings.
 
-    Raise ConfigError if settings contradict each other."""
+    Raise ConfigError if settings contradict each other, or if process.roles, node.id or the quorum
+    is missing."""
 
     def derive(name: str, work: Callable[[Any], T]) -> T:
         """Return `work(value)`. A ConfigError gets the source of the setting as a prefix."""
@@ -200,7 +209,8 @@ def assemble(
 
 
 def default_listeners(settings: Mapping[str, Setting], roles: tuple[str, ...]) -> str:
-    """Return the listeners as text. Raise ConfigError if a controller does not set them."""
+    """Return the listeners as text. Raise ConfigError if the node is a controller and does not set
+    them."""
     setting = settings["listeners"]
     if setting.is_default and "controller" in roles:
         raise ConfigError("listeners: must be set when process.roles has controller")
@@ -208,7 +218,9 @@ def default_listeners(settings: Mapping[str, Setting], roles: tuple[str, ...]) -
 
 
 def only_directory(directories: tuple[str, ...] | None, fallback: str) -> str:
-    """Return the absolute data directory. Raise ConfigError if there is more than one."""
+    """Return the absolute path of the data directory: the one in log.dirs, or else `fallback`.
+
+    Raise ConfigError if there is more than one."""
     if not directories:
         return os.path.abspath(fallback)
     if len(directories) > 1:
@@ -219,7 +231,10 @@ def only_directory(directories: tuple[str, ...] | None, fallback: str) -> str:
 
 
 def check_quorum(config: NodeConfig) -> None:
-    """Raise ConfigError if the voters are missing or contradict the roles of this node."""
+    """Raise ConfigError if there are neither voters nor bootstrap servers, or if the voters
+    contradict the roles of this node.
+
+    With bootstrap servers, a controller need not be among the voters."""
     if not config.voters and not config.bootstrap_servers:
         raise ConfigError(
             "controller.quorum.voters: must be set (id@host:port,...), "
@@ -242,7 +257,8 @@ def check_quorum(config: NodeConfig) -> None:
 
 
 def check_times(config: NodeConfig) -> None:
-    """Raise ConfigError if timeouts contradict each other."""
+    """Raise ConfigError if broker.heartbeat.interval.ms is not below broker.session.timeout.ms, or
+    if replica.fetch.wait.max.ms is above replica.lag.time.max.ms."""
     interval, session = config["broker.heartbeat.interval.ms"], config["broker.session.timeout.ms"]
     if interval >= session:
         raise ConfigError(

@@ -13,7 +13,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value. `text` is its text in Kafka's format.
+    """One value. `text` is its text in Kafka's format, or None for null.
 
     `origin` is "default", "FILE:LINE", "environment NAME" or "override"."""
 
@@ -32,7 +32,8 @@ class NodeConfig(Mapping[str, Any]):
     """An immutable mapping from key to typed value, such as `config["broker.session.timeout.ms"]`.
 
     The fields hold values that are derived from settings. `unknown` holds settings whose names are
-    not known, as text. They have no effect."""
+    not known, as text. They have no effect. `log_dir` is an absolute path. `metadata_log_dir` is
+    the path as it was set, or `log_dir`."""
 
     settings: Mapping[str, Setting]
     unknown: Mapping[str, Setting] = field(default_factory=dict)
@@ -77,5 +78,6 @@ class NodeConfig(Mapping[str, Any]):
         return tuple(dict.fromkeys((*advertised, *voter, *self["quorate.http.host.names"])))
 
     def origin(self, name: str) -> str:
-        """Return the source of the value of a known key."""
+        """Return the source of the value of a key, as in `Setting`. Raise KeyError if the key is
+        unknown."""
         return self.settings[name].origin

@@ -13,4 +13,6 @@ from quorate.config.quorum_keys import QUORUM
 from quorate.config.replication_keys import GROUPS, OURS, REPLICATION
 
 NODE_KEYS = table(*IDENTITY, *NETWORK, *QUORUM, *LOG, *REPLICATION, *GROUPS, *OURS)
+"""All keys of a node by name."""
 ALIASES = {"broker.id": "node.id"}
+"""Other names under which the loader accepts a key."""

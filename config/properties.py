@@ -25,7 +25,7 @@ class Entry:
 
 
 def parse(text: str, file: str = "") -> list[Entry]:
-    """Return all entries in order. If a key occurs more than once, Java uses the last entry.
+    """Return all entries in order, also those with the same key. Java uses the last of these.
 
     Raise ConfigError, prefixed with `file` and the line, if an escape is invalid."""
     return [split(line, number, file) for number, line in logical_lines(text)]
@@ -57,7 +57,9 @@ def ends_open(line: str) -> bool:
 
 
 def split(line: str, number: int, file: str) -> Entry:
-    """Return the entry in a line. The key ends at the first unescaped `=`, `:` or blank."""
+    """Return the entry in a logical line. The key ends at the first unescaped `=`, `:` or blank.
+
+    Raise ConfigError if an escape is invalid."""
     end = 0
     while end < len(line) and line[end] not in "=:" + BLANKS:
         end += 2 if line[end] == "\\" else 1
@@ -88,7 +90,8 @@ def unescape(text: str, where: str) -> str:
 
 
 def escape(text: str, *, key: bool = False) -> str:
-    """Return the text with escapes, so that `parse` returns the original text."""
+    """Return a value, or a key if `key` is true, with escapes, so that `parse` returns the original
+    text."""
     out = []
     for position, char in enumerate(text):
         if char in "\t\n\r\f":

@@ -24,6 +24,7 @@ from quorate.config.key import (
 )
 
 COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+"""The values that Kafka allows for compression.type."""
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 
@@ -288,7 +289,10 @@ def topic_key(name: str) -> Key:
 
 def validate_topic_configs(configs: Mapping[str, str]) -> None:
     """Raise ConfigError if a key is unknown, or if a value is not allowed by itself or with the
-    others."""
+    others.
+
+    The only rule about two keys is that min.compaction.lag.ms <= max.compaction.lag.ms. It applies
+    if `configs` holds both. Defaults are not considered."""
     values = {name: topic_key(name).parse(text) for name, text in configs.items()}
     low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
     if isinstance(low, int) and isinstance(high, int) and low > high:
@@ -303,8 +307,8 @@ def topic_defaults(node: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def topic_default(key: Key, node: Mapping[str, Value]) -> Value:
-    """Return the default of a topic key: the first of its synonyms that is set, or Kafka's
-    default."""
+    """Return the default of a topic key: the value of the first synonym that has one in `node`, or
+    Kafka's default. The defaults of node keys are in `node`, too."""
     for name, factor in key.synonyms:
         value = node.get(name)
         if value is not None:

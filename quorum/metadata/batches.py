@@ -17,8 +17,8 @@ from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.seams import Buffer
 
 MAX_KEPT_BYTES = 1 << 20
-"""The maximum size of the batches that CheckedBatches keeps. A standby controller replays every
-few milliseconds, so a follower needs a fraction of it."""
+"""The maximum size of the batches that CheckedBatches keeps. A standby controller replays a commit
+after 20 ms at most (`BEHIND_MS`), so a follower needs a fraction of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class MetadataBatch:
     """One batch of the metadata log.
 
     Data batches have no gaps: record i has the offset `base_offset + i`. `last` is the epoch and
-    offset of the last record. `timestamp_ms` is the batch's wall time.
+    offset of the last record. `timestamp_ms` is the batch's wall time. `records` is empty for a
+    control batch.
     """
 
     base_offset: int
@@ -38,8 +39,9 @@ class MetadataBatch:
 def metadata_batches(data: Buffer) -> Iterator[MetadataBatch]:
     """Yield the batches in `data`, which consists of whole batches as `Log.read` returns them.
 
-    Every batch is checked, because the disk may return damaged bytes and opening a log does not
-    read what was flushed. Raise CorruptBatch, or a MetadataError that names the offset.
+    The CRC of every batch is checked, because the disk may return damaged bytes and opening a log
+    does not read flushed bytes. If a batch is damaged, raise CorruptBatch. If a record cannot be
+    replayed, raise a MetadataError that names the offset. The batches before it are yielded first.
     """
     return _batches(data, records_in_batch)
 
@@ -80,8 +82,10 @@ class CheckedBatches:
         self._kept_bytes = 0
 
     def check(self, buffer: memoryview, position: int, header: BatchHeader) -> None:
-        """Decode the batch at `position` and keep its records. Raise CorruptBatch or MetadataError
-        if no node could replay it."""
+        """Decode the batch at `position` and keep its records, if they are not too large.
+
+        The caller has checked the CRC. Raise CorruptBatch or MetadataError if the batch cannot be
+        decoded. A contradiction to the image is found only by the replay."""
         records = records_in_batch(buffer, position, header)
         self._remove(header.base_offset)
         size_bytes = header.size_bytes
@@ -94,8 +98,9 @@ class CheckedBatches:
         self._kept_bytes += size_bytes
 
     def batches(self, data: Buffer) -> Iterator[MetadataBatch]:
-        """Do what `metadata_batches` does. Batches that are kept are not decoded, and are kept no
-        longer."""
+        """Do what `metadata_batches` does, but take the records of kept batches without decoding.
+
+        The CRC is checked all the same. A batch that was yielded is no longer kept."""
         return _batches(data, self._taken)
 
     def _taken(

@@ -1,9 +1,9 @@
 """The causes of change records, in one table.
 
-A cause is history and not state. It travels in tag 9000 of change records, and `quorate history`
-and `quorate dump-log` show it. Neither the image nor a snapshot contains it. Kafka's records, and
-records that need no explanation, have the cause UNKNOWN. The names are stored in logs, so a name
-must never change.
+A cause is history and not state. Records that register or change brokers and partitions, and NoOp
+records, can carry a cause in tag 9000. `quorate history` and `quorate dump-log` show it. Neither
+the image nor a snapshot contains it. Kafka's records, and records that need no explanation, have
+the cause UNKNOWN. The names are stored in logs, so a name must never change.
 """
 
 from __future__ import annotations
@@ -75,6 +75,6 @@ DOCS = {cause.value: cause.doc for cause in Cause}
 
 
 def describe(cause: str) -> str:
-    """Return the line of text for a stored cause. A cause of a newer version is shown by its
-    name."""
+    """Return the line of text for a stored cause: "" is UNKNOWN. A cause that only a newer version
+    knows is shown by its name."""
     return DOCS.get(cause, f"{cause} (not known to this version)")

@@ -1,9 +1,9 @@
 """The changes between two images, for brokers and for the controller's indexes.
 
-Work that follows a delta grows with the change and not with the cluster. The mappings keep the
-order in which the log first touched each entry, which is the same on every node. An entry's old and
-new values may be equal, for example after a change and its reversal. Consumers compare the fields
-that they need.
+Work that follows a delta grows with the change and not with the cluster. The order of the mappings
+is the same on every node. After a replay, it is the order in which the log first named each entry.
+After a snapshot load, the entries are sorted (`difference.py`). An entry's old and new values may
+be equal, for example after a change and its reversal. Consumers compare the fields that they need.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ class Change(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicChange:
-    """The changes of one topic that exists in the new image. If `created`, `partitions` contains
-    all of its partitions."""
+    """The changes of one topic that exists in the new image.
+
+    If `created`, `partitions` contains all of its partitions, or all that concern the node if the
+    delta was computed for one node (`difference.differing`). `partitions` is empty if records named
+    the topic but changed no partition."""
 
     topic: Topic
     created: bool
@@ -49,10 +52,11 @@ class TopicChange:
 class ImageDelta:
     """All changes from one image to another.
 
-    `topics` holds the topics that exist in the new image. `deleted` holds deleted topics as they
-    were in the old image. A topic that was both created and deleted is in neither. `configs` lists
-    each resource with a changed key, including those of deleted topics. `next_producer_id` is None
-    if it did not change.
+    `topics` holds those topics of the new image that records created, changed or named. `deleted`
+    holds deleted topics as they were in the old image. A topic that was both created and deleted is
+    in neither. `configs` lists each resource with a key that was set or deleted, even if the value
+    is the same as before. It includes those of deleted topics. `next_producer_id` is None if it did
+    not change.
     """
 
     brokers: Mapping[int, Change[Broker]] = NOTHING
@@ -64,7 +68,7 @@ class ImageDelta:
     next_producer_id: int | None = None
 
     def __bool__(self) -> bool:
-        """Return False if only the offset advanced (NoOp and control records)."""
+        """Return False if only the offset advanced, for example over NoOp and control records."""
         return bool(
             self.brokers
             or self.controllers

@@ -1,8 +1,9 @@
 """The delta between two images that no run of records connects.
 
 Two such images are those before and after a snapshot load. The work grows with the size of the
-images, so it can be done in steps. Parts that both images share are skipped. All entries are sorted
-by key, so the delta is the same on every node.
+images, so it can be done in steps. Parts that both images share are skipped. Topics are sorted by
+name and all other entries by key, so the delta is the same on every node. Unlike after a replay,
+the old and new values of an entry differ.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 Concerns = Callable[[Partition], bool]
+"""Returns True if the partition matters to the node that the delta is for."""
 NO_PARTITIONS: PersistentMap[int, Partition] = PersistentMap()
 
 
@@ -35,6 +37,9 @@ def differing(
 
     With `concerns`, the delta contains only the partitions for which it returns True, before or
     after. Acting on the delta then grows with the partitions of one node and not with the cluster.
+    A created or changed topic without such a partition is left out. A deleted topic is always in
+    the delta, with only such partitions. A partition that is missing in the new image, although its
+    topic exists, is also always in the delta.
     """
     pace = Pace()
     topics, deleted = {}, {}

@@ -13,7 +13,9 @@ class MetadataError(Exception):
 
 
 class UnknownRecord(MetadataError):
-    """A record type, record version or frame version that this version of Quorate does not know."""
+    """A record type or record version that this version of Quorate does not know.
+
+    `name` is Kafka's name of the type, or None if the type is unknown."""
 
     def __init__(self, api_key: int, version: int, name: str | None) -> None:
         self.api_key = api_key
@@ -27,7 +29,9 @@ class UnknownRecord(MetadataError):
 
 
 class MalformedRecord(MetadataError):
-    """Bytes with a correct checksum that are not a metadata record."""
+    """Bytes that are not a metadata record, or whose frame version is unknown.
+
+    If the CRC of the batch was checked, the bytes are as they were written."""
 
 
 class ReplayError(MetadataError):

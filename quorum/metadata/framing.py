@@ -3,7 +3,7 @@
 The format is `uvarint 1 | uvarint api key | uvarint version | body`. The body always has the
 flexible encoding. Readers skip tagged fields that they do not know (KIP-482). Kafka therefore skips
 our causes, and Quorate skips newer tags. An unknown record type or a newer version raises
-`UnknownRecord`.
+`UnknownRecord`. Another first number than 1 (the frame version) raises `MalformedRecord`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from quorate.quorum.protocol.varint import read_uvarint, write_uvarint
 from quorate.quorum.seams import Buffer
 
 FRAME_VERSION = 1
+"""The first number of every metadata record."""
 PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
+"""The types that may hold eligible leader replicas."""
 READABLE_TYPES = {**RECORD_TYPES, **FOREIGN_TYPES}
 """All record types of Kafka by api key, including those that only tools read."""
 REPLAYABLE_VERSIONS: dict[type[MetadataRecord], int] = {

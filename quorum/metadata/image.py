@@ -7,8 +7,9 @@ are two such values.
 Invariants:
 
 - `topic_ids` and `topics` contain the same topics.
-- The leader of a partition is a member of its ISR, or NO_LEADER.
-- No epoch decreases from one image to the next.
+- The leader of a partition is a member of its ISR, or NO_LEADER. The active controller writes only
+  such records. Replay does not check it.
+- No epoch of a partition or of a registered broker decreases from one image to the next.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.metadata.records import NO_LEADER, RECOVERED, Endpoint, FeatureRange
 
 METADATA_VERSION = "metadata.version"
+"""The feature whose level says which records may be written."""
 BROKER_RESOURCE = 4
+"""Kafka's resource type of a broker's configs."""
 TOPIC_RESOURCE = 2
+"""Kafka's resource type of a topic's configs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
     """One registration. `epoch` is the offset of the first RegisterBrokerRecord of this
-    incarnation."""
+    incarnation.
+
+    `endpoints` and `features` are sorted by name. Their texts and the rack are cut to the bounds of
+    `registration_bounds.py`."""
 
     id: int
     epoch: int
@@ -52,7 +59,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRegistration:
-    """One registration of a controller."""
+    """One registration of a controller. `endpoints` and `features` are as those of `Broker`."""
 
     id: int
     incarnation_id: Uuid
@@ -64,9 +71,11 @@ class ControllerRegistration:
 class Partition:
     """The state of one partition.
 
-    `replicas` is in assignment order, and the first one is the preferred leader. `isr` is in the
-    order of the log. `removing` and `adding` are the replicas of a running reassignment.
-    `directories` has one directory id per replica.
+    `replicas` is in assignment order, and the first one is the preferred leader. `isr` has the
+    order in which the last record listed it. `removing` and `adding` are the replicas of a running
+    reassignment. `directories` has one directory id per replica. It is empty if the record was
+    written in version 0, which has no directories. `elr` are the eligible leader replicas, and
+    `last_known_elr` those that lost this status in an unclean shutdown (KIP-966).
     """
 
     replicas: tuple[int, ...]

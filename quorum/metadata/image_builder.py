@@ -87,7 +87,7 @@ class ImageBuilder:
     """The changes of one run of records. `replay` applies each record to it and calls `finish`
     once.
 
-    In `topics` the value None marks a deleted topic.
+    `topics` holds every topic that a record of the run named. The value None marks a deleted topic.
     """
 
     __slots__ = (
@@ -123,7 +123,8 @@ class ImageBuilder:
         return builder
 
     def create_topic(self, topic_id: Uuid, name: str) -> None:
-        """Add a topic. Raise ReplayError if its name or id is in use."""
+        """Add a topic. Raise ReplayError if its name or id is in use, or if the same run deleted a
+        topic with this id."""
         if self.names.get(name) is not None:
             raise ReplayError(f"there is already a topic named {name!r}")
         if topic_id in self.topics or topic_id in self.image.topics:

@@ -3,7 +3,7 @@
 `quorate dump-log` thus prints the same as `kafka-dump-log --cluster-metadata-decoder`, and each row
 that Spark reads holds its whole record. Fields that the version does not have are omitted, and so
 are tagged fields with their default value. The cause, which only Quorate writes, is shown as
-`cause`.
+`cause` if the record has one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from quorate.quorum.seams import Buffer
 
 Show = Callable[[Any], Any]
 NEVER_OMITTED = object()
+"""Equal to no value of a field, so that the field is always shown."""
 
 
 class FieldForm(NamedTuple):

@@ -26,6 +26,7 @@ from quorate.quorum.metadata.replay import replay
 MAX_TRANSACTION_RECORDS = 1_000_000
 """The maximum number of records that one transaction may buffer."""
 MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+"""The records that begin or end a metadata transaction."""
 
 
 class Loader:
@@ -48,9 +49,11 @@ class Loader:
     def feed(self, batches: Iterable[MetadataBatch]) -> ImageDelta:
         """Replay the batches in one step and return their common delta.
 
-        The delta is empty if no record became stable. Raise ReplayError if the batches leave a gap,
-        misplace a transaction marker, exceed MAX_TRANSACTION_RECORDS, or contradict the image. The
-        loader must not be used after an error.
+        The delta is empty if no record became stable. It is also empty if `image.last` advanced
+        without a change, over control records, NoOp records or an aborted transaction. Raise
+        ReplayError if the batches leave a gap, misplace a transaction marker, exceed
+        MAX_TRANSACTION_RECORDS, or contradict the image. Errors of `batches` itself, such as
+        CorruptBatch, are passed on. The loader must not be used after an error.
         """
         ready: list[MetadataRecord] = []
         last, timestamp_ms = self.image.last, self.image.last_timestamp_ms

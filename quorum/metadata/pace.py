@@ -16,7 +16,9 @@ from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.persistent_map import PersistentMap
 
 STEP_ENTRIES = 1000
-"""The number of entries that one step may process."""
+"""The number of entries after which a step ends.
+
+A single large entry makes a step longer: `freed` frees a topic with all of its partitions."""
 
 
 class Pace:
@@ -37,8 +39,10 @@ class Pace:
 
 
 def in_order(keys: Iterable[Any]) -> IncrementalWork[Iterator[Any]]:
-    """Return the keys in sorted order, in steps. Sorting a million keys without a pause would take
-    a second."""
+    """Return an iterator over the keys in sorted order, in steps.
+
+    Each step sorts STEP_ENTRIES keys. The iterator merges the sorted parts as it is read. Sorting a
+    million keys without a pause would take a second."""
     runs: list[list[Any]] = []
     rest = iter(keys)
     while run := sorted(islice(rest, STEP_ENTRIES)):

@@ -19,14 +19,14 @@ listeners and features, of a few kilobytes; a partition with 1,000 replicas has 
 
 
 class UnreadableRecord(MetadataError):
-    """A record that no node could replay after it was appended."""
+    """A record that is larger than MAX_RECORD_BYTES or does not decode to itself."""
 
 
 def read_back(records: Sequence[MetadataRecord]) -> list[bytes]:
     """Return the encoded records, in order.
 
-    Raise UnreadableRecord, EncodeError or another MetadataError if a record cannot be encoded, is
-    too large, or does not decode to itself.
+    Raise EncodeError if a record cannot be encoded. Raise UnreadableRecord or another MetadataError
+    if it is too large or does not decode to itself.
     """
     values = [encode_record(record) for record in records]
     for record, value in zip(records, values, strict=True):

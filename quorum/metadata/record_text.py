@@ -51,8 +51,10 @@ class Unknown(NamedTuple):
 
 
 def metadata_message(record: Record) -> tuple[object, int]:
-    """Return the decoded record of a data batch, and its version. Raise MalformedRecord if it has
-    no value."""
+    """Return the decoded record of a data batch, and its version.
+
+    A record of an unknown type or a newer version is returned as an `Unknown`. Raise
+    MalformedRecord if the value is missing or is not a metadata record."""
     if record.value is None:
         raise MalformedRecord(f"the record at offset {record.offset} has no value")
     try:
@@ -66,7 +68,8 @@ def metadata_message(record: Record) -> tuple[object, int]:
 def control_message(record: Record) -> tuple[object, int]:
     """Return the decoded record of a control batch, and its version.
 
-    Raise MalformedRecord or DecodeError if it is damaged.
+    A record of an unknown type or a newer version is returned as an `Unknown`. Raise
+    MalformedRecord or DecodeError if it is damaged.
     """
     if record.key is None or len(record.key) < 4 or record.value is None or len(record.value) < 2:
         raise MalformedRecord(f"the control record at offset {record.offset} is too short")
@@ -80,7 +83,8 @@ def control_message(record: Record) -> tuple[object, int]:
 
 
 def type_name(message: object) -> str:
-    """Return the type of the message, as Kafka names it."""
+    """Return Kafka's name of the message's type, such as TOPIC_RECORD, or UNKNOWN_RECORD_99 for a
+    type that this version does not know."""
     return message.type if isinstance(message, Unknown) else NAMES[type(message)]
 
 

@@ -36,6 +36,7 @@ recovery."""
 NO_RECOVERY_CHANGE = -1
 """The recovery state field of a change record that leaves the state as it is."""
 CAUSE_TAG = 9000
+"""The tag of the field `cause`."""
 
 
 class MetadataRecord:
@@ -308,7 +309,9 @@ class RegisterControllerRecord(MetadataRecord):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearElrRecord(MetadataRecord):
     """Clears the eligible leader replicas of one topic, or of all topics if the name is empty
-    (KIP-966)."""
+    (KIP-966).
+
+    A partition that has any gets a new partition epoch, as from a PartitionChangeRecord."""
 
     API_KEY: ClassVar[int] = 28
     topic_name: str = wire("string", bound=STORED_TEXT, default="")

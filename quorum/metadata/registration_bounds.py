@@ -2,7 +2,9 @@
 
 Older versions stored texts of any length. A host of 40,000 bytes stopped each node that put it into
 a response. Records with such texts are still read: replay cuts the texts, in the same way on all
-nodes. The broker can then be unregistered as usual, and no snapshot contains the long text.
+nodes. The broker can then be unregistered as usual, and no new snapshot contains the long text.
+
+Lengths are bytes of UTF-8. A text is cut between characters, so it may be up to 3 bytes shorter.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def image_of_snapshot(
     """Return the image that the records restore.
 
     `last` is the last offset that the snapshot contains. The name of a snapshot file has the offset
-    after it.
+    after it. Raise ReplayError if the records contradict each other.
     """
     image, _ = replay(MetadataImage(), list(records), last, timestamp_ms)
     return image

@@ -53,7 +53,8 @@ BEFORE_ANY = EpochOffset(-1, -1)
 
 
 class CorruptSnapshot(MetadataError):
-    """The file is incomplete or damaged, or it is not the snapshot that its name says."""
+    """The file is incomplete or damaged, has another epoch than its name says, or holds a record
+    that this version cannot replay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ def write_snapshot(image: MetadataImage, quorum: QuorumVoters) -> Iterator[bytea
 def read_snapshot(snapshot: EpochOffset, chunks: Iterable[bytes]) -> SnapshotContents:
     """Return the contents of the snapshot, without pauses.
 
-    `snapshot` is (epoch, end offset) from the name of the file. Raise CorruptSnapshot if any part
-    is damaged.
+    `snapshot` is (epoch, end offset) from the name of the file. The end offset becomes that of the
+    image; the bytes do not contain it. Raise CorruptSnapshot, or the error of reading a chunk.
     """
     (contents,) = filter(None, reading(snapshot, chunks))
     return contents
@@ -96,8 +97,8 @@ def read_snapshot(snapshot: EpochOffset, chunks: Iterable[bytes]) -> SnapshotCon
 def reading(snapshot: EpochOffset, chunks: Iterable[bytes]) -> Iterator[SnapshotContents | None]:
     """Read the snapshot batch by batch, so that the caller can do other work in between.
 
-    Yield None after each batch of records, and the contents at the end. Raise CorruptSnapshot if
-    any part is damaged.
+    Yield None after each batch of records, and the contents at the end. The chunks may have any
+    size. Errors and `snapshot` are those of `read_snapshot`.
     """
     found = _Reading(snapshot)
     try:
