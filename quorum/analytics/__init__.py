@@ -77,7 +77,8 @@ def views(spark: SparkSession, directory: Path | str) -> list[str]:
     """Register all tables of the metadata log in `directory` as temporary views, and return their
     names.
 
-    Raise NoMetadataLog if the directory holds no metadata log."""
+    Nothing is read before a view is used. Raise NoMetadataLog if the directory holds no metadata
+    log."""
     from quorate.quorum.analytics.tables import views as register_views
 
     return register_views(spark, directory)
@@ -86,14 +87,16 @@ def views(spark: SparkSession, directory: Path | str) -> list[str]:
 def read_tables(spark: SparkSession, directory: Path | str) -> dict[str, DataFrame]:
     """Return all tables of the metadata log in `directory` as DataFrames, by name.
 
-    Raise NoMetadataLog if the directory holds no metadata log."""
+    Nothing is read before a table is used. Raise NoMetadataLog if the directory holds no metadata
+    log. Damage appears as an error of Spark when a table is used."""
     from quorate.quorum.analytics.tables import read_tables as make
 
     return make(spark, directory)
 
 
 def write_report(source_dir: Path, out_html: Path, parquet_dir: Path | None = None) -> Summary:
-    """Write one self-contained HTML page, and the tables as Parquet if `parquet_dir` is given.
+    """Write one self-contained HTML page. If `parquet_dir` is given, also write the tables that the
+    page shows, as Parquet.
 
     This is what `quorate history report` does. It runs a local Spark session. Raise an
     AnalyticsError if the log is missing or damaged, or if there is no usable Java."""

@@ -8,8 +8,8 @@ The pass reads the headers of batches, which takes a few hundred nanoseconds eac
 No header says that a batch holds a transaction marker. The pass therefore searches for the bytes
 that a marker begins with, and decodes only the batches that contain them and compressed batches.
 
-Invalid bytes end the pass over their segment. The task that reads them decides whether they are a
-torn end or damage.
+Invalid bytes end the pass over their segment. The pass does not compute CRCs, so it may also pass
+over damage. The task that reads the bytes checks them, and decides between a torn end and damage.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ MAGIC_AT, ATTRIBUTES_LOW_AT = 16, 22
 FOREVER = 2**63 - 1
 """The end offset of a range that has no end."""
 WINDOW_BYTES = 8 << 20
+"""The number of bytes that the pass reads from a segment in one call."""
 _PREFIX = struct.Struct(">qi")
 
 
@@ -62,10 +63,10 @@ class Border:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A metadata transaction without effect.
+    """The offsets of a metadata transaction without effect: its records and its markers.
 
-    It covers the transaction's records and markers, but not the control records that Raft wrote in
-    between. `end_offset` is exclusive."""
+    Control records that Raft wrote in between keep their effect. `end_offset` is exclusive. It is
+    FOREVER if the log ends inside the transaction."""
 
     begin_offset: int
     end_offset: int

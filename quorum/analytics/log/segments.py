@@ -47,6 +47,7 @@ SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 SLICE_BYTES = 4 << 20
 """The default maximum size of a slice."""
 READ_AHEAD_BYTES = 1 << 16
+"""The minimum number of bytes that are read if a batch reaches beyond the bytes in memory."""
 MAGIC_BYTE, MAGIC_AT = b"\x02", 16
 
 
@@ -64,8 +65,9 @@ class SnapshotId:
 class Slice:
     """A range of bytes of one file that one reader reads.
 
-    Records below `first_offset` are skipped. `end_offset` is the offset at which the next slice
-    began when the slices were planned."""
+    The reader of the slice must skip records below `first_offset`. `read_batches` skips only whole
+    batches below it. `end_offset` is the offset at which the next slice began when the slices were
+    planned."""
 
     path: str
     start: int
@@ -83,8 +85,8 @@ class Slice:
 def metadata_dir(directory: str) -> Path:
     """Return the directory of the metadata partition.
 
-    `directory` is either this directory, or a node's log directory that contains it. Raise
-    NoMetadataLog if neither holds segments."""
+    `directory` is either this directory, or a node's log directory that contains it. A prefix
+    `file:` is ignored. Raise NoMetadataLog if neither holds segments."""
     given = Path(directory.removeprefix("file:"))
     for each in (given / PARTITION_DIR, given):
         if each.is_dir() and any(SEGMENT_NAME.fullmatch(name) for name in os.listdir(each)):
@@ -98,8 +100,10 @@ def metadata_dir(directory: str) -> Path:
 def log_slices(
     directory: Path, slice_bytes: int = SLICE_BYTES, *, from_offset: int = 0
 ) -> list[Slice]:
-    """Return the slices of all segments, in the order of the log, without records below
-    `from_offset`."""
+    """Return the slices of all segments, in the order of the log.
+
+    Slices below `from_offset` are left out, and `first_offset` of the others is at least this
+    offset. The first pass reads every segment whole. `directory` is that of `metadata_dir`."""
     segments = _named(directory, SEGMENT_NAME)
     passes = [pass_over(path, slice_bytes) for path in segments]
     without_effect = undone(marker for each in passes for marker in each.markers)
@@ -127,7 +131,8 @@ def log_slices(
 
 
 def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
-    """Return one slice per snapshot, or only that of the base snapshot (see `base_snapshot`)."""
+    """Return one slice per snapshot, or only that of the base snapshot if there is one (see
+    `base_snapshot`). A snapshot is not divided."""
     if only_base:
         base = base_snapshot(directory)
         return [] if base is None else [base]
@@ -140,7 +145,10 @@ def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
 
 
 def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
-    """Return the whole known history: the base snapshot, if there is one, and the log after it."""
+    """Return the slices of the whole known history: the base snapshot, if there is one, and the log
+    after it.
+
+    If the base snapshot is missing, the history begins in the middle, without an error."""
     base = base_snapshot(directory)
     if base is None or base.snapshot is None:
         return log_slices(directory, slice_bytes)
@@ -149,10 +157,11 @@ def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slic
 
 
 def base_snapshot(directory: Path) -> Slice | None:
-    """Return the snapshot that the log starts from, or None if the log starts at offset 0.
+    """Return the snapshot that the log starts from.
 
-    If older segments were deleted, it is the first snapshot that reaches the first segment. The
-    snapshot may end inside this segment, because Kafka deletes only whole segments."""
+    Return None if the log starts at offset 0, or if no such snapshot is in the directory. If older
+    segments were deleted, it is the first snapshot that reaches the first segment. The snapshot may
+    end inside this segment or after it, because Kafka deletes only whole segments."""
     start = log_start_offset(directory)
     for piece in snapshot_slices(directory) if start else ():
         if piece.snapshot is not None and piece.snapshot.end_offset >= start:
@@ -161,7 +170,8 @@ def base_snapshot(directory: Path) -> Slice | None:
 
 
 def log_start_offset(directory: Path) -> int:
-    """Return the first offset of the first segment, which is in its file name."""
+    """Return the first offset of the first segment, which is in its file name. There must be a
+    segment."""
     return int(_named(directory, SEGMENT_NAME)[0].stem)
 
 
@@ -172,7 +182,9 @@ def _named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
 def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
     """Yield (header, buffer, position in the buffer) for every batch that begins in the slice.
 
-    The checksum of each batch is verified. Later buffers hold the same bytes at the same positions.
+    Batches that end below `first_offset` are left out. If the slice begins inside a batch, the
+    first one is the next batch. The checksum of each batch is verified. Later buffers hold the same
+    bytes at the same positions.
 
     Also verify that a good batch follows the last one. The scan for the first batch of the next
     slice would skip a damaged batch, so this slice must find it. Raise DamagedLog if a batch is

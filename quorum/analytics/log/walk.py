@@ -1,8 +1,11 @@
 """The records of a metadata log one after the other, without Spark.
 
-Only records that took effect are returned. A metadata transaction takes effect as a whole at its
+`walk` returns only records that took effect. A metadata transaction takes effect as a whole at its
 end (KIP-868). Aborted and unfinished transactions never take effect. If older segments were
 deleted, the walk begins with a snapshot.
+
+A batch with a correct CRC can hold a record that cannot be decoded. `walk` and `logged` then raise
+MalformedRecord, DecodeError or CorruptBatch.
 """
 
 from __future__ import annotations
@@ -46,9 +49,11 @@ def never(logged: Logged) -> bool:
 
 
 def walk(directory: Path | str, *, past: Callable[[Logged], bool] = never) -> Iterator[Logged]:
-    """Yield the records that took effect, in order, up to the first record that is `past` the end.
+    """Yield the records that took effect, before the first record for which `past` returns True.
 
-    Raise NoMetadataLog or DamagedLog."""
+    The order is that in which they took effect. The records of a transaction therefore follow
+    control records that Raft wrote inside it. The markers of transactions are left out. Raise
+    NoMetadataLog or DamagedLog."""
     for _, effective in settled(logged(history_slices(metadata_dir(str(directory)))), past=past):
         yield from effective
 
@@ -59,8 +64,9 @@ def settled(
     """Yield pairs of a record and the list of records that take effect with it.
 
     The list contains the record itself, or the records of the transaction that the record ends. It
-    is empty if the record aborts a transaction. Metadata records inside of a transaction yield no
-    pair of their own."""
+    is empty if the record aborts a transaction. The marker that begins a transaction, and metadata
+    records inside of it, yield no pair of their own. The pairs end before the first record for
+    which `past` returns True."""
     held: list[Logged] | None = None
     for each in records:
         if past(each):

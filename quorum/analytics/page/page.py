@@ -1,9 +1,10 @@
 """The HTML page of the report: one self-contained file.
 
 The input is a History of plain rows (`page_text.py`), so this module does not need Spark. The
-timeline has one lane for each partition. A lane consists of HTML boxes whose positions are
-percentages. The page therefore scales, zooms and prints without a drawing library. The page shows
-at most MAX_LANES partitions and MAX_EVENTS events, and says so if rows are missing.
+timeline has one lane for the active controller, one for each broker and one for each partition. A
+lane consists of HTML boxes whose positions are percentages. The page therefore scales, zooms and
+prints without a drawing library. The page shows at most MAX_LANES partitions and MAX_EVENTS events,
+and says so if it leaves out rows of the History. The History itself may be cut (`report.MAX_ROWS`).
 """
 
 from __future__ import annotations

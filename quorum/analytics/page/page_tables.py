@@ -1,4 +1,4 @@
-"""The tables of the report: availability, broker sessions, and all events in order."""
+"""The tables of the report: availability, broker sessions, and events in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from quorate.quorum.metadata.records import NO_LEADER
 
 
 def availability(history: History) -> str:
-    """Return the table of partitions, those without a leader for the longest time first."""
+    """Return the table of partitions, by their total time without a leader, the longest first.
+
+    It has at most MAX_LANES rows."""
     rows = sorted(
         history.availability,
         key=lambda row: (-row["leaderless_ms"], topic(row), row["partition"]),
@@ -63,7 +65,7 @@ def sessions(history: History) -> str:
 
 
 def events(history: History) -> str:
-    """Return the table of the last events, in the order of the log."""
+    """Return the table of the last MAX_EVENTS events, in the order of the log."""
     events = sorted(_happenings(history), key=lambda event: event[0])
     body = [
         _row(_time(at_ms), _number(offset, offset), what, _cause(cause), css="bad" if bad else "")

@@ -17,7 +17,10 @@ MAX_EVENTS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """The rows of the tables, ordered by offset. Times are in ms since 1970."""
+    """The rows of the tables, each in its order of `tables.TABLES`. Times are in ms since 1970.
+
+    `start_ms` and `end_ms` are the earliest and the latest timestamp of the log. `records` counts
+    its records."""
 
     source: str
     start_ms: int

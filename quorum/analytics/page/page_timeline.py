@@ -10,7 +10,9 @@ from quorate.quorum.analytics.page.page_text import MAX_LANES, History, Row, cut
 from quorate.quorum.metadata.records import NO_LEADER
 
 DENSE_FROM_LANES = 40
+"""The number of partitions above which the lanes are drawn with less height."""
 COLOURS = 10
+"""The number of colours of brokers. With more brokers, some share a colour."""
 TERM_COLOURS = ("b9", "b8")
 AXIS_STEPS_MS = tuple(
     unit * count
@@ -25,7 +27,7 @@ AXIS_STEPS_MS = tuple(
 )
 MAX_TICKS = 9
 LAST_TICK_PERCENT = 95.0
-"""The position of the last label on the axis. A label further right would be cut off at the
+"""The largest position of a label on the axis. A label further right would be cut off at the
 edge.
 """
 

@@ -1,4 +1,6 @@
-"""The command `quorate history report`: a metadata log as Parquet tables and one HTML page."""
+"""The command `quorate history report`: a metadata log as one HTML page, and the tables that the
+page shows as Parquet.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 MAX_ROWS = 20_000
-"""Maximum number of rows of one table on the page. The Parquet files contain all rows."""
+"""Maximum number of rows of one table on the page and in the key figures, the first ones.
+
+The page does not say that the other rows are missing. The Parquet files contain all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The key figures of a report, for the terminal. `_ms` values are times and durations in ms."""
+    """The key figures of a report, for the terminal. `_ms` values are times and durations in ms.
+
+    `records` counts the rows of the base snapshot, too, and records without effect. The figures
+    about partitions and leaders count MAX_ROWS rows of a table at most. `leader_changes` counts the
+    leader epochs above 0."""
 
     source: str
     records: int
@@ -66,9 +74,11 @@ def report(
     *,
     spark: SparkSession | None = None,
 ) -> Summary:
-    """Write the page, and the tables if `parquet_dir` is given, and return the key figures.
+    """Write the page, and return the key figures.
 
-    Run in `spark`, or in a local session if it is None. Raise NoMetadataLog, DamagedLog or NoJava.
+    If `parquet_dir` is given, write the tables `leadership`, `isr`, `sessions`, `availability` and
+    `quorum` there, before the page. Run in `spark`, or in a local session if it is None. Raise
+    NoMetadataLog or DamagedLog, or NoJava if a local session cannot start.
     """
     metadata_dir(str(source_dir))
     given = nullcontext(spark) if spark else local_session("quorate history report")
@@ -111,7 +121,8 @@ def _report(
 
 
 def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
-    """Write each table to a directory of its name, replacing old files. Return the directories."""
+    """Write each table as one file to a directory of its name, replacing old files. Return the
+    directories."""
     written = []
     for name, table in tables.items():
         path = str(parquet_dir / name)

@@ -102,7 +102,9 @@ def why(step: Step) -> str | None:
 
 
 def why_created(topic_id: bytes, together: Together) -> str:
-    """Return the cause of a new partition as one sentence."""
+    """Return the cause of a new partition as one sentence.
+
+    Unlike `why`, it does not consider that a batch may be a part of a larger change."""
     if topic_id in together.created:
         return "The partition was created with its topic."
     return "The number of partitions of the topic was raised."

@@ -22,7 +22,11 @@ from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The state of the cluster after the record at `offset`."""
+    """The state of the cluster after the record at `offset`.
+
+    `offset` is the one that was asked for, or else that of the last record that took effect.
+    `epoch` and `timestamp_ms` are always those of the last record that took effect. `voters` are
+    ids, sorted."""
 
     offset: int
     epoch: int
@@ -34,7 +38,7 @@ class Moment:
     skipped: dict[str, int]
     """Number of records by type that the image does not represent.
 
-    These are ACLs, quotas, and the records of a newer Kafka."""
+    These are ACLs, quotas, SCRAM credentials, delegation tokens, and types of a newer Kafka."""
 
 
 def moment(
@@ -43,8 +47,10 @@ def moment(
     """Return the cluster after the record at `offset`, or at the time `time_ms`, or at the end of
     the log.
 
-    At a time means after the last record before the first one with a later timestamp. Raise
-    OutOfHistory if the log begins later, ends before `offset`, or lacks its base snapshot."""
+    At a time means after the last record before the first one with a later timestamp. If both are
+    given, `offset` counts. Raise NoMetadataLog, DamagedLog, or OutOfHistory if the log begins
+    later, ends before `offset`, or lacks its base snapshot. A missing base snapshot is noticed only
+    if a record changes something that the snapshot created."""
     leader: int | None = None
     voters: tuple[int, ...] = ()
     first: Logged | None = None

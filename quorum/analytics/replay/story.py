@@ -2,7 +2,8 @@
 
 If a record carries a cause (Quorate's do), the event has this cause. If not (Apache Kafka's do
 not), the event has the cause that the records prove, marked as inferred. Otherwise the event says
-that the log does not name the cause. Spark is not needed.
+that the log does not name the cause. Two kinds of events have a fixed reason, which is not marked:
+the deletion of a topic, and a partition that a snapshot holds. Spark is not needed.
 """
 
 from __future__ import annotations
@@ -68,12 +69,14 @@ class Story:
     partition: int
     events: list[Event] = field(default_factory=list)
     without_leader_ms: int = 0
-    """The sum of the completed times without a leader, in ms."""
+    """The sum of the completed times without a leader, in ms. `leaderless_ms` returns the time that
+    still lasts."""
     _lost_ms: int | None = None
 
     @property
     def state(self) -> Partition | None:
-        """Return the state after the last event, or None if there is none."""
+        """Return the state after the last event, or None if there is no event or the partition was
+        deleted."""
         return self.events[-1].partition if self.events else None
 
     def add(self, event: Event) -> None:
@@ -87,18 +90,19 @@ class Story:
             self._lost_ms = None
 
     def leaderless_ms(self, now_ms: int) -> int:
-        """Return how many ms the partition has been without a leader at `now_ms`, or 0 if it has a
-        leader.
-        """
+        """Return for how many ms the partition has been without a leader at `now_ms`, since it lost
+        the last one. Return 0 if it has a leader or was deleted."""
         return 0 if self._lost_ms is None else max(now_ms - self._lost_ms, 0)
 
 
 @dataclass(slots=True)
 class Stories:
-    """The result of `explain`, with the last offset and time of the log."""
+    """The result of `explain`, with the offset and time of the log's last record that took
+    effect."""
 
     told: list[Story]
-    """One story per partition and per life of a topic of the given name."""
+    """One story per partition and per life of a topic of the given name, in the order of their
+    first events."""
     end_offset: int
     end_ms: int
 
@@ -106,8 +110,8 @@ class Stories:
 def explain(directory: Path | str, topic: str, partition: int | None = None) -> Stories:
     """Return the stories of a topic, or of one of its partitions.
 
-    Raise OutOfHistory if the log holds no such partition, NoMetadataLog or DamagedLog if it cannot
-    be read."""
+    Deleted topics of this name are included. Raise OutOfHistory if the log holds no such partition.
+    Raise NoMetadataLog or DamagedLog if the log cannot be read."""
     teller = _Teller(topic, partition)
     last: Logged | None = None
     for _, batch in groupby(

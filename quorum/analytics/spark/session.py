@@ -1,4 +1,6 @@
-"""A small local Spark session: two cores, 1 GB of memory, no UI, and only the loopback network."""
+"""A small local Spark session: 1 GB of memory, no UI, only the loopback network, and by default two
+cores.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,10 @@ def local_session(
 ) -> Iterator[SparkSession]:
     """Yield a local Spark session with the data source `quorate.metadata`, and stop it at the end.
 
-    Python workers run the same interpreter as the caller. The function sets JAVA_HOME,
-    PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON and SPARK_LOCAL_IP in the environment of this process.
-    Raise NoJava if no supported Java is found."""
+    If this process already has a session, that session is used, and is stopped at the end. Python
+    workers run the same interpreter as the caller. The function sets JAVA_HOME, PYSPARK_PYTHON and
+    PYSPARK_DRIVER_PYTHON in the environment of this process, and SPARK_LOCAL_IP if it is not set.
+    They remain set. Raise NoJava if no supported Java is found."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -5,9 +5,11 @@
 Options:
 
 - `include`: "snapshots" adds the rows of every snapshot. "base" adds the rows of the snapshot that
-  the log starts from, if older segments were deleted. The default adds none.
+  the log starts from, if older segments were deleted, and leaves out the rows of the log that this
+  snapshot covers. The default adds none.
 - `json`: "false" leaves the column `record` empty and is much faster.
-- `sliceBytes`: the maximum number of bytes of a segment that one task reads.
+- `sliceBytes`: the maximum size of a slice of a segment in bytes, 4 MiB by default. The task of a
+  slice also reads the rest of its last batch. A snapshot is one slice.
 - `pushdown`: "true" skips slices and types that conditions on `offset` and `type` exclude. Spark
   refuses the option unless spark.sql.python.filterPushdown.enabled is true.
 
@@ -74,9 +76,11 @@ class MetadataLogSource(DataSource):
         return spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader for the chosen columns and options. Raise BadOption if one of them is
-        invalid.
-        """
+        """Return a reader for the chosen columns and options.
+
+        Raise BadOption if a column or `include` is invalid, and ValueError if `sliceBytes` is no
+        number. Only "false" switches `json` off, and any other text than "false" switches
+        `pushdown` on."""
         made = NarrowingReader if self._is("pushdown", "false") else MetadataLogReader
         return made(
             directory=self._option("path", ""),
@@ -129,9 +133,9 @@ class MetadataLogReader(DataSourceReader):
         self.wanted = Wanted()
 
     def partitions(self) -> list[InputPartition]:
-        """Return one partition per slice. Raise NoMetadataLog if the directory holds no metadata
-        log.
-        """
+        """Return one partition per slice that the query's conditions do not exclude.
+
+        Raise NoMetadataLog if the directory holds no metadata log."""
         directory = metadata_dir(self.directory)
         if self.include == "base":
             slices = history_slices(directory, self.slice_bytes)
@@ -142,7 +146,7 @@ class MetadataLogReader(DataSourceReader):
         return [SlicePartition(piece) for piece in slices if self.wanted.reaches(piece)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one partition. Raise DamagedLog if the slice cannot be read."""
+        """Yield the rows of one partition. Errors are those of `rows.arrow_batches`."""
         from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 
         if not isinstance(partition, SlicePartition):

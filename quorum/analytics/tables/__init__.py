@@ -3,7 +3,9 @@
 Every table is a function of the table `records`. Rules that hold for all tables:
 
 - Intervals are half open. `end_*` is null while the interval lasts, and `duration_ms` then counts
-  up to the last record of the log.
+  up to the latest timestamp in the log.
+- If the log begins with a snapshot, earlier changes are not known. Topics, leader epochs, configs
+  and sessions that the snapshot holds begin at the snapshot's last offset.
 - `cause` is "unknown" if the log does not name a cause. Apache Kafka's logs never do.
 - The docstring of each table function lists its columns with their types. A test compares them.
 
@@ -65,8 +67,9 @@ TABLES: dict[str, Table] = {
 def read_log(spark: SparkSession, directory: Path | str, *, json: bool = False) -> DataFrame:
     """Return the rows of the data source that are the whole known history.
 
-    `json` fills the column `record`. Raise NoMetadataLog if the directory holds no metadata log.
-    The call enables filter pushdown in the session."""
+    They include records that had no effect; the column `effective` is false for these. `json` fills
+    the column `record`. Raise NoMetadataLog if the directory holds no metadata log. The call
+    enables filter pushdown in the session."""
     # Spark's workers may have another working directory.
     found = metadata_dir(str(directory)).absolute()
     spark.dataSource.register(MetadataLogSource)
@@ -80,8 +83,12 @@ def read_tables(
 ) -> dict[str, DataFrame]:
     """Return all tables, or those in `only`, by name.
 
-    The tables are lazy: nothing is read before a table is used. The decoded log is cached, so that
-    all tables except `records` see the same state of a log that is in use."""
+    Names in `only` that are no tables are ignored. The tables are lazy: nothing is read before a
+    table is used. The decoded log is cached, so that all tables except `records` see the same state
+    of a log that is in use.
+
+    Raise NoMetadataLog if the directory holds no metadata log. Damage is found only when a table is
+    used. Spark's error then wraps the DamagedLog (`damage_said_plainly`)."""
     wanted = [name for name in TABLES if not only or name in only]
     effective = records(read_log(spark, directory).cache())
     return {
@@ -96,7 +103,7 @@ def views(spark: SparkSession, directory: Path | str, *, used_by: str = "") -> l
     """Register tables as temporary views of `spark` under their names, and return the names.
 
     Planning all tables takes a while. If `used_by` is a query that names tables, only those tables
-    are registered."""
+    are registered. Errors are those of `read_tables`."""
     named = {name for name in TABLES if re.search(rf"\b{name}\b", used_by, re.IGNORECASE)}
     made = read_tables(spark, directory, only=named)
     for name, table in made.items():
@@ -105,6 +112,6 @@ def views(spark: SparkSession, directory: Path | str, *, used_by: str = "") -> l
 
 
 def flat(table: DataFrame) -> DataFrame:
-    """Return the table with nested columns as JSON, for formats without lists."""
+    """Return the table with nested columns as JSON texts, for formats without lists."""
     nested = [name for name, kind in table.dtypes if kind.startswith(("array", "struct", "map"))]
     return table.withColumns({name: f.to_json(name) for name in nested}) if nested else table

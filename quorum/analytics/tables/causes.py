@@ -20,8 +20,8 @@ CAUSED = (
 
 
 def causes(records: DataFrame) -> DataFrame:
-    """One row per record that can carry a cause, with the cause in words. The rows of a snapshot
-    carry no cause and are left out.
+    """One row per record about a broker or a partition that can carry a cause, with the cause in
+    words. NoOp records are left out, although they can carry one, as are the rows of a snapshot.
 
     offset        bigint
     time          timestamp

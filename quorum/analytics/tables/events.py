@@ -1,7 +1,7 @@
 """Building blocks of the tables: order, lifetimes and durations of the records that took effect.
 
 Order is by offset and never by time, because the clock may step back from one controller to the
-next. A duration is then 0.
+next. A duration that would be negative is then 0.
 
 Windows are partitioned by partition, broker or config, or cover only the few records of the quorum.
 Nothing is collected to the driver, and no window holds the whole log.
@@ -34,14 +34,16 @@ def up_to_now(*keys: str) -> WindowSpec:
 
 
 def as_of(records: DataFrame) -> DataFrame:
-    """Return one row with the end of the log, `as_of_ms`, up to which unfinished intervals
-    count."""
+    """Return one row with the latest timestamp of the log, `as_of_ms`, up to which unfinished
+    intervals count."""
     return records.agg(f.max("timestamp_ms").alias("as_of_ms"))
 
 
 def lifetimes(records: DataFrame) -> DataFrame:
     """Return one row per topic id, with its creation and its removal (null while the topic
-    exists)."""
+    exists).
+
+    If the record of the creation is missing, the topic's name and creation are null."""
     kind = f.col("type")
     created, removed = kind == "TOPIC_RECORD", kind == "REMOVE_TOPIC_RECORD"
     return (

@@ -23,7 +23,10 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 
 
 def isr(records: DataFrame) -> DataFrame:
-    """One row per change of an ISR, with a comparison of its size with min.insync.replicas.
+    """One row per change of an ISR, with a comparison of its size with min.insync.replicas. The
+    first known ISR counts as a change. A change of min.insync.replicas alone gives no row. The
+    setting is that of the topic, or else the brokers' cluster-wide default, or else 1. Settings of
+    single brokers and in their files are not considered.
 
     topic               string
     topic_id            string
@@ -107,8 +110,8 @@ def _min_isr_settings(records: DataFrame) -> DataFrame:
 
 
 def elr(records: DataFrame) -> DataFrame:
-    """One row per change of the eligible leader replicas: replicas that may lead without data loss
-    although they are not in the ISR.
+    """One row per change of the eligible leader replicas, which may lead without data loss although
+    they are not in the ISR, or of the last known ones.
 
     topic           string
     topic_id        string

@@ -55,7 +55,7 @@ def leadership(records: DataFrame) -> DataFrame:
 
 
 def availability(records: DataFrame) -> DataFrame:
-    """One row per partition: the length of its life, and all times without a leader.
+    """One row per partition: the length of its known life, and all times without a leader.
 
     topic          string
     topic_id       string
@@ -65,7 +65,7 @@ def availability(records: DataFrame) -> DataFrame:
     longest_ms     bigint   the longest time without a leader
     windows        array<struct<start_ms:bigint,end_ms:bigint,duration_ms:bigint,cause:string>>
     leader_epochs  bigint   only those with a leader
-    available      double   share of the time with a leader
+    available      double   share of the time with a leader; 1 if total_ms is 0
     """
     return availability_of(leadership(records))
 

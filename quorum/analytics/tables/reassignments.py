@@ -18,7 +18,7 @@ from quorate.quorum.analytics.tables.partition_states import partition_states
 
 def reassignments(records: DataFrame) -> DataFrame:
     """One row per reassignment of a partition. A reassignment that needs no copying has the
-    duration 0.
+    duration 0. A reassignment to another target while one runs ends the first ("replaced").
 
     topic              string
     topic_id           string

@@ -21,7 +21,9 @@ BROKER_EVENTS = (
 def sessions(records: DataFrame) -> DataFrame:
     """One row per time that a broker was in service or tried to be. It begins when the broker
     registers or is unfenced again. It ends when the broker is fenced, shuts down, is unregistered,
-    or is replaced by its next registration.
+    or is replaced by its next registration. `registered_*` are those of the first record with this
+    broker epoch, also in a later session of it. `duration_ms` counts from the unfencing, or from
+    the registration if the broker was never unfenced.
 
     broker             int
     broker_epoch       bigint

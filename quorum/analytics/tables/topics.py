@@ -73,8 +73,8 @@ def partitions(records: DataFrame) -> DataFrame:
     adding_replicas        array<int>
     removing_replicas      array<int>
     leader_recovery_state  int         1: elected uncleanly, not recovered yet
-    changes                bigint      records since its creation
-    created_offset         bigint
+    changes                bigint      change records since created_offset
+    created_offset         bigint      that of the snapshot, if the log begins later
     created_time           timestamp
     created_ms             bigint
     changed_offset         bigint      the last record about the partition
