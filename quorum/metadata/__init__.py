@@ -12,7 +12,8 @@ Decisions that hold for the whole package:
 - Everything is deterministic. The same records give the same image, and the same image gives the
   same snapshot bytes, on every node.
 - A record that a node does not understand, or that contradicts the image, raises an error. It is
-  never skipped, because every later image would be wrong.
+  never skipped, because every later image would be wrong. Only unknown tagged fields are skipped
+  (KIP-482).
 - Work over a whole image is done in steps (`IncrementalWork`), because a million partitions take
   seconds.
 - The package does no input or output and reads no clock.
