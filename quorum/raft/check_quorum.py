@@ -1,8 +1,9 @@
 """Check quorum: a leader resigns if no majority of the voters fetches from it in time.
 
 Another node may then lead a later epoch already (KIP-595, KAFKA-15489). The timeout is
-`RaftSettings.check_quorum_timeout_ms`, 1.5 times the fetch timeout. Each fetch of a majority
-restarts it. `leader.py` resigns when it has expired.
+`RaftSettings.check_quorum_timeout_ms`, 1.5 times the fetch timeout. It restarts as soon as a
+majority of the voters, the leader included, has fetched since the last restart. A fetch of a
+snapshot counts, too. `leader.py` resigns when the timeout has expired.
 """
 
 from __future__ import annotations

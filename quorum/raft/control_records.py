@@ -21,7 +21,7 @@ from quorate.quorum.seams import Buffer
 
 _KEY = struct.Struct(">hh")
 MAX_ENDPOINTS = 16
-"""The maximum number of endpoints of one voter."""
+"""The maximum number of endpoints of one voter in a node message."""
 LEADER_CHANGE_VERSION = 0
 """Kafka up to 4.1 declares version 1 with directory ids, but writes and reads version 0. It ignores
 the version in the record."""

@@ -35,11 +35,13 @@ MAX_ADDRESSES = 1000
 MAX_REPORTED = 1000
 """The maximum number of replicas whose last problem this node remembers."""
 NO_FLUSH = EpochOffset(-1, -1)
+"""Means that no flush was requested for the present log."""
 LASTING_REFUSALS = (
     ErrorCode.INCONSISTENT_CLUSTER_ID,
     ErrorCode.INVALID_VOTER_KEY,
     ErrorCode.INVALID_REQUEST,
 )
+"""The errors that a retry does not remove, so an operator has to act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +170,8 @@ class Core:
 
     @property
     def looks_for_leader(self) -> bool:
-        """Return True if this node cannot start an election. It then asks the voters for the
-        leader."""
+        """Return True if this node is not a voter, or is catching up. Without a known leader, it
+        asks the voters and the bootstrap servers for one."""
         return self.catching_up or not self.is_voter
 
     @property
@@ -281,7 +283,7 @@ class Core:
             self.emit(effects.Committed(offset))
 
     def report(self, replica_id: int, reason: str) -> None:
-        """Emit a problem of this replica, unless it is the same as the last one."""
+        """Emit `PeerProblem`, unless the last problem of this replica was the same."""
         if self.reported.get(replica_id) != reason:
             if len(self.reported) >= MAX_REPORTED:  # an observer may have any id
                 self.reported.clear()
@@ -317,7 +319,8 @@ class Core:
     def verify_voter_key(self, replica: ReplicaKey) -> bool:
         """Return False if `replica` has the id of a voter but another directory id. Report that.
 
-        If the directory id of that voter was unknown, adopt it from `replica`.
+        If the directory id of that voter was unknown and this node is a voter, adopt it from
+        `replica`. A replica with another id than any voter passes.
         """
         if self.voters.is_impostor(replica):
             known = self.voters.key(replica.id)
@@ -334,8 +337,8 @@ class Core:
         return True
 
     def has_address(self, node_id: int) -> bool:
-        """Return True if this node knows an address of the node: a voter, or a node that others
-        have named."""
+        """Return True if this node can reach the node: a voter, or a node whose address it knows
+        from the configuration or from others."""
         return node_id in self.voters.ids or node_id in self.addresses
 
     def is_me(self, replica: ReplicaKey) -> bool:

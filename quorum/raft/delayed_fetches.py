@@ -2,8 +2,8 @@
 
 A fetch waits for new records, for a higher high watermark, or for its deadline. Each replica has at
 most one delayed fetch. A voter receives all records of the log. An observer receives committed
-records only, so the records and their commit arrive in one response, and an observer never has to
-truncate.
+records only, so the records and their commit arrive in one response, and it never has to truncate
+what it received as an observer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> 
 
 
 def complete_voter_fetches(core: Core, state: Leader) -> None:
-    """Send the records that the leader has appended to the voters that wait for them."""
+    """Respond to the delayed fetches of all voters with the records that were just appended."""
     for progress in state.voters.values():
         if progress.delayed_fetch is not None:
             complete_delayed_fetch(core, progress, ErrorCode.NONE)
@@ -58,7 +58,8 @@ def expire_delayed_fetches(core: Core, state: Leader) -> None:
 
 
 def fail_waiting_requests(core: Core, old: State) -> None:
-    """Answer all delayed fetches and the pending voter change when a leader loses its epoch.
+    """Answer all delayed fetches and the pending voter change with an error if `old` is the role of
+    a leader.
 
     Without that, the fetchers would find the new leader only after their timeout (R25 in
     tests/scenarios).

@@ -10,11 +10,15 @@ from quorate.quorum.raft.replica_progress import live_observers
 from quorate.quorum.raft.states import NOT_YET_MS, Leader, Progress
 
 UNKNOWN = -1
+"""The value of an offset or a time that the leader does not know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaDescription:
-    """The state of one replica. Its values are UNKNOWN before its first fetch in this epoch."""
+    """The state of one replica. Its values are UNKNOWN before its first fetch in this epoch.
+
+    `log_end_offset` is the offset of its last valid fetch, or UNKNOWN if it is catching up after a
+    loss. `last_caught_up_ms` is UNKNOWN until it has caught up once in this epoch."""
 
     replica: ReplicaKey
     log_end_offset: int
@@ -24,8 +28,8 @@ class ReplicaDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumDescription:
-    """The state of the quorum. `voters` and `observers` are sorted by replica and include the
-    leader."""
+    """The state of the quorum. `voters` and `observers` are sorted by replica, and the leader is in
+    one of them. Observers that have not fetched for `observer_session_timeout_ms` are left out."""
 
     leader_id: int
     epoch: int

@@ -28,8 +28,9 @@ class Role(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send `request` to the voter. Pass the response to `Raft.response`, or None after
-    `timeout_ms`."""
+    """Send `request` to a node. Pass the response to `Raft.response`, or None after `timeout_ms`.
+
+    `voter_id` is a voter, the leader, or the negative id of a bootstrap server."""
 
     voter_id: int
     token: int
@@ -62,7 +63,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The high watermark has risen to `high_watermark`."""
+    """The high watermark has risen: everything below `high_watermark` is committed."""
 
     high_watermark: int
 
@@ -79,7 +80,9 @@ class RoleChanged:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """The log now ends at `offset`. The removed records were never committed."""
+    """All records from `offset` on were removed from the log. They were never committed.
+
+    The log removes whole batches. If `offset` was inside of a batch, the log ends at its start."""
 
     offset: int
 
@@ -111,7 +114,7 @@ class VotersChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaderFound:
-    """Another node named the address of this leader."""
+    """The address of this leader, which another node has named. It may be reported again."""
 
     leader_id: int
     host: str
@@ -149,8 +152,8 @@ class CaughtUp:
 
 @dataclass(frozen=True, slots=True)
 class PeerProblem:
-    """Log that `replica_id` was refused, or refused this node, for a reason that an operator has to
-    act on."""
+    """Log a problem with `replica_id`: it refuses this node, or this node refuses what it sent.
+    `reason` tells the operator what to do."""
 
     replica_id: int
     reason: str

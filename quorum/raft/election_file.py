@@ -42,11 +42,12 @@ class ElectionFile:
         """Called with the epoch at the end of `save`. It may block."""
 
     def load(self, *, has_records: bool = False, any_epoch: bool = False) -> Election:
-        """Return the last saved election. Afterwards both files hold it.
+        """Return the last saved election, or an empty one if no file exists and none is lost. If a
+        file exists, both files hold the election on return.
 
-        `has_records` says that the log has records, so a missing file means a loss. `any_epoch`
+        `has_records` says that the log has records, so missing files mean a loss. `any_epoch`
         accepts an epoch beyond Kafka's range. Raise ElectionFileError if the last vote cannot be
-        known.
+        known, and OSError if the disk fails.
         """
         kafka, kafka_says = read_saved_election(self._disk, self._path(KAFKA_NAME), decode_kafka)
         copy, copy_says = read_saved_election(self._disk, self._path(COPY_NAME), decode_copy)

@@ -13,6 +13,7 @@ from quorate.quorum.node_message_bounds import INT32_MAX
 from quorate.quorum.raft.core import Core
 
 MAX_EPOCH = INT32_MAX
+"""The last epoch that a record can have. No election can follow it."""
 MAX_EPOCH_JUMP = 1 << 20
 """The maximum distance between this node's epoch and one that it adopts.
 
@@ -22,12 +23,14 @@ any epoch, because it may join an old quorum."""
 
 
 def is_plausible(core: Core, epoch: int) -> bool:
-    """Return True if `epoch` may be an epoch of this quorum."""
+    """Return True if `epoch` is at most MAX_EPOCH_JUMP above this node's, or if this node's log is
+    empty."""
     return epoch - core.epoch <= MAX_EPOCH_JUMP or core.log.end_offset == 0
 
 
 def contradicts_known_leader(core: Core, epoch: int, leader_id: int) -> bool:
-    """Return True if this node knows another leader of `epoch` than `leader_id`."""
+    """Return True if this node knows another leader of `epoch` than `leader_id`. A claim that this
+    node leads is no contradiction: another rule ignores it (`learn_leader`)."""
     if epoch != core.epoch or NO_NODE in (leader_id, core.leader_id):
         return False
     return leader_id not in (core.leader_id, core.me.id)

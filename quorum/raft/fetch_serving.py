@@ -26,7 +26,9 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
     """Serve a fetch: refuse it, respond to it, or delay it.
 
     The fetch completes an earlier delayed fetch of the same replica. An offset is an
-    acknowledgement only if the fetcher's log is a prefix of this one.
+    acknowledgement only if the fetcher is a voter that is not catching up, and if its log is a
+    prefix of this one. A voter that fetches below its acknowledgement has lost records, and is
+    refused unless it says that it is catching up.
     """
     is_valid = (
         request.offset >= 0
@@ -111,7 +113,7 @@ def diverging_epoch(core: Core, offset: int, last_fetched_epoch: int) -> EpochOf
 
 
 def needed_snapshot(core: Core, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
-    """Return the latest snapshot if the fetcher needs it, else None (KIP-630).
+    """Return the latest snapshot if there is one and the fetcher needs it, else None (KIP-630).
 
     A fetcher needs it if its log is empty, ends before the start of this log, or ends in an epoch
     that is older than the earliest snapshot.

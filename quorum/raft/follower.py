@@ -1,9 +1,9 @@
 """The follower and the observer: fetch, append, truncate, learn what is committed (KIP-595).
 
 The offset of a fetch is an acknowledgement, so a voter fetches only after a flush of its whole log.
-An observer acknowledges nothing. After a response with records it pauses, so that a stream of
-commits costs the leader one response for many commits. A node that waits for a commit of its own
-request ends the pause.
+The fetch of an observer acknowledges nothing. After a response with records it pauses: a stream of
+commits then costs the leader one response for many commits. A node that waits for a commit of its
+own request ends the pause.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ from quorate.quorum.state_in_doubt import changing
 OBSERVER_PAUSE_MS = 5
 """The pause of an observer after a response with records."""
 NEVER = (1 << 63) - 1
-"""The high watermark in the fetch of a replica that does not wait for commits."""
+"""The high watermark in the fetch of a replica that does not wait for commits: no leader's is
+higher, so only new records or the deadline end the wait."""
 
 
 def step_follower(core: Core, state: Follower) -> None:
-    """Start an election if the fetch timeout has passed. Otherwise fetch."""
+    """Start a pre-vote if the fetch timeout has passed. Otherwise fetch, and ask the leader to
+    correct this node's entry in the voter set."""
     if _may_start_election(core, state):
         campaign(core)
     else:
@@ -47,7 +49,8 @@ def step_follower(core: Core, state: Follower) -> None:
 
 
 def step_unattached(core: Core, state: Unattached) -> None:
-    """Start an election if the timeout has passed. A node that cannot do so asks for the leader."""
+    """Start a pre-vote if the timeout has passed. Otherwise a node that is not a voter, or is
+    catching up, asks other nodes for the leader."""
     if _may_start_election(core, state):
         campaign(core)
     elif core.looks_for_leader:
@@ -68,7 +71,8 @@ def on_fetch_response(
 ) -> None:
     """Handle the leader's response: truncate, begin with a snapshot, or append the records.
 
-    An invalid response changes nothing, and the fetch is repeated later.
+    After an invalid response, an error or a timeout the log is unchanged, and the fetch is repeated
+    later. Any response may teach this node a later epoch or a leader.
     """
     state = _leaders_follower(core, voter_id, response)
     if state is None or response is None:
@@ -123,7 +127,7 @@ def on_fetch_snapshot_response(
     request: FetchSnapshotRequest,
     response: FetchSnapshotResponse | None,
 ) -> None:
-    """Handle a chunk of a snapshot. An invalid response is repeated later."""
+    """Handle a chunk of a snapshot. After an invalid response, the request is repeated later."""
     state = _leaders_follower(core, voter_id, response)
     if state is None or response is None:
         return
@@ -200,7 +204,8 @@ def _leader_responded(core: Core, state: Follower) -> None:
 
 
 def fetch_paused(core: Core) -> bool:
-    """Return True if this node is an observer without a fetch in flight."""
+    """Return True if this node is an observer that follows a leader, has no fetch in flight, and
+    whose last fetch did not fail."""
     state = core.state
     if not isinstance(state, Follower):
         return False
@@ -208,14 +213,14 @@ def fetch_paused(core: Core) -> bool:
 
 
 def end_pause(core: Core) -> None:
-    """Let the observer fetch immediately."""
+    """Let the observer fetch immediately, if it pauses."""
     if isinstance(core.state, Follower) and fetch_paused(core):
         core.state.fetching.retry_ms = core.now_ms
 
 
 def next_fetch_ms(core: Core, state: Follower | Unattached) -> int | None:
-    """Return the time of the next fetch. Return None if another event comes first: a response, a
-    flush or a snapshot."""
+    """Return the time of the next fetch. Return None if another event comes first (a response, a
+    flush or a snapshot), or if this node waits for an election instead."""
     fetching = state.fetching
     if fetching.token is not None or core.installing is not None:
         return None
@@ -265,7 +270,7 @@ def _fetch(core: Core, fetching: FetchState, leader_id: int) -> None:
 
 
 def cancel_fetch(core: Core, fetching: FetchState) -> None:
-    """Ignore the response to the fetch in flight, and retry later."""
+    """If a fetch is in flight, ignore its response and retry later."""
     if fetching.token is not None:
         core.in_flight.pop(fetching.token, None)
         fetching.token = None

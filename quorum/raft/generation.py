@@ -12,9 +12,9 @@ A node that meets a node of a later generation follows it there, or stays in its
 | a broker whose log ends at or below the start of the rebuild, in its epoch or an older one | yes:
   all its records are committed, so its log is a prefix of the rebuilt log (leader completeness) |
 | a broker with more records | never: it has committed records that the rebuilt quorum lacks |
-| a broker that has a link to its leader | not now: its quorum lives |
+| a node that has a link to its leader | not now: its quorum lives |
 | a controller without records and without a vote | yes: it contradicts nothing |
-| any other controller | never: it could count in the old quorum, too |
+| a controller with records or a vote | never: it could count in the old quorum, too |
 | a node whose own rebuilds are not among the other's | never: two rebuilds of one cluster |
 
 A node believes in a later generation only if it has itself connected to a controller address from
@@ -75,7 +75,8 @@ Rebuilds = tuple[Rebuild, ...]
 class LocalQuorumState:
     """The facts about this node that decide whether it follows into a later generation.
 
-    `end` is the end of its log. `voted` is True if it has voted in its current epoch.
+    `end` is the last epoch and the end offset of its log. `voted` is True if it has voted in its
+    current epoch. `directory` is its metadata directory, for the texts.
     """
 
     rebuilds: Rebuilds
@@ -88,7 +89,9 @@ class LocalQuorumState:
 
 
 def why_not_follow(mine: LocalQuorumState, theirs: Rebuilds) -> str:
-    """Return the reason why this node stays in its generation, or an empty string if it follows."""
+    """Return the reason why this node stays in its generation, or an empty string if it follows.
+
+    `theirs` are the rebuilds of another generation, not those of this node."""
     if not is_later(theirs, mine.rebuilds):
         return (
             "the two quorums were rebuilt apart from each other. Only one of them can be the "
@@ -128,7 +131,7 @@ class GenerationFile:
 
     def load(self) -> Rebuilds:
         """Return the rebuilds, empty if there is no file. Raise GenerationFileError if it is
-        damaged."""
+        damaged, and OSError if the disk fails."""
         try:
             content = read_small(self._disk, self.path, max_bytes=MAX_STATE_FILE_BYTES)
             if content is None:

@@ -44,8 +44,9 @@ from quorate.quorum.seams import Buffer
 
 
 def become_leader(core: Core, granted: Collection[int]) -> None:
-    """Become leader of the current epoch, and append its first record. `granted` holds the voters
-    that granted their vote."""
+    """Become leader of the current epoch, and append its first batch: the LeaderChange record, and
+    the records about voters that the log lacks. `granted` holds the voters that granted their
+    vote."""
     voters = core.voters
     others = voters.others(core.me.id)
     state = Leader(
@@ -96,6 +97,7 @@ def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
     """Append `values` as one batch, and return the offset of the last one.
 
     Raise NotLeader if this node does not lead, and BatchTooLarge if the batch exceeds its bound.
+    On return the batch is in the page cache, on its way to waiting voters, and a flush is emitted.
     """
     state = core.state
     if not isinstance(state, Leader):
@@ -165,7 +167,8 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
 
 
 def resign(core: Core, state: Leader) -> None:
-    """Give up the leadership of this epoch, and fail the requests that wait here."""
+    """Give up the leadership of this epoch, and fail the requests that wait here. The epoch stays
+    until another node raises it or the election timeout passes."""
     by_offset = sorted(state.voters.values(), key=lambda each: (-each.end_offset, each.key.id))
     resigned = ResignedLeader(
         deadline_ms=election_deadline_ms(core),
@@ -182,7 +185,8 @@ def on_begin_quorum_epoch_response(
     request: BeginQuorumEpochRequest,
     response: BeginQuorumEpochResponse | None,
 ) -> None:
-    """Note that the voter knows this leader."""
+    """Note that the voter knows this leader, unless it responds with an error. Adopt a later epoch
+    that it names."""
     state = core.state
     if not isinstance(state, Leader) or response is None:
         return

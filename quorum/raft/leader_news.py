@@ -1,7 +1,8 @@
 """News about the leader at the other nodes: it announces itself, resigns, or is dead.
 
 BeginQuorumEpoch announces a leader, EndQuorumEpoch its resignation (KIP-595). A refused connection
-to the leader's port is evidence of its death, which is a hint (docs/differences.md).
+to the leader's port is a hint: evidence that its process is dead, before a timeout shows it
+(docs/differences.md).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from quorate.quorum.raft.transitions import learn_leader
 
 
 def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochRequest) -> None:
-    """Follow the leader that announces itself, if the request is valid."""
+    """Follow the leader that announces itself, if the request is valid. Respond with an error
+    otherwise."""
     error = ErrorCode.NONE
     if request.cluster_id != core.cluster_id:
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -40,7 +42,10 @@ def on_begin_quorum_epoch(core: Core, token: int, request: BeginQuorumEpochReque
 
 
 def on_end_quorum_epoch(core: Core, token: int, request: EndQuorumEpochRequest) -> None:
-    """Start the next election after a delay, because the leader has resigned."""
+    """Schedule the next election if the sender is the leader that this node follows. Respond with
+    an error if the request is invalid.
+
+    The delay is 0 for the voter that the leader prefers, and longer for each voter after it."""
     error = ErrorCode.NONE
     if request.cluster_id != core.cluster_id:
         error = ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -70,7 +75,8 @@ def _is_credible_leader(
 
 
 def on_leader_port_refused(core: Core, voter_id: int) -> None:
-    """Start an election soon if the refused port is the leader's. Its process is dead."""
+    """Schedule an election within HINT_DELAY_MAX_MS if the refused port is that of the leader that
+    this node follows, and if this node may be elected."""
     state = core.state
     if isinstance(state, Follower) and state.leader_id == voter_id and not state.leader_gone:
         state.leader_gone = True

@@ -1,8 +1,9 @@
 """The interface through which the core uses its log and its snapshots.
 
 `Log` and `SnapshotFiles` in `quorum/log` implement it. The core appends, reads and truncates
-directly, because these calls do not wait for the disk. Only a flush is an effect. A failed write
-raises an exception, and the node stops.
+directly, because these calls are short. They do not wait for an fsync, except for a truncation
+(`Log.truncate_to`). Only a flush is an effect. A failed read or write raises an exception, and the
+node stops.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.seams import Buffer
 
 CheckBatch = Callable[[memoryview, int, BatchHeader], object]
-"""Raises an exception for the batch at a position of a buffer if no node could replay it."""
+"""A function that raises if no node could replay the batch at this position of the buffer."""
 
 
 def accept_batch(buffer: memoryview, position: int, header: BatchHeader) -> None:
@@ -57,14 +58,16 @@ class RaftLog(Protocol):
         """The start offsets of the epochs."""
 
     def append(self, data: Buffer, *, wall_ms: int) -> None:
-        """Append whole batches. Raise CorruptBatch or BrokenChain, and change nothing, if they do
-        not continue the log."""
+        """Append whole batches, to the page cache. Raise CorruptBatch or BrokenChain, and change
+        nothing, if they do not continue the log."""
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:
-        """Return whole batches from `offset` on, at least one if there is one below `end`."""
+        """Return whole batches from the one with `offset` on, about `max_bytes`, but at least one
+        if there is one below `end`. `end` is the log end by default."""
 
     def truncate_to(self, offset: int) -> None:
-        """Remove all records from `offset` on."""
+        """Remove the batch that holds `offset` and everything after it. The log then ends at the
+        start of that batch, which may be below `offset`. Do nothing if the log ends before."""
 
     def reset_to(self, offset: int, epoch: int) -> None:
         """Remove all records. The log continues at `offset`, and the epoch before it is `epoch`."""
@@ -93,10 +96,11 @@ class RaftSnapshots(Protocol):
         damaged."""
 
     def part_bytes(self, snapshot: EpochOffset) -> int:
-        """Return the number of bytes of the snapshot that were received, also before a restart."""
+        """Return the number of bytes of the snapshot that were received, also before a restart.
+        Discard the received bytes of older snapshots."""
 
     def write_part(self, snapshot: EpochOffset, position: int, data: Buffer) -> None:
-        """Write received bytes at `position`."""
+        """Write received bytes at `position`. They are not durable yet."""
 
     def drop_part(self, snapshot: EpochOffset) -> None:
         """Discard the received bytes."""

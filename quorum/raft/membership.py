@@ -28,6 +28,7 @@ from quorate.quorum.raft.voter_set import VoterSet
 from quorate.quorum.seams import Buffer
 
 VOTER_RECORDS = (KRaftVersionRecord, VotersRecord)
+"""The control records that change the voters."""
 
 
 def on_follower_append(core: Core, data: Buffer) -> None:
@@ -70,7 +71,10 @@ def current_voters(core: Core) -> VoterSet:
 
 
 def apply_history(core: Core) -> None:
-    """Make the latest voters of the log effective, if they have changed."""
+    """Make the latest voters of the log effective and emit `VotersChanged`, if they have changed.
+
+    A leader adopts the new voters in its records of replicas and may commit more. A node that
+    becomes a voter, or is none any more, starts or stops its election timer."""
     quorum = core.history.latest
     if quorum == core.applied_voters:
         return

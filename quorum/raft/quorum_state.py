@@ -40,7 +40,8 @@ SavedElection = Election | Damaged | None
 
 
 def encode_v0(election: Election, voter_ids: Sequence[int]) -> bytes:
-    """Return Kafka's file for kraft.version 0. It does not hold the directory id of the vote."""
+    """Return Kafka's file for kraft.version 0. It does not hold the directory id of the vote.
+    `voter_ids` are the configured voters."""
     return _json(
         clusterId="",
         leaderId=election.leader_id,

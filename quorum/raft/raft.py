@@ -1,7 +1,7 @@
 """The consensus core of one node, voter or observer: messages and time in, effects out.
 
-Each input first changes the state. Then the current role does everything that is due. The core is
-deterministic. It keeps no clock, and its only input and output is that of the log.
+Almost every input first changes the state, and then lets the current role do everything that is
+due. The core is deterministic. It has no clock. It reads and writes only the log and the snapshots.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def earliest(first_ms: int | None, *others_ms: int | None) -> int | None:
 class Raft:
     """The consensus core of one node. `MetadataReplica` owns it and calls it without concurrency.
 
-    The caller carries out the effects of `take_effects` in order after each input, and calls `tick`
-    at `deadline_ms`. All times are monotonic milliseconds. An InvariantViolation from any input
-    must stop the node.
+    The caller carries out the effects of `take_effects` in order after the constructor and after
+    each input, and calls `tick` at `deadline_ms`. Times are monotonic ms; `wall_ms` is Unix time.
+    An input that raises may leave the state half changed, so the node must stop, except if `append`
+    raises NotLeader or BatchTooLarge. No input waits for a flush: that is an effect.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class Raft:
         """Append `values` as one batch and return the offset of the last one.
 
         Raise NotLeader if this node does not lead, and BatchTooLarge if the batch exceeds its
-        bound. The records are committed later, or never.
+        bound. The records are not durable yet. They are committed later, or never.
         """
         core = self._core
         core.now_ms = now_ms
@@ -158,7 +159,7 @@ class Raft:
         return leader.append(core, wall_ms, values)
 
     def election_saved(self, election: Election) -> None:
-        """Continue after a `Persist`: the election is durable."""
+        """Continue after a `Persist`. A candidate then counts its vote for itself."""
         vote.vote_saved(self._core, election.epoch)
         self._step()
 
@@ -236,7 +237,9 @@ class Raft:
     def voter_connected(self, now_ms: int, voter: ReplicaKey) -> None:
         """Note that a link to `voter` is open, and that its handshake named this directory id.
 
-        With links to a majority, a node without a leader does not wait for its election timeout.
+        Ignore a voter's id with another directory id. A link to the leader withdraws the evidence
+        that it is dead. With links to a majority, a voter that knows no leader and has not voted
+        for another node campaigns soon, not at its election timeout (if `hints` is set).
         """
         core = self._core
         core.now_ms = now_ms
@@ -263,8 +266,8 @@ class Raft:
         self._core.connected.discard(voter_id)
 
     def link_refused(self, now_ms: int, voter_id: int) -> None:
-        """Note that the voter's port refuses connections. That is evidence of a dead process only
-        while no link to the voter is open."""
+        """Note that the voter's port refuses connections, which is evidence that its process is
+        dead. Ignore it while a link to the voter is open, or if `hints` is not set."""
         core = self._core
         core.now_ms = now_ms
         if core.settings.hints and voter_id not in core.connected:
@@ -273,14 +276,16 @@ class Raft:
             self._step()
 
     def check_batches(self, check: CheckBatch) -> None:
-        """Append data batches of a leader only if `check` raises nothing for any of them."""
+        """From now on, append a leader's batches only if `check` raises for none of them. Control
+        batches are checked in another way (record_checks.py)."""
         self._core.check_batch = check
 
     def superseded(self) -> None:
         """Note that this node has met a later generation of its quorum.
 
-        If this quorum has a leader, it lives and continues. Otherwise it must not come back, so
-        this voter takes part in no election until a leader of its quorum responds to it.
+        Do nothing if this node leads, or follows a leader that has responded: this quorum lives.
+        Otherwise the quorum must not come back, so this voter grants and asks for no vote until a
+        leader of its quorum responds to it.
         """
         state = self._core.state
         follows = isinstance(state, Follower) and state.has_fetched and not state.leader_gone
@@ -289,18 +294,19 @@ class Raft:
 
     @property
     def fetch_paused(self) -> bool:
-        """Return True if this node is an observer that pauses before its next fetch."""
+        """Return True if this node is an observer that follows a leader and has no fetch in
+        flight. It is False after a failed fetch."""
         return follower.fetch_paused(self._core)
 
     def fetch_now(self, now_ms: int) -> None:
-        """End the pause before the next fetch of an observer."""
+        """End the pause before the next fetch of an observer, if there is one."""
         self._core.now_ms = now_ms
         follower.end_pause(self._core)
         self._step()
 
     def resign(self, now_ms: int) -> None:
-        """Begin an orderly stop. A leader first asks the voters to elect another. `Resigned` is
-        emitted when the node may stop."""
+        """Begin an orderly stop. `Resigned` is emitted when the node may stop: for a leader, after
+        it has asked the voters to elect another, which it tries until its election timeout."""
         core = self._core
         core.now_ms = now_ms
         core.resigning = True
@@ -361,17 +367,17 @@ class Raft:
 
     @property
     def refused_claims(self) -> int:
-        """The number of claims of other nodes that this node refused (epoch_limits.py)."""
+        """The number of refused claims of other nodes since the start (epoch_limits.py)."""
         return self._core.refused_claims
 
     @property
     def last_refused_claim(self) -> str:
-        """The text of the last refused claim."""
+        """The text of the last refused claim, or an empty string."""
         return self._core.last_refused_claim
 
     @property
     def high_watermark(self) -> int:
-        """Everything below this offset is committed."""
+        """Everything below this offset is committed. More may be committed than this node knows."""
         return self._core.high_watermark
 
     def _step(self) -> None:

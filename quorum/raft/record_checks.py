@@ -11,12 +11,11 @@ from quorate.quorum.seams import Buffer
 
 
 def check_records(core: Core, data: Buffer) -> None:
-    """Raise CorruptBatch if the leader of this epoch cannot have a batch, or if no node could
-    replay it.
+    """Raise CorruptBatch if a batch has a later epoch than its leader, or if no node could replay
+    it.
 
-    A batch of a later epoch cannot be the leader's. An unreadable batch would stop every node that
-    replays it after its commit. The log checks checksums and the order of offsets and epochs
-    itself.
+    An unreadable batch would stop every node that replays it after its commit. The log itself
+    checks the checksums and the order of offsets and epochs.
     """
     view = memoryview(data)
     for position, header in batches(view, verify=False):

@@ -40,6 +40,7 @@ def live_observers(core: Core, state: Leader) -> Iterator[tuple[ReplicaKey, Prog
 
 
 def note_voter_fetch(core: Core, state: Leader, progress: Progress) -> None:
-    """Note a fetch of a voter, also for check quorum."""
+    """Note that a voter has fetched, records or a snapshot: it knows this leader, and counts for
+    check quorum."""
     progress.knows_leader = True
     check_quorum.note_fetch(core, state, progress.key.id)

@@ -15,10 +15,11 @@ from quorate.quorum.raft.transitions import become_unattached, learn_from_respon
 
 
 def step_resigned(core: Core, state: ResignedLeader) -> None:
-    """Notify the voters until each has responded, or until the election timeout.
+    """Ask the voters for an election until each has responded, or until the election timeout.
 
-    A node that shuts down then stops. Any other node enters the next epoch after the timeout,
-    because a resigned node must not lead its old epoch again.
+    A node that shuts down then stops. Any other node stays resigned until the timeout and then
+    enters the next epoch, because a resigned node must not lead its old epoch again. In the last
+    possible epoch it stays resigned.
     """
     if core.resigning and (not state.unacked or core.now_ms >= state.deadline_ms):
         core.stop()

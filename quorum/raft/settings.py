@@ -10,16 +10,16 @@ class RaftSettings:
     """The settings of one node. All times are in milliseconds."""
 
     election_timeout_ms: int = 1000  # the timeout is random in [T, 2T)
-    fetch_timeout_ms: int = 2000
+    fetch_timeout_ms: int = 2000  # a follower without a response for this time campaigns
     election_backoff_max_ms: int = 1000
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
-    fetch_max_wait_ms: int = 500
+    fetch_max_wait_ms: int = 500  # of a fetch at the leader if there is nothing to send
     fetch_max_bytes: int = 8 * 1024 * 1024
     fetch_snapshot_max_bytes: int = 1024 * 1024
     max_batch_bytes: int = 8 * 1024 * 1024
-    max_observers: int = 1000
-    observer_session_timeout_ms: int = 300_000
+    max_observers: int = 1000  # a leader refuses the fetches of further ones
+    observer_session_timeout_ms: int = 300_000  # an observer silent for longer is not reported
     may_become_voter: bool = False
     """True for a controller. It flushes before each fetch even as an observer, because the leader
     may count it as a voter when the fetch arrives."""
@@ -47,5 +47,5 @@ class RaftSettings:
 
 
 HINT_DELAY_MAX_MS = 50
-"""The maximum random delay before a voter acts on a hint. It keeps two voters from starting an
-election at the same time."""
+"""The maximum random delay before a voter acts on a hint (docs/glossary.md). The delay makes it
+unlikely that two voters start an election at the same time."""

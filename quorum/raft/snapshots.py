@@ -20,13 +20,14 @@ from quorate.quorum.raft.states import FetchState, Leader
 from quorate.quorum.raft.voter_history import QuorumVoters
 
 MAX_SNAPSHOT_BYTES = 1 << 34
-"""A replica does not fetch a larger snapshot."""
+"""A replica does not fetch a larger snapshot, in bytes."""
 
 # -- the leader ------------------------------------------------------------------------------
 
 
 def on_fetch_snapshot(core: Core, token: int, request: FetchSnapshotRequest) -> None:
-    """Respond with a chunk of a snapshot, or with an error."""
+    """Respond with a chunk of a snapshot, or with an error. If the snapshot is damaged or gone, the
+    error is SNAPSHOT_NOT_FOUND, and the replica asks for the latest one."""
     error = leader_refusal(core, request) or _snapshot_refusal(core, request)
     if error != ErrorCode.NONE:
         core.reply(token, _response(core, error))
@@ -80,8 +81,8 @@ def _response(core: Core, error: ErrorCode) -> FetchSnapshotResponse:
 def begin_fetch(core: Core, fetching: FetchState, snapshot: EpochOffset) -> bool:
     """Begin to fetch `snapshot`, which the leader named in its response to a fetch.
 
-    Return False if this node cannot need it: it holds committed records only up to an offset that
-    this node has, or its epoch is later than the leader's.
+    Return False, and report the leader's claim, if the snapshot ends at or below this node's high
+    watermark, or if its epoch is later than the leader's.
     """
     if snapshot.offset <= core.high_watermark or snapshot.epoch > core.epoch:
         core.refuse_claim(
@@ -118,8 +119,9 @@ def on_chunk(
 ) -> bool:
     """Store a chunk. After the last one, emit `InstallSnapshot`.
 
-    Return False if the response is of no use. The caller then retries later, and perhaps fetches
-    another snapshot.
+    Return False if the response is an error or not the expected chunk. The caller then retries
+    later. If the leader does not have the snapshot any more, the received bytes are discarded, and
+    the next fetch is one of the log, to which the leader may answer with another snapshot.
     """
     snapshot = request.snapshot
     end = request.position + len(response.data)
@@ -158,7 +160,7 @@ def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Quoru
 
     `quorum` holds the voters that the snapshot names. A size of -1 means that the received bytes
     were not a whole snapshot; they are discarded. If the log already holds the snapshot's records,
-    it stays.
+    it stays. Raise InvariantViolation if this node leads and its log lacks them.
     """
     core.installing = None
     fetching = getattr(core.state, "fetching", None)

@@ -3,7 +3,8 @@
 | state on the disk | role |
 |---|---|
 | the file's epoch is older than the log's | Unattached in the log's epoch: old file (R3) |
-| this node led the file's epoch | Resigned: it may have lost acknowledged records (KAFKA-10527) |
+| this node led the file's epoch | Resigned: it may have lost acknowledged records (KAFKA-10527);
+  Unattached if it is the only voter or may not be elected |
 | this node voted for itself | Unattached: it may have led, and must not win this epoch again |
 | another node leads, and its address is known | Follower |
 | anything else | Unattached |
@@ -31,8 +32,8 @@ from quorate.quorum.raft.voter_history import STATIC_VOTERS
 
 
 def start(core: Core) -> None:
-    """Set the voters, the election and the first role. A single voter may start an election
-    immediately."""
+    """Set the voters, the election and the first role, and emit the first effects. The only voter
+    may start an election immediately."""
     election = core.election
     for replica in (*election.pinned, core.me):
         core.configured = core.configured.pin(replica)

@@ -20,11 +20,12 @@ from quorate.quorum.raft.voter_set import NO_OFFSET
 from quorate.quorum.seams import Buffer
 
 NOT_YET_MS = -1
+"""The time of an event that has not happened yet."""
 
 
 @dataclass(slots=True)
 class FetchState:
-    """The state of the fetches of a follower or observer. Invariant: at most one is in flight.
+    """The state of the fetches of one role. Invariant: at most one is in flight.
 
     `retry_ms` is the earliest time of the next fetch. `snapshot` is set while the replica fetches a
     snapshot instead of the log.
@@ -48,7 +49,7 @@ class Unattached:
 
     role: ClassVar[Role] = Role.UNATTACHED
     deadline_ms: int | None
-    hinted: bool = False
+    hinted: bool = False  # links to a majority have shortened the deadline
     fetching: FetchState = field(default_factory=FetchState)
 
 
@@ -105,7 +106,7 @@ class Follower:
     role: ClassVar[Role] = Role.FOLLOWER
     leader_id: int
     deadline_ms: int | None  # end of the fetch timeout; None if it cannot start an election
-    has_fetched: bool = False  # if True, the follower refuses pre-votes (KIP-996)
+    has_fetched: bool = False  # the leader has responded; most pre-votes are refused (KIP-996)
     last_response_ms: int = 0  # time of the leader's last response
     leader_gone: bool = False  # the leader resigned, or its process is dead
     leader_high_watermark: int = 0  # in the leader's last response
@@ -139,7 +140,7 @@ class Progress:
     end_offset: int = NO_OFFSET  # acknowledged by the last fetch
     last_fetch_ms: int = NOT_YET_MS
     previous_fetch_ms: int = NOT_YET_MS
-    last_fetch_log_end: int = 0  # the leader's log end offset at the previous fetch
+    last_fetch_log_end: int = 0  # the leader's log end offset at `previous_fetch_ms`
     caught_up_ms: int = NOT_YET_MS
     knows_leader: bool = False
     delayed_fetch: DelayedFetch | None = None
@@ -162,8 +163,8 @@ class ServedSlice:
 class VoterChange:
     """The pending change of the voters. There is at most one.
 
-    While a new voter is probed, `voter` is set and `offset` is None. Afterwards `offset` is that of
-    the appended VotersRecord.
+    While a new voter is probed, `voter` is set and `offset` is None. Afterwards `voter` is None and
+    `offset` is that of the appended VotersRecord.
     """
 
     token: int  # of the request; names it in VoterChangeResult
@@ -185,7 +186,7 @@ class Leader:
     check_quorum_ms: int | None  # None if this node alone is a majority
     begin_epoch_ms: int | None  # next BeginQuorumEpoch; None if all voters know
     observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
-    fetched: set[int] = field(default_factory=set)
+    fetched: set[int] = field(default_factory=set)  # voters, since the last majority of fetches
     delayed_fetch_ms: int | None = None  # no delayed fetch expires earlier
     served_slice: ServedSlice | None = None
     change: VoterChange | None = None
@@ -200,8 +201,8 @@ class ResignedLeader(PendingRequests):
     """
 
     role: ClassVar[Role] = Role.RESIGNED
-    preferred: tuple[ReplicaKey, ...]
-    unacked: set[int]
+    preferred: tuple[ReplicaKey, ...]  # the voters, longest log first; empty after a restart
+    unacked: set[int]  # voters that may not know of the resignation
 
 
 State = Unattached | Prospective | Candidate | Follower | Leader | ResignedLeader

@@ -14,10 +14,10 @@ from quorate.quorum.raft.states import Follower, Leader, Unattached
 
 
 def become_unattached(core: Core, epoch: int) -> None:
-    """Enter a later epoch without a known leader.
+    """Enter a later epoch without a known leader. A leader fails the requests that wait at it.
 
     A running timer continues, because an epoch in which this node may not vote must not delay its
-    own election (R12 in tests/scenarios).
+    own election (R12 in tests/scenarios). A node that may not be elected has no timer.
     """
     old = core.state
     deadline_ms = None
@@ -49,7 +49,8 @@ def become_follower(core: Core, epoch: int, leader_id: int) -> None:
 
 
 def learn_from_response(core: Core, voter_id: int, response: Response) -> None:
-    """Adopt the epoch, the leader and its address from a response, if they are credible."""
+    """Adopt the epoch, the leader and its address from a response, if they are credible and not
+    older than this node's. Report an error in it that an operator has to act on."""
     core.report_refusal(voter_id, response.error)
     if response.error == ErrorCode.INCONSISTENT_CLUSTER_ID:
         return
@@ -63,7 +64,8 @@ def learn_leader(
 ) -> None:
     """Adopt that `leader_id` leads `epoch`. NO_NODE means that the sender knows no leader.
 
-    The caller has checked that the claim is credible (epoch_limits.py).
+    Ignore an older epoch. If the leader is this node, adopt only the epoch, because only this node
+    knows whether it leads. The caller has checked that the claim is credible (epoch_limits.py).
     """
     if leader_id == core.me.id:
         leader_id = NO_NODE  # only this node knows whether it leads

@@ -3,7 +3,8 @@ KIP-853, KIP-996).
 
 Only a Prospective that a majority would vote for becomes a Candidate, and only a Candidate begins a
 new epoch. A node that was cut off therefore cannot depose a working leader when it returns (R13 in
-tests/scenarios). A node never campaigns twice in one epoch, even across a restart.
+tests/scenarios). A node is a Candidate at most once in each epoch, even across a restart. Pre-votes
+of one epoch may be repeated.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from quorate.quorum.raft.transitions import (
 )
 
 BACKOFF_BASE_MS = 100
-"""The bound of the random backoff is this value, doubled for each lost election in a row."""
+"""The bound of the random backoff is this value, doubled for each lost election in a row, but at
+most `election_backoff_max_ms`."""
 
 
 def campaign(core: Core) -> None:
@@ -42,7 +44,8 @@ def campaign(core: Core) -> None:
 
 
 def step_prospective(core: Core, state: Prospective) -> None:
-    """Start the election if the pre-vote is won. Return to following or waiting if it is over."""
+    """Start the election if the pre-vote is won. If it is lost or its deadline has passed, follow
+    the known leader again, or wait for the next election timeout."""
     if not core.is_electable:  # it was removed from the voters
         if core.leader_id != NO_NODE:  # an Unattached node would not adopt a leader it knows
             become_follower(core, core.epoch, core.leader_id)
@@ -63,8 +66,8 @@ def step_prospective(core: Core, state: Prospective) -> None:
 
 
 def step_candidate(core: Core, state: Candidate) -> None:
-    """Become leader if the election is won. After a lost one, wait for a random backoff, then start
-    again."""
+    """Become leader if the election is won. Start again with a pre-vote at the election timeout, or
+    a random backoff after the election is lost."""
     if _has_won(core, state):
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
@@ -90,14 +93,17 @@ def _has_won(core: Core, state: VoteRound) -> bool:
 
 
 def vote_saved(core: Core, epoch: int) -> None:
-    """Count this node's vote for itself, which is durable now (R1 in tests/scenarios)."""
+    """Count this node's vote for itself, which is durable now, if this node is still a candidate of
+    `epoch`. A vote that a crash can take must not count (R1 in tests/scenarios)."""
     if isinstance(core.state, Candidate) and core.epoch == epoch:
         core.state.granted.add(core.me.id)
 
 
 def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
-    """Grant or refuse a vote or a pre-vote. A vote request of a later epoch raises the epoch of
-    this node."""
+    """Grant or refuse a vote or a pre-vote.
+
+    A valid request of a later epoch raises the epoch of this node, also if it asks for a pre-vote:
+    another node is in that epoch already."""
     error = _refusal(core, request)
     granted = False
     if error == ErrorCode.NONE:
@@ -120,7 +126,8 @@ def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
 def on_vote_response(
     core: Core, voter_id: int, request: VoteRequest, response: VoteResponse | None
 ) -> None:
-    """Count the response. A voter that did not respond is asked again after the retry backoff."""
+    """Count the response of this round. Adopt a later epoch that it names. A voter that did not
+    respond is asked again after the retry backoff."""
     state = core.state
     if not isinstance(state, Candidate if not request.pre_vote else Prospective):
         return

@@ -9,6 +9,9 @@ Every change passes these checks, in Kafka's order:
 A new voter must also answer at its address and have caught up as an observer. The change succeeds
 when the new set has committed it. If the leader loses its epoch before that, the outcome is
 unknown.
+
+`add`, `voter_probed`, `remove` and `upgrade` raise VoterChangeRefused if the change cannot be made,
+and nothing has changed then. Otherwise `VoterChangeResult` reports the outcome later.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from quorate.quorum.raft.states import Leader, VoterChange
 from quorate.quorum.raft.voter_history import key_of
 
 CAUGHT_UP_WITHIN_MS = 3_600_000
-"""A replica may become a voter if it was caught up within this time."""
+"""A replica may become a voter if it was caught up with this leader within this time."""
 NO_ADMINISTRATOR = -1
 """The token of a change that no administrator waits for. Smaller tokens mean the same."""
 KRAFT_VERSION = "kraft.version"
@@ -50,7 +53,8 @@ class VoterChangeRefused(Exception):
 
 
 def add(core: Core, token: int, voter: Voter) -> None:
-    """Begin to add a voter: probe its address. `voter_probed` continues."""
+    """Begin to add a voter: probe its address. `voter_probed` continues. No other change can begin
+    until then."""
     state = _leader(core)
     _require_described(core, voter)
     _require_ready(core, state)
@@ -106,7 +110,8 @@ def remove(core: Core, token: int, voter: ReplicaKey) -> None:
 
 def on_update_voter(core: Core, token: int, request: UpdateVoterRequest) -> None:
     """Handle a controller's report about itself: other addresses, other versions, or the wish to
-    join (controller.quorum.auto.join.enable)."""
+    join (controller.quorum.auto.join.enable). Respond immediately: a response without an error does
+    not mean that the change is committed."""
     error = leader_refusal(core, request)
     if error == ErrorCode.NONE and key_of(request.voter) != request.replica:
         error = ErrorCode.INVALID_REQUEST
@@ -159,7 +164,8 @@ def require_upgrade(current: int, level: int) -> None:
 def upgrade(core: Core, token: int, level: int, configured: Iterable[Voter]) -> None:
     """Move from the configured voters to voters in the log (kraft.version 1).
 
-    `configured` names the voters' addresses. The directory ids are those that this node has pinned.
+    `configured` names the voters' addresses. The directory ids are those that this node has pinned,
+    which must be those of all voters. If `level` is the present one, report success immediately.
     """
     state = _leader(core)
     _require_settled(core, state)

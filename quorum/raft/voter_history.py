@@ -30,7 +30,8 @@ class QuorumVoters:
     voters: tuple[Voter, ...] = ()
 
     def records(self) -> list[ControlRecord]:
-        """Return the control records with which a snapshot states this set."""
+        """Return the control records with which a snapshot states this set, none at kraft.version
+        0."""
         if self.kraft_version == 0:
             return []
         return [
@@ -39,7 +40,7 @@ class QuorumVoters:
         ]
 
     def after(self, record: ControlRecord) -> QuorumVoters:
-        """Return the voters after this record."""
+        """Return the voters after this record. A record of another kind changes nothing."""
         match record:
             case KRaftVersionRecord():
                 return replace(self, kraft_version=record.k_raft_version)
@@ -50,6 +51,7 @@ class QuorumVoters:
 
 
 STATIC_VOTERS = QuorumVoters()
+"""kraft.version 0: the voters in the node's configuration are in effect."""
 
 
 def key_of(voter: Voter) -> ReplicaKey:
@@ -98,7 +100,7 @@ class VoterHistory:
 
     @property
     def latest(self) -> QuorumVoters:
-        """The current voters."""
+        """The voters after the last record, committed or not."""
         return self._entries[-1]
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from quorate.quorum.ids import ZERO_UUID, ReplicaKey, Uuid
 
 NO_OFFSET = -1
+"""The offset of a voter that has acknowledged nothing."""
 
 
 class VoterSet:
