@@ -17,7 +17,7 @@ ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC = "__cluster_metadata"
 NO_NODE = -1
-"""Stands for a node id where there is none."""
+"""The value of a node id that is unknown or that does not exist."""
 
 
 def uuid_to_text(uuid: Uuid) -> str:
@@ -52,7 +52,7 @@ def random_uuid(random: Random) -> Uuid:
 @dataclass(frozen=True, slots=True, order=True)
 class ReplicaKey:
     """The key of a voter or observer (KIP-853). A replaced disk has a new directory id, and so the
-    node is another replica."""
+    node is another replica. The directory id is ZERO_UUID if it is not known."""
 
     id: NodeId
     directory_id: Uuid
@@ -63,8 +63,10 @@ class ReplicaKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EpochOffset:
-    """A position in a log, ordered by the epoch first. The log that wins an election has the
-    greatest (last epoch, end offset)."""
+    """An epoch and an offset in a log, ordered by the epoch first. `offset` is mostly the end
+    offset of the records up to and including this epoch.
+
+    In an election, a voter refuses a candidate whose (last epoch, end offset) is below its own."""
 
     epoch: Epoch
     offset: Offset

@@ -14,7 +14,8 @@ IncrementalWork = Generator[None, None, T]
 
 
 def begun(steps: IncrementalWork[None]) -> IncrementalWork[None] | None:
-    """Run `steps` up to their first pause. Return the rest, or None if the work is complete.
+    """Run `steps` up to their first pause. Return `steps`, for the rest of the work, or None if the
+    work is complete.
 
     Short work needs no driver: the handler of a small request has answered when it returns."""
     try:

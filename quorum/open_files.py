@@ -14,11 +14,13 @@ LEAST_LOG_FILES = 64
 
 
 def open_files() -> int:
-    """Return how many files and sockets this process may have open (RLIMIT_NOFILE)."""
+    """Return the number of files and sockets that this process may have open (the soft limit
+    RLIMIT_NOFILE), or NO_LIMIT."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return NO_LIMIT if soft == resource.RLIM_INFINITY else soft
 
 
 def log_files() -> int:
-    """Return how many files of logs may be open. Files beyond it are closed and opened again."""
+    """Return the number of files of logs that may be open: a quarter of `open_files`, but at least
+    LEAST_LOG_FILES. The other files are closed, and opened again on demand."""
     return max(LEAST_LOG_FILES, open_files() // LOGS_PART)

@@ -107,7 +107,8 @@ class DirectoryLock(Protocol):
 
 
 class Disk(Protocol):
-    """The file system. Paths are absolute strings with `/`. All methods but `submit` block.
+    """The file system. Paths are absolute strings with `/`. All methods but `submit` block, and
+    raise OSError if the disk refuses or fails.
 
     A new, renamed or removed name is durable only after `sync_dir` of its parent."""
 
@@ -151,7 +152,9 @@ class Disk(Protocol):
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """Run `work` in the disk's thread, then call `done(result, error)` on the event loop."""
+        """Run `work` in the disk's thread, then call `done(result, error)` on the event loop.
+
+        `error` is the exception of `work`, or None if it returned. Return immediately."""
 
 
 class Wire(enum.Enum):
@@ -180,8 +183,8 @@ class TransportError(Exception):
 
 
 class PeerRefused(TransportError):
-    """The host refused the connection: it runs, and no process listens on the port. This is proof
-    that the process at this address is dead."""
+    """The host refused the connection: it runs, and no process listens on the port. The process at
+    this address is dead, or does not listen yet or any more."""
 
 
 class PeerUnreachable(TransportError):
@@ -263,7 +266,9 @@ class Transport(Protocol):
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
     ) -> Link:
-        """Open a link. Raise PeerRefused or PeerUnreachable within `timeout_ms`."""
+        """Open a link. Raise PeerRefused or PeerUnreachable within `timeout_ms`.
+
+        `accept` creates the handler of the link."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ class Type(enum.Enum):
     STR = "str"
     BYTES = "bytes"
     UUID = "uuid"
-    ARRAY = "array"  # `parts`: the one element
-    TUPLE = "tuple"  # `parts`: the elements
+    ARRAY = "array"  # tuple[X, ...]; `parts`: the shape of every element
+    TUPLE = "tuple"  # tuple[X, Y]; `parts`: the elements
     STRUCT = "struct"  # `parts`: the fields
 
 
@@ -41,6 +41,7 @@ class Shape:
     """The class and the field, for error messages."""
     bound: Bound | None = None
     optional: bool = False
+    """True if the value may be None."""
     cls: type | None = None
     """The dataclass of a STRUCT."""
     parts: tuple[tuple[str, Shape], ...] = ()
@@ -57,7 +58,8 @@ UNBOUNDED: dict[Any, Type] = {bool: Type.BOOL, Uuid: Type.UUID}
 
 
 def shape_of(cls: type) -> Shape:
-    """Return the shape of a message. Raise TypeError for a field without a bound that it needs."""
+    """Return the shape of the dataclass of a message. Raise TypeError for a field that lacks a
+    bound or has another type than those of the module's docstring."""
     hints = typing.get_type_hints(cls, include_extras=True)
     parts = tuple(
         (field.name, _shape(hints[field.name], f"{cls.__name__}.{field.name}"))
@@ -123,7 +125,8 @@ UUID_BYTES = 16
 
 
 def violation(shape: Shape, value: Any) -> str:
-    """Return the first violation of `shape` in `value`, or an empty string if there is none.
+    """Return a text about the first violation of `shape` in `value`, or an empty string if there is
+    none.
 
     It checks messages that this process created. The decoder checks received messages."""
     if value is None and shape.optional:

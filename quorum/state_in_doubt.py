@@ -1,9 +1,12 @@
 """StateInDoubt, the exception that stops a node, and the block that raises it.
 
+`StateInDoubt` means that a change of the log, of Raft's state or of the metadata image was left
+half done. On the client, controller and node ports it stops the node, as damaged stored data and a
+failed disk do (`is_node_failure` in `rpc/kafka/boundary.py`).
+
 External input may fail its request or close its connection. It must never stop the node. The places
 where requests enter (client port, controller port, node port, HTTP, fault socket) therefore turn
-every exception of a handler into an answer. The only exemption is `StateInDoubt`: a change of the
-log, of Raft's state or of the metadata image was left half done, so the node must stop.
+every other exception of a handler into an answer or a closed connection.
 
 Rule for callers: check the input first, outside of the block. Only the step that changes state goes
 inside `changing(...)`, and input that passed the checks must not be able to make it raise.
@@ -19,9 +22,12 @@ class StateInDoubt(Exception):
 
 
 class changing:  # noqa: N801 - read as a word: `with changing("the log of t-0"):`
-    """Raises StateInDoubt in place of any exception that leaves the block.
+    """Raises StateInDoubt in place of any Exception that leaves the block.
 
-    `expected` are exceptions that the change raises before it has changed anything; they pass."""
+    These pass unchanged: StateInDoubt, CancelledError and other exceptions that are no Exception,
+    and `expected`, which the change raises only before it has changed anything.
+
+    `what` names the state that changes, for the error."""
 
     __slots__ = ("_expected", "_what")
 

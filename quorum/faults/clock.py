@@ -36,8 +36,8 @@ class FaultClock:
         return self._inner.cpu_ms()
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        """Run the callback after `delay_ms`, or after the pause if the node is then paused. After a
-        crash it never runs."""
+        """Run the callback after `delay_ms`, or after the pause if the node is then paused. If the
+        node crashes before, or has crashed, the callback never runs."""
         timer = FaultTimer(self, callback)
         if not self.faults.crashed:
             self.timers[timer] = None

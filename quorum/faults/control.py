@@ -3,8 +3,9 @@
 Each request and each response is one line with a JSON object. The request `{"rules": {"drop":
 ["BrokerHeartbeatRequest"]}}` replaces all rules in force. The request `{}` changes nothing. The
 response holds the rules in force and the time at which each message type was last sent: `{"rules":
-{...}, "last_sent_ms": {...}}`. An invalid request gets `{"error": TEXT}`. The socket has mode 0600,
-so only the node's own user may connect.
+{...}, "last_sent_ms": {...}}`. The times are Unix times in ms, and a type that was never sent is
+absent (see witness.py). An invalid request gets `{"error": TEXT}` and changes nothing. The socket
+has mode 0600, so only the node's own user may connect.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ MAX_LINE_BYTES = 1 << 16
 """The maximum length of a request. A longer one closes the connection."""
 MAX_BRACKETS = 100
 MAX_ERROR_CHARS = 4000
-"""The maximum length of an error in a response."""
+"""The maximum length of an error in a response, in characters, without the mark of the cut."""
 MAX_CONNECTIONS = 8
 """The maximum number of connected clients. Further connections are closed immediately."""
 MODE = 0o600
 """The permissions of the socket file."""
 MAX_NAME_BYTES = 100
-"""The longest path that is bound directly."""
+"""The longest path, in bytes, that is bound directly. Linux allows 107 bytes."""
 SHORT_DIRECTORY = "/tmp"
 
 
@@ -75,7 +76,8 @@ async def controlled(seams: Seams, path: Path, voters: dict[Address, int]) -> As
 def bound(path: Path) -> socket.socket:
     """Return a socket that is bound to `path`, with mode 0600. Raise ControlRefused if that fails.
 
-    A node that was killed leaves its socket file, so an existing file is removed first.
+    A node that was killed leaves its socket file, so an existing file of any kind is removed first.
+    OSError is raised if that fails.
     """
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -150,8 +152,9 @@ class FaultControl:
         self._path.unlink(missing_ok=True)
 
     def answer(self, line: bytes) -> dict[str, object]:
-        """Apply the request in the line and return the response. An error of any kind becomes an
-        error response, because fault control must not stop the node."""
+        """Apply the request in the line and return the response, with the rules then in force. An
+        error of any kind becomes an error response, because fault control must not stop the
+        node."""
         try:
             check_depth(line)
             asked = json.loads(line)

@@ -81,7 +81,8 @@ class FaultDisk:
         self.alive().sync_dir(path)
 
     def lock(self, path: str) -> FaultLock:
-        """Lock a directory. The lock is released when the node crashes."""
+        """Lock a file exclusively. Raise BlockingIOError if another process or node holds it. The
+        lock is released when the node crashes."""
         lock = FaultLock(self, self.alive().lock(path))
         self._opened[lock] = None
         return lock
@@ -90,7 +91,7 @@ class FaultDisk:
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
         """Run `work` on the disk's thread and pass its outcome to `done` on the loop. `done` waits
-        while the node is paused."""
+        while the node is paused. After a crash neither runs, except for work that has begun."""
 
         def guarded() -> T:
             with self._working:

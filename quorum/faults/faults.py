@@ -30,7 +30,7 @@ class Subject(Protocol):
     """A wrapped seam that rules affect, such as a link, a listener, a clock or a disk."""
 
     def rules_changed(self) -> None:
-        """Apply the new rules. It is called after each change of them."""
+        """Apply the new rules, those of `Faults.rules`. It is called after each change of them."""
 
     def crash(self) -> None:
         """Close the wrapped object without any callback and without a regular close. A second call
@@ -40,8 +40,8 @@ class Subject(Protocol):
 class Faults:
     """The faults of one node. The thread of the event loop owns the object.
 
-    `rules` are in force until the next `apply`. `crashed` is True after `crash`, and it never
-    becomes False again.
+    `rules` are in force until the next `apply`. The methods that change some rules raise RulesError
+    for a value that is not valid. `crashed` is True after `crash`, and never becomes False again.
 
     `peer_of` returns the id of the node with the given address for node links, or None if it is
     unknown. Until it is set, a peer is identified by its address and by the id in its handshake.
@@ -89,13 +89,13 @@ class Faults:
         self.apply(replace(self.rules, hold=_without(self.rules.hold, peers)))
 
     def drop(self, *messages: str) -> None:
-        """Discard messages of exactly these types on node links, in both directions.
-
-        Without arguments, discard none."""
+        """Discard node messages of exactly these types, in both directions. The types of earlier
+        calls pass again. Without arguments, discard none."""
         self.apply(replace(self.rules, drop=messages))
 
     def delay(self, delay_ms: int) -> None:
-        """Delay each frame on node links, in each direction, by `delay_ms`. 0 ends the delay."""
+        """Delay each frame on links between nodes by `delay_ms` (`Rules` has the details). 0 ends
+        the delay for later frames."""
         self.apply(replace(self.rules, delay_ms=delay_ms))
 
     def pause(self) -> None:
@@ -119,7 +119,7 @@ class Faults:
     def crash(self) -> None:
         """End the node as kill -9 does.
 
-        None of the node's own code runs any more, not even cleanup. Sockets are reset, files are
+        No callback of the node runs any more, not even cleanup. Sockets are reset, files are
         closed and locks are released. `gone` waits until this is complete.
         """
         if self.crashed:
@@ -131,8 +131,8 @@ class Faults:
         self._subjects.clear()
 
     async def gone(self) -> None:
-        """After `crash`, wait until the node's ports are free, its sockets are closed and its tasks
-        have ended."""
+        """After `crash`, wait until the node's ports are free, its sockets are closed and its
+        attempts to connect have ended."""
         while self._closing:
             closing, self._closing = self._closing, []
             await asyncio.wait(closing)
@@ -154,7 +154,8 @@ class Faults:
 
     def run(self, callback: Callback) -> None:
         """Run the callback of the node now. If the node is paused, run it in order after the pause;
-        after a crash, discard it."""
+        after a crash, discard it. An exception of the callback is reported (`failed`), not
+        raised."""
         if self.crashed:
             return
         if self.rules.paused or self._held:

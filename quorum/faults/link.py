@@ -115,7 +115,8 @@ class FaultLink:
     # --- what the node does
 
     def send(self, *parts: Buffer) -> None:
-        """Send the frame unless the link is closed. Messages of dropped types are removed first."""
+        """Send the frame, or queue it if the rules demand that. Do nothing if the link is closed.
+        Messages of dropped types are removed first."""
         if self.closed:
             return
         if self._nature.of_messages and self._faults.rules.drop:
@@ -131,7 +132,7 @@ class FaultLink:
         return 0 if self._ended else self._inner.pending_bytes + self._out.queued_bytes
 
     def pause_reading(self) -> None:
-        """Stop passing frames to the node."""
+        """Stop passing frames to the node. Those that arrive are queued."""
         self._reads = False
         self._read_or_not()
 
@@ -274,7 +275,8 @@ class FaultLink:
 
 
 def without(dropped: tuple[str, ...], frame: Buffer) -> Buffer | None:
-    """Return the frame without its messages of the dropped types, or None if no message remains."""
+    """Return the frame without its messages of the dropped types, or None if no message remains.
+    Raise ProtocolError if the frame does not consist of node messages."""
     kinds = [KINDS[name] for name in dropped]
     rows = rows_of(frame)
     kept = [row for row in rows if row[0] not in kinds]

@@ -16,6 +16,7 @@ from quorate.quorum.rpc.messages import BY_CLASS
 from quorate.quorum.seams import Address
 
 Peer = int | str
+"""A node id, or the HOST:PORT of a node port."""
 MAX_DELAY_MS = 60_000
 """The longest delay that a rule may set."""
 KINDS = {cls.__name__: kind.number for cls, kind in BY_CLASS.items()}
@@ -34,9 +35,14 @@ class Rules:
     - `cut`: links to these peers are reset, and new ones fail as unreachable.
     - `hold`: links to these peers stay open but carry nothing; frames are queued. New links wait
       until their timeout.
-    - `drop`: messages of these types are discarded on node links, in both directions.
-    - `delay_ms`: each frame on node links is delayed by this time, in each direction.
-    - `paused`: the node stops running, as under SIGSTOP.
+    - `drop`: node messages of these types (names of classes) are discarded, in both directions.
+      Kafka's messages, also those between nodes, are not affected.
+    - `delay_ms`: each frame is delayed by this time, in each direction, on links of node messages
+      and on all links that this node opens.
+    - `paused`: the node stops running, as under SIGSTOP (faults.py has the limits).
+
+    `cut` and `hold` by HOST:PORT affect only links that this node opens. By node id they also
+    affect message links that the peer opens (transport.py).
     """
 
     cut: tuple[Peer, ...] = ()
@@ -91,7 +97,7 @@ def rules_from_json(text: str | bytes) -> Rules:
 
 
 def rules_from(given: object) -> Rules:
-    """Return the rules of a decoded JSON value. Raise RulesError for any other value."""
+    """Return the rules of a decoded JSON object. Raise RulesError if it holds no valid rules."""
     if not isinstance(given, dict):
         raise RulesError('fault rules: must be an object, as in {"cut": [2]}')
     known = [each.name for each in fields(Rules)]

@@ -29,6 +29,7 @@ from quorate.quorum.seams import (
 )
 
 Links = WeakKeyDictionary[FaultLink, None]
+"""The accepted links of one listener."""
 
 
 class FaultTransport:
@@ -44,7 +45,8 @@ class FaultTransport:
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
-        """Listen on the inner transport and wrap each accepted link."""
+        """Listen on the inner transport and wrap each accepted link. Raise CancelledError if the
+        node has crashed."""
         self._end_ghosts()
         links: Links = WeakKeyDictionary()
         inner = await self._inner.listen(
@@ -60,6 +62,7 @@ class FaultTransport:
         """Connect and return the wrapped link.
 
         Raise PeerUnreachable if the peer is cut, or if it is held until `timeout_ms` has passed.
+        Raise also what the inner transport raises, which gets the full `timeout_ms` after a hold.
         While the node is paused, the call returns only after the pause.
         """
         self._end_ghosts()
@@ -96,7 +99,7 @@ class FaultTransport:
             _open(waiter)
 
     def crash(self) -> None:
-        """Cancel all connects of the node."""
+        """Cancel the tasks of the node that are connecting."""
         for task in list(self._connecting):
             task.cancel()
             self._faults.closing(task)

@@ -32,7 +32,8 @@ class WitnessTransport:
 
     def __init__(self, inner: Transport, clock: Clock) -> None:
         self.last_sent_ms: dict[str, int] = {}
-        """The wall time of the last message of each type, by the name of its class."""
+        """The wall time in ms of the last message of each type, by the name of its class. A type
+        that was never sent is absent."""
         self._inner = inner
         self._clock = clock
 

@@ -1,12 +1,13 @@
 """GET /v1/changes: committed records of the metadata log as JSON lines, in order, with causes.
 
     from=OFFSET    the first offset; default: the start of the log
-    limit=N        maximum number of lines
-    wait_ms=N      maximum wait if nothing is committed at `from` yet
+    limit=N        maximum number of lines, 1 to MAX_LIMIT; default: DEFAULT_LIMIT
+    wait_ms=N      maximum wait if nothing is committed at `from` yet, 0 (default) to MAX_WAIT_MS
     types=A,B      only records of these types (Kafka's names: PARTITION_CHANGE_RECORD)
 
 The response header Quorate-Next-Offset names the offset at which the next request continues. One
-response reads a bounded part of the log, so it may hold fewer lines than `limit`, or none.
+response reads a bounded part of the log, so it may hold fewer lines than `limit`, or none. A line
+has the cause of its record, or null if the record names none.
 
 Pages are made in slices, one slice at a time for all requests together. After a slice the requests
 pause for REST_FACTOR times the CPU time of the slice. These requests therefore use at most a third
@@ -35,10 +36,13 @@ from quorate.quorum.seams import Clock
 from quorate.quorum.watch.http_dispatch import BadQuery, Query
 
 SLICE_BYTES = 8 * 1024
+"""Bytes of the log that one slice reads, but at least one batch."""
 REST_FACTOR = 2
 """The length of the pause after a slice, as a multiple of the CPU time of the slice."""
-MAX_READ_BYTES = 8 << 20  # Bytes of the log that one response reads.
+MAX_READ_BYTES = 8 << 20
+"""Bytes of the log after which a response ends. The last slice may exceed it."""
 MAX_BODY_BYTES = 4 << 20
+"""Characters of lines after which a response ends. The last line may exceed it."""
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
 MAX_WAIT_MS = 30_000
@@ -138,10 +142,11 @@ class Changes:
                 each.set()
 
     async def get(self, query: Query) -> HttpResponse:
-        """Return one page.
+        """Return one page. It has no lines if nothing was committed at the offset in time.
 
-        Raise BadQuery with status 410 if the offset is below the start of the log. Raise BadQuery
-        with status 400 if it is above the high watermark or if a parameter is invalid.
+        Raise BadQuery with status 410 if the offset is below the start of the log, also if a
+        snapshot replaces the log before the page has a line. Raise BadQuery with status 400 if it
+        is above the high watermark or if a parameter is invalid.
         """
         asked = Asked.of(query)
         offset = self._log.start_offset if asked.offset is None else asked.offset

@@ -62,6 +62,7 @@ class Endpoints:
     ) -> None:
         """The handlers in `always` are exempt from MAX_OPEN and must not block or wait."""
         self.open = 0
+        """The number of requests in flight, also of those that are never refused."""
         self.log_limit = LogLimit(clock)
         """Limits the lines about failed requests, which any client can repeat."""
         self._handlers = {**(always or {}), **handlers}
@@ -72,7 +73,8 @@ class Endpoints:
         return Exchange(self, link)
 
     async def answer(self, target: str) -> HttpResponse:
-        """Return the response to a request target. Every error becomes a response."""
+        """Return the response to a request target (path and query): 404 for an unknown path, 503
+        above MAX_OPEN, the status of a BadQuery, and 500 for any other error."""
         path, _, query = target.partition("?")
         handler = self._handlers.get(path)
         if handler is None:

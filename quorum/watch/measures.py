@@ -5,7 +5,7 @@ are requested. They cover the last 30 to 60 s, like Kafka's sampled statistics. 
 longer time if metrics are requested less often.
 
 The commit latency is sampled: one append is followed until the high watermark passes it, then the
-next one.
+next append after that. An election is the time in which the node was neither leader nor follower.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Latency:
         half.max_ms = max(half.max_ms, latency_ms)
 
     def average_ms(self, now_ms: int) -> float:
-        """Return the average in ms, or NaN if there was no event, as Kafka does."""
+        """Return the average in ms, or NaN if there was no event in the window, as Kafka does."""
         self._rotate(now_ms)
         count = self._now.count + self._before.count
         return (self._now.total_ms + self._before.total_ms) / count if count else math.nan
 
     def max_ms(self, now_ms: int) -> float:
-        """Return the maximum in ms, or NaN if there was no event."""
+        """Return the maximum in ms, or NaN if there was no event in the window."""
         self._rotate(now_ms)
         if not self._now.count + self._before.count:
             return math.nan
@@ -72,7 +72,7 @@ class Rate:
     """The rate of a counter per second, over about the last 30 to 60 s.
 
     The counter is sampled only when the rate is read. If it is read less often than every 60 s, the
-    rate covers the time since an older sample."""
+    rate covers the time since an older sample. At first it covers the time since the start."""
 
     def __init__(self, now_ms: int, count: float = 0) -> None:
         self._samples: deque[tuple[int, float]] = deque([(now_ms, count)], maxlen=MAX_SAMPLES)
@@ -99,7 +99,7 @@ class QuorumMeasures:
         self.busy_rate = Rate(now_ms, time.thread_time())
         self.appended = 0
         self.snapshots_loaded = 0
-        self.new_controllers = 0
+        self.new_controllers = 0  # leaders that this node has learned of
         self.commits, self.elections = Latency(), Latency()
         self._clock = clock
         self._followed: tuple[int, int] | None = None  # (offset, time of its append)
@@ -122,8 +122,8 @@ class QuorumMeasures:
             self._followed = None
 
     def on_role(self, effect: RoleChanged) -> None:
-        """Note the end of an election and a new leader. An append that is followed is dropped if
-        the node no longer leads.
+        """Note the start or the end of an election, and a new leader. If the node does not lead,
+        stop following its append.
         """
         now_ms = self._clock.now_ms()
         if effect.role is not Role.LEADER:

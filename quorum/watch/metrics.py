@@ -30,7 +30,9 @@ FRESH_MS = 500
 FRESH_FACTOR = 9
 """The time for which a text is reused, as a multiple of the CPU time of its rendering."""
 SAMPLES_AT_ONCE = 50
+"""The number of samples of one family that are rendered without a pause."""
 Collector = Callable[[], Iterator[Metric]]
+"""Yields metric families. It is called for each rendering, on the event loop."""
 
 BUDGET_GAUGES: tuple[tuple[str, str, Callable[[Budget], float]], ...] = (
     ("used_bytes", "Bytes that connections hold, above 16 KiB each.", lambda b: b.used_bytes),
@@ -38,7 +40,7 @@ BUDGET_GAUGES: tuple[tuple[str, str, Callable[[Budget], float]], ...] = (
     ("holding_connections", "Connections that hold more than 16 KiB.", len),
 )
 
-# Kafka's names of the roles. A node that is not a voter is an observer.
+# Kafka's names of the roles.
 STATES = {Role.RESIGNED: "resigned", Role.FOLLOWER: "follower"}
 
 
@@ -242,6 +244,7 @@ class NodeMetrics:
 
 
 def lag_ms(image_timestamp_ms: int, wall_ms: int) -> int:
-    """Return the age of the last applied record in ms (Kafka's LastAppliedRecordLagMs), or -1 if
-    none."""
+    """Return the age of the last applied record in ms (Kafka's LastAppliedRecordLagMs), or -1 if no
+    record was applied. `image_timestamp_ms` is the record's timestamp, negative without a record.
+    The age is 0 if the timestamp is in the future."""
     return max(0, wall_ms - image_timestamp_ms) if image_timestamp_ms >= 0 else NO_NODE

@@ -73,7 +73,8 @@ class NodeView(Protocol):
 
     @property
     def resources(self) -> NodeResources:
-        """Return the CPU time and the memory that the node's peers use."""
+        """Return the scheduler and the budgets that bound what the node's peers use of its CPU and
+        memory."""
 
     @property
     def failed_requests(self) -> Mapping[str, int]:

@@ -1,6 +1,7 @@
 """The HTTP paths of a node: /healthz, /readyz, /metrics, /v1/changes and /v1/targets.
 
-/v1/targets lists all known nodes in the form of Prometheus' HTTP service discovery.
+/v1/targets lists the voters and the registered brokers in the form of Prometheus' HTTP service
+discovery. /healthz shows that the process runs, /readyz that its roles can serve.
 
 Every node has one `Watch` behind the port that nodes use. Each role of the node adds its readiness
 checks and metrics. All values are read from the node's objects when a request arrives.
@@ -102,9 +103,10 @@ class Watch:
 
 
 def targets(node: NodeView) -> Iterator[tuple[int, str, str]]:
-    """Yield (node id, role, address) of every known node, including this one.
+    """Yield (node id, role, address) of each voter and of each registered broker, fenced or not.
 
-    A node with both roles is reported as a controller."""
+    A node with both roles is reported as a controller. A controller that is not a voter, and a
+    broker without an endpoint for other nodes, are left out."""
     controllers = {
         voter.voter_id: str(Address(each.host, each.port))
         for voter in node.voters
@@ -122,8 +124,9 @@ def targets(node: NodeView) -> Iterator[tuple[int, str, str]]:
 def metadata_reasons(node: NodeView) -> Iterator[str]:
     """Yield the reasons why the metadata of a node is not ready.
 
-    The node must know the leader of the quorum and must have replayed all committed records. If its
-    log had lost records, it must have caught up again."""
+    The node must know the leader of the quorum, must know of a committed record, and must have
+    replayed all records that it knows to be committed. If its log had lost records, it must have
+    caught up again."""
     if node.failed:
         yield "the node has failed"
     if node.raft.leader_id == NO_NODE:
