@@ -7,8 +7,8 @@ runs the same code on virtual time.
 Folders in the order of their imports; each imports only those before it:
 
 - the top-level modules: `seams.py`, `ids.py`, `node_message_bounds.py` and `shapes.py` (the bounds
-  of node messages), `incremental_work.py` (long work in parts), `state_in_doubt.py` (the errors
-  that stop a node), `clipped.py`, `log_limit.py` (bounded texts and log lines), `open_files.py`,
+  of node messages), `incremental_work.py` (long work in parts), `state_in_doubt.py` (the error
+  that stops a node), `clipped.py`, `log_limit.py` (bounded texts and log lines), `open_files.py`,
   `clock.py`
 - `protocol/`: Kafka's messages, codecs and errors, pure
 - `log/`: the log on disk: batches, segments, recovery, snapshot files

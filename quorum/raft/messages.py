@@ -2,8 +2,9 @@
 
 They are Kafka's Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot and UpdateRaftVoter.
 `error` fields hold Kafka's error codes. In every response, `epoch` and `leader_id` are those of the
-responder; the leader is NO_NODE if it knows none. `rpc/messages.py` encodes the messages. Their
-field names are part of the node protocol.
+responder; the leader is NO_NODE if it knows none, also in a response with an error. In a request,
+`epoch` is the sender's. Sizes are in bytes and times in ms. `rpc/messages.py` encodes the messages.
+Their field names are part of the node protocol.
 
 Invariant: a voter has flushed everything below the `offset` of its FetchRequest.
 """
@@ -71,7 +72,7 @@ class VoteResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginQuorumEpochRequest:
-    """A new leader announces itself to `voter`."""
+    """A new leader announces itself to `voter`. `leader` is its address, if it knows that."""
 
     cluster_id: Name
     voter: ReplicaKey
@@ -92,7 +93,7 @@ class BeginQuorumEpochResponse:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndQuorumEpochRequest:
     """A resigned leader asks for an election. The voter with the longest log comes first in
-    `preferred_candidates`."""
+    `preferred_candidates`, which is empty if the leader has restarted."""
 
     cluster_id: Name
     leader_id: NodeIdOrNone
@@ -111,7 +112,10 @@ class EndQuorumEpochResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """A replica asks for the records from `offset` on, and acknowledges those below it."""
+    """A replica asks for the records from `offset` on. A voter also acknowledges those below it.
+
+    `last_fetched_epoch` is the epoch of the last record of its log. The leader responds when it has
+    records for the replica, or after `max_wait_ms`."""
 
     cluster_id: Name
     replica: ReplicaKey
@@ -121,7 +125,7 @@ class FetchRequest:
     max_wait_ms: Millis
     max_bytes: Size
     high_watermark: Offset
-    """The leader responds immediately if its own high watermark is higher (KIP-1166)."""
+    """The fetcher's high watermark. The leader responds as soon as its own is higher (KIP-1166)."""
     catching_up: bool = False
     """True if the fetcher's directory lost records. Its offset then acknowledges nothing."""
 
@@ -137,7 +141,9 @@ class FetchResponse:
     epoch: Epoch
     leader_id: NodeIdOrNone
     high_watermark: Offset
-    diverging: EpochOffset | None = None  # truncate to this (epoch, end offset), then fetch again
+    diverging: EpochOffset | None = None
+    """The leader's largest epoch up to the fetcher's last one, with its end offset. The fetcher
+    truncates its log to the part that can agree with the leader's, and fetches again."""
     records: Annotated[Buffer, Bytes(MAX_NODE_FRAME_BYTES)] = b""
     snapshot: EpochOffset | None = None  # fetch this snapshot instead of the log
     leader: LeaderAddress | None = None
@@ -157,7 +163,8 @@ class FetchSnapshotRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSnapshotResponse:
-    """A chunk of a snapshot. `size_bytes` is the size of the whole snapshot."""
+    """A chunk of a snapshot, from the requested position on. `size_bytes` is the size of the whole
+    snapshot."""
 
     error: ErrorNumber
     epoch: Epoch
