@@ -176,7 +176,7 @@ class Core:
 
     @property
     def is_electable(self) -> bool:
-        """Return True if this node may start an election.
+        """Return True if this node may start an election: a voter that is not catching up.
 
         A voter whose removal is not committed yet may do so, too. It may be the only node that has
         the record of the removal, and no voter with a shorter log can win its vote (Ongaro's

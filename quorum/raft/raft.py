@@ -283,9 +283,9 @@ class Raft:
     def superseded(self) -> None:
         """Note that this node has met a later generation of its quorum.
 
-        Do nothing if this node leads, or follows a leader that has responded: this quorum lives.
-        Otherwise the quorum must not come back, so this voter grants and asks for no vote until a
-        leader of its quorum responds to it.
+        Do nothing if this node leads, or follows a leader that has responded and is not known to
+        have gone, because this quorum lives. Otherwise the quorum must not come back, so this voter
+        grants and asks for no vote until a leader of its quorum responds to it.
         """
         state = self._core.state
         follows = isinstance(state, Follower) and state.has_fetched and not state.leader_gone

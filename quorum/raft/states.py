@@ -132,7 +132,7 @@ class Progress:
     """The leader's record of one replica. Kafka calls it ReplicaState.
 
     Invariant: `end_offset` is the offset up to which a voter has flushed. It never shrinks within
-    an epoch, unless the voter reports that it lost its log.
+    an epoch, unless the voter reports that it lost its log. An observer need not have flushed.
     """
 
     key: ReplicaKey

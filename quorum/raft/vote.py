@@ -1,10 +1,11 @@
 """Elections: pre-vote and vote, of the candidate and of the voter (Raft 5.2 and 5.4.1; KIP-595,
 KIP-853, KIP-996).
 
-Only a Prospective that a majority would vote for becomes a Candidate, and only a Candidate begins a
-new epoch. A node that was cut off therefore cannot depose a working leader when it returns (R13 in
-tests/scenarios). A node is a Candidate at most once in each epoch, even across a restart. Pre-votes
-of one epoch may be repeated.
+Only a Prospective that a majority would vote for becomes a Candidate. Only a Candidate begins a new
+epoch, except that a resigned leader enters the next one after a timeout (resignation.py). A voter
+that was cut off therefore cannot depose a working leader when it returns (R13 in tests/scenarios).
+A node is a Candidate at most once in each epoch, even across a restart. Pre-votes of one epoch may
+be repeated.
 """
 
 from __future__ import annotations
