@@ -11,8 +11,9 @@ Terms:
 - A Kafka connection is a link whose frames are requests of Kafka's protocol.
 
 Inputs: handlers, settings, and the seams (clock, random numbers, transport). Outputs: calls of
-these handlers on the event loop, responses, and closed links. There is no task and no future per
-request.
+these handlers on the event loop, responses, and closed links. A request takes no task and no
+future, except through the coroutines `Channel.call`, `KafkaClient.call` and
+`KafkaClient.negotiate`.
 
 Files in reading order:
 

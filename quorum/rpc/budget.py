@@ -12,18 +12,21 @@ Links between nodes have a budget of their own, so that clients cannot put them 
 Rules for requests, responses and nodes:
 
 - A connection is counted only while it holds more than SMALL_BYTES, so ordinary requests cost
-  nothing here. The uncounted bytes are at most SMALL_BYTES times `max.connections`.
-- A budget is under pressure when more than half of it is used. The server then reads the
-  connections that hold more than the share of one connection one after the other, because large
-  requests could otherwise stop each other. The connection that exceeded its share first is read
-  first. The next one follows when that one has been served. Fetches are answered with less
-  (`room`). A request of up to half of the budget therefore always fits.
+  nothing here. The uncounted bytes of clients are at most SMALL_BYTES times `max.connections`.
+- A budget is under pressure when more than half of it is used. The server then reads only one of
+  the connections that hold more than the share of one connection, because large requests could
+  otherwise stop each other. It is the connection that exceeded its share first. The next one
+  follows when that one holds no more than its share. A request of up to half of the budget
+  therefore always fits. The budget of responses does not stop the reading of connections.
+- The less of a budget is left, the fewer bytes a response to a fetch may have (`Budget.room`,
+  `node_link_memory.fetch_room`).
 - When a budget is used up, connections are closed until RELIEF of it is free. The order is by bytes
   multiplied by the time for which they have been held, the largest product first. A connection that
   finishes its frames and reads its responses holds bytes for milliseconds, so it is last.
 - Under pressure, connections that made no progress for STALL_MS are closed in the same order, until
-  the pressure ends. Progress is a change of PROGRESS of the bytes that a connection holds. The time
-  in which the server does not read a connection does not count.
+  the pressure ends. Progress means that the changes of the bytes that a connection holds add up to
+  PROGRESS of these bytes. The time in which this budget stops the reading of a connection does not
+  count.
 
 `broker/replication/fetch_session_cache.py` keeps the budget of sessions.
 """
@@ -47,12 +50,14 @@ SMALL_BYTES = 16 << 10
 PRESSURE = 1 / 2
 RELIEF = 1 / 8
 SHARE = 1 / 64
-"""The part of a budget that one connection may hold under pressure."""
+"""The part of a budget that one connection may hold under pressure, but at least SMALL_BYTES."""
 STALL_MS = 10_000
 STALL_CHECK_MS = 1000
 PROGRESS = 1 / 8
-"""A connection makes no progress if its bytes change by a smaller part than this in STALL_MS."""
+"""A connection makes no progress if the changes of its bytes in STALL_MS add up to a smaller part
+than this."""
 LEAST_READ_BYTES = 64 << 10
+"""The bytes that every response to a fetch may have, even if the budget is used up."""
 MAX_NODES_BYTES = 256 * MIB
 """Eight of the largest frames between nodes."""
 
@@ -67,7 +72,8 @@ class MemoryLimits:
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> MemoryLimits:
-        """Read the limits from a node's typed settings (`quorate.config`)."""
+        """Read the limits from a node's typed settings (`quorate.config`). The request limit may be
+        -1, which means none."""
         request_bytes = node["queued.max.request.bytes"]
         return cls(
             request_bytes=NO_LIMIT_BYTES if request_bytes == NO_LIMIT else request_bytes,
@@ -159,7 +165,7 @@ class Budget:
         return waits
 
     def room(self) -> int:
-        """Return the number of bytes that one more response may have.
+        """Return the number of bytes that one more response may have: a quarter of the free bytes.
 
         The result is at least LEAST_READ_BYTES, because a response with one batch must remain
         possible."""
@@ -170,8 +176,9 @@ class Budget:
         """Record that `holder` now holds `held_bytes`. This may close connections, including
         `holder`.
 
-        The time of a holding starts when it exceeds SMALL_BYTES, and ends when it no longer
-        does."""
+        The time for which a connection has held bytes starts when they exceed SMALL_BYTES. It
+        starts anew after they were SMALL_BYTES or less. Call this with 0 when the connection
+        ends."""
         holding = self._holdings.get(holder)
         if held_bytes <= SMALL_BYTES:
             if holding is not None:

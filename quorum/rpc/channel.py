@@ -1,14 +1,15 @@
 """Pipelined requests and responses over one link between nodes, in both directions.
 
-- Everything that a node sends in one loop iteration leaves as one frame.
+- Everything that a node sends through a channel in one loop iteration leaves as one frame, or as
+  several if it is too large for one.
 - `done` is called exactly once for each request, and never inside `request`. Its argument is the
   response, or an RpcFailure that says whether the other end can have acted on the request.
 - There is no task and no future per request. One timer sweeps all timeouts.
 - Requests reach their handlers in the order in which they were sent. Responses come in any order.
 - A response that arrives after its request timed out is dropped.
-- The channel aborts its link if a request times out and nothing has arrived since it was sent.
-  After a network partition TCP may wait for a long retransmission, while a new link would work
-  immediately.
+- The channel aborts its link if a request times out and no frame has arrived since the request was
+  sent. Its other requests then fail as LOST. After a network partition TCP may wait for a long
+  retransmission, while a new link would work immediately.
 """
 
 from __future__ import annotations
@@ -61,8 +62,13 @@ class RpcFailure(Exception):
 
 Done = Callable[[Any], None]  # with a response of the request's RPC, or an RpcFailure
 Reply = Callable[[Message], None]
+"""Sends the response to one request. Does nothing if the channel is closed. If the response cannot
+be encoded, is larger than a frame, or too much waits for the peer, the channel aborts the link."""
 Handler = Callable[[Peer, Any, Reply], None]
+"""Handles a request and replies once, immediately or later. An exception of a handler aborts the
+link and reaches the loop's exception handler."""
 Handlers = Mapping[type, Handler]
+"""From the class of a request to its handler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +133,9 @@ class Channel:
     def request(self, message: Message, timeout_ms: int, done: Done) -> None:
         """Send `message`. Call `done` later with the response or with an RpcFailure.
 
-        `done` receives the failure NOT_SENT if the link is closed, the message is larger than a
-        frame, or too much already waits for the peer."""
+        The timeout starts now. `done` receives the failure NOT_SENT in these cases: the link is
+        closed, the message is larger than a frame, `max_outstanding` requests wait for a response,
+        or more than `max_pending_bytes` wait for the peer."""
         if refusal := self._refusal():
             return self._fail_soon(done, refusal)
         correlation_id = self._next_id
@@ -162,19 +169,22 @@ class Channel:
         return result
 
     def close(self) -> None:
-        """Send the queued messages, then close the link."""
+        """Send the queued messages, then close the link. Requests without a response fail as LOST
+        when the link has ended."""
         self._flush()
         self._link.close()
 
     def abort(self) -> None:
-        """Close the link immediately. Queued messages are lost."""
+        """Close the link immediately. Queued messages are lost. The requests fail later, when the
+        end of the link is reported."""
         self._link.abort()
 
     def on_frame(self, frame: memoryview) -> None:
         """Handle the messages of a frame in their order.
 
-        Raise ProtocolError if the frame is malformed. A request without a handler is answered with
-        Unsupported."""
+        Raise ProtocolError if the frame is malformed, or if a response belongs to another RPC than
+        its request. A request without a handler is answered with Unsupported. If a handler closes
+        the link, the remaining messages are dropped."""
         self._heard_ms = self._clock.now_ms()
         for row in rows_of(frame):
             kind = BY_NUMBER.get(row[0])
@@ -189,7 +199,8 @@ class Channel:
                 return
 
     def on_closed(self, error: Exception | None) -> None:
-        """Fail all requests, then call the owner's `on_closed`."""
+        """Fail the requests that are still queued as NOT_SENT and all others as LOST. Then call the
+        owner's `on_closed`."""
         self.closed = True
         unsent = {correlation_id for _, correlation_id in self._queue}
         self._queue.clear()

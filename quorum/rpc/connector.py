@@ -1,8 +1,10 @@
 """The connecting end of a channel: connects to one peer, and reconnects after each loss.
 
-The first attempt after a loss is made immediately. If it is refused, the peer's process is dead
-rather than silent, which is a hint for Raft and the controller
-(`docs/protocol/broker-sessions-and-hints.md`). Later attempts back off exponentially, with jitter.
+If a stable channel is lost, the next attempt is made immediately. A channel is stable if it was up
+for more than `max_backoff_ms`, or if the connector's first attempt made it. If the next attempt is
+refused, the peer's process is dead rather than silent, which is a hint for Raft and the controller
+(`docs/protocol/broker-sessions-and-hints.md`). All other attempts back off exponentially, with
+jitter.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class ConnectorEvents(Protocol):
         """React to a new channel. Nothing has arrived through it yet."""
 
     def on_down(self, channel: Channel) -> None:
-        """React to the end of the channel of the last `on_up`. Its requests have failed before."""
+        """React to the end of the channel of the last `on_up`. All its requests have failed by
+        now."""
 
     def on_refused(self) -> None:
         """React to a refused attempt: the peer's host is up, and nothing listens on the port.
@@ -51,6 +54,7 @@ class ConnectorSettings:
     backoff_ms: int = 20
     max_backoff_ms: int = 1000
     jitter: float = 0.2
+    """The part by which a backoff is randomly shortened or lengthened."""
 
 
 class Connector:
@@ -69,7 +73,7 @@ class Connector:
         expected_id: int = NO_NODE,
     ) -> None:
         """Create a connector to `address`. The handshake is refused if the node there is not
-        `expected_id`."""
+        `expected_id`. With NO_NODE, any node of the cluster is accepted."""
         self.address = address
         self.channel: Channel | None = None
         self._transport = transport
@@ -86,17 +90,20 @@ class Connector:
         self._link: Link | None = None
 
     def start(self) -> None:
-        """Make the first attempt. It runs in a task that the connector owns."""
+        """Begin the first attempt and return. It runs in a task that the connector owns. Call this
+        once."""
         self._attempt()
 
     def retry_now(self) -> None:
-        """End a backoff, because the peer has shown that it is alive."""
+        """If a backoff runs, end it and connect now, because the peer has shown that it is alive.
+        Otherwise do nothing."""
         if self._timer is not None:
             self._timer.cancel()
             self._attempt()
 
     def close(self) -> None:
-        """Stop. If there is a channel, abort it: its requests fail, and `on_down` is called."""
+        """Stop. If there is a channel, abort its link. Its requests fail and `on_down` is called
+        when the end of the link is reported, which is later with TCP."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -174,9 +181,11 @@ class ProbeResult(enum.Enum):
 
 
 async def probe(transport: Transport, address: Address, timeout_ms: int) -> ProbeResult:
-    """Connect to the node port at `address` and close the connection without sending anything.
+    """Connect to the node port at `address`, and close the link without a message.
 
-    Return the result within `timeout_ms`. Any error other than a refusal means UNREACHABLE."""
+    Over TCP, ALIVE means that the process has completed the WebSocket handshake. Return the result
+    within `timeout_ms`. Any error other than a refused connection means UNREACHABLE, also if the
+    port has too many links."""
     try:
         link = await transport.connect(
             address, Wire.NODE, _Mute, max_frame_bytes=1024, timeout_ms=timeout_ms

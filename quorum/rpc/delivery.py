@@ -12,8 +12,10 @@ logger = logging.getLogger(__name__)
 
 
 def raise_failure(task: asyncio.Task[None]) -> None:
-    """Raise the exception of an owned task, as its done callback. It reaches the loop's exception
-    handler."""
+    """Raise the exception with which `task` ended, if any. A cancelled task raises nothing.
+
+    Owners add this function as a done callback of their tasks, so that the exception reaches the
+    loop's exception handler."""
     if not task.cancelled():
         task.result()
 
@@ -21,10 +23,11 @@ def raise_failure(task: asyncio.Task[None]) -> None:
 def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | None:
     """Pass `frame` to `handler`. Return the exception that it raised, or None.
 
-    An exception aborts the link. A ProtocolError is the peer's fault. It is returned without its
-    stack frames, because they refer to the peer's frame and the link keeps the error. Any other
-    exception goes to the loop's exception handler, which stops the node. Request handlers answer
-    exceptions of their own."""
+    An exception aborts the link. A ProtocolError is the peer's fault and is logged as a warning. It
+    is returned without its stack frames, because they refer to the peer's frame and the link keeps
+    the error. Any other exception goes to the loop's exception handler, which stops the node
+    (`quorum/node/unhandled.py`). A handler must therefore catch the exceptions of a single request
+    and answer them itself."""
     try:
         handler.on_frame(frame)
     except ProtocolError as error:

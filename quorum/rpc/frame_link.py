@@ -19,8 +19,9 @@ from quorate.quorum.seams import Accept, Address, Link, LinkHandler, ProtocolErr
 
 logger = logging.getLogger(__name__)
 COPY_BELOW_BYTES = 16 * 1024  # smaller parts are joined: a copy is cheaper than a system call
-MAX_DELIVERY_S = 0.002  # plus the time of one frame
+MAX_DELIVERY_S = 0.002  # after the first frame; the last frame may exceed it
 REPORT_ABOVE_BYTES = 16 * 1024
+"""A link reports the size of its input to its handler while it is larger than this."""
 NO_ADDRESS = Address("", 0)
 
 
@@ -35,13 +36,17 @@ class FrameLink(asyncio.Protocol):
     """A Link over one stream connection, owned by the event loop.
 
     A handler may have two methods that a LinkHandler does not need. `on_buffered(held_bytes)`
-    receives the size of an unfinished frame above REPORT_ABOVE_BYTES. `on_drained(drained)` reports
-    that the peer does not take what is sent, or that it does again.
+    receives the size of the input that is not delivered: an unfinished frame, and whole frames of a
+    paused link. It is called above REPORT_ABOVE_BYTES, and once more when the size is below again.
+    `on_drained(False)` reports that the peer does not take what is sent: asyncio's write buffer is
+    above its high-water mark. `on_drained(True)` reports that the peer takes it again.
 
     Invariant: frames are not delivered while the handler has paused the link, and not after the
     link is closed."""
 
     reports_drains = True
+    """True because this link calls `on_drained`. A handler of another link must poll
+    `pending_bytes`."""
 
     def __init__(
         self,
@@ -126,7 +131,8 @@ class FrameLink(asyncio.Protocol):
                 asyncio.get_running_loop().call_soon(self._resume)
 
     def abort(self) -> None:
-        """Close the link immediately. Unsent bytes are lost."""
+        """Close the link immediately. Unsent bytes are lost. The handler's `on_closed` is called
+        later."""
         self.closed = True
         self._transport.abort()
 

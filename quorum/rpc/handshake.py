@@ -2,7 +2,8 @@
 Channel.
 
 The client sends its Hello, and the server answers with a HelloReply. Exactly one of `on_channel`
-and `on_failure` is called, at the latest after `handshake_timeout_ms`: a silent peer is cut off.
+and `on_failure` is called. If the handshake is not complete after `handshake_timeout_ms`, the link
+is aborted. `on_failure` gets a HandshakeRefused, a TimeoutError, or the error that ended the link.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ class NodeSettings:
 
 @dataclass(slots=True)
 class RefusalLog:
-    """Logs each refusal once, however often the peer tries again. It remembers
-    MAX_REMEMBERED_REFUSALS."""
+    """Logs each refusal once, however often the peer tries again.
+
+    After MAX_REMEMBERED_REFUSALS different ones, it starts again with an empty memory."""
 
     logged: dict[str, None] = field(default_factory=dict)
 
@@ -100,7 +102,8 @@ class Handshake(abc.ABC):
     def on_frame(self, frame: memoryview) -> None:
         """Handle the first frame as the handshake, and pass later frames to the channel.
 
-        Raise ProtocolError if the first frame is not the expected message."""
+        After a refusal, ignore frames. Raise ProtocolError if the first frame is not the expected
+        message, or if the channel raises it."""
         if self._channel is not None:
             self._channel.on_frame(frame)
         elif self._failure is None:

@@ -1,8 +1,8 @@
 """The messages of the handshake between two nodes, and the rules by which nodes refuse each other.
 
-Every future version must be able to read Hello and HelloReply: they only grow at the end. All other
-messages are sent at versions that both nodes support, which this exchange establishes. A refusal
-gives the reason to the other node.
+Every future version must be able to read Hello and HelloReply: they only grow at the end. For every
+RPC that both nodes list, the handshake checks that they have a common version. A request that only
+one of them knows is answered with Unsupported. A refusal gives the reason to the other node.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from quorate.quorum.node_message_bounds import (
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Address
 
-PROTOCOL_MIN, PROTOCOL_MAX = 1, 1
+PROTOCOL_MIN, PROTOCOL_MAX = 1, 1  # the versions of the protocol of node links as a whole
 UNKNOWN_GENERATION = -1
+"""The generation of a Hello without this field. It matches every generation."""
 MAX_RPCS = 1000
 MAX_ROLES = 8
 MAX_REBUILDS = 1000
@@ -52,15 +53,18 @@ class Hello:
     roles: Annotated[tuple[Name, ...], Items(MAX_ROLES)]
     incarnation_id: Uuid  # drawn anew at each start of the process
     generation: EpochOrNone = UNKNOWN_GENERATION
-    """The number of rebuilds of the quorum. It keeps the members of a lost quorum out."""
+    """The number of rebuilds of the quorum by `force-voters`. It keeps the members of a lost quorum
+    out."""
     rebuilds: Annotated[tuple[Rebuild, ...], Items(MAX_REBUILDS)] = ()
-    """One for each generation after the first."""
+    """One for each generation after the first, which is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelloReply:
-    """The server's Hello, or the reason for its refusal. It has both if the client is of an older
-    generation of the quorum, because the client may then follow into the later one."""
+    """The server's Hello, or the reason for its refusal. `refusal` is empty if the server accepts.
+
+    A refusal of a client of an older generation of the quorum also has the Hello, because the
+    client may then adopt the later generation."""
 
     hello: Hello | None
     refusal: Message = ""
@@ -68,8 +72,9 @@ class HelloReply:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other end of a channel, as its Hello describes it. `address` is the source of the
-    link."""
+    """The other end of a channel, as its Hello describes it.
+
+    `address` is the remote address of the link. On an accepted link this is not the node's port."""
 
     hello: Hello
     address: Address
@@ -109,7 +114,8 @@ def refusal_of(mine: Hello, other: Hello, *, expected_id: int = NO_NODE) -> str:
 
 
 def is_newer(mine: Hello, other: Hello) -> bool:
-    """Return True if `other` belongs to a later generation of the quorum of this cluster."""
+    """Return True if `other` belongs to the same cluster and to a later generation of its quorum.
+    Return False if the generation of `mine` is unknown."""
     return other.cluster_id == mine.cluster_id and 0 <= mine.generation < other.generation
 
 

@@ -1,9 +1,11 @@
 """Plain HTTP on a listening port: one GET per connection, with a bounded head.
 
-A connection that began with `GET ` is one of two things. If it asks for RPC_PATH, it is left to
-`websocket.py`. Otherwise it is a link of `Wire.HTTP`: the target of the request is its one incoming
-frame, and the response is its one outgoing frame. No client can hold more than MAX_HEAD_BYTES of
-memory, or a connection for longer than the timeouts.
+A connection that began with `GET ` is one of two things. If it asks for RPC_PATH, and the port
+serves nodes and has room for another, `websocket.py` takes it over. Otherwise it is a link of
+`Wire.HTTP`: the target of the request is its one incoming frame, and the response is its one
+outgoing frame. A request that breaks a rule of `http_head.py` gets an error response. No client can
+hold more than MAX_HEAD_BYTES and one read of the socket, or a connection for longer than the
+timeouts.
 """
 
 from __future__ import annotations
@@ -77,7 +79,10 @@ class HttpListener(Protocol):
 
 class HttpLink(asyncio.Protocol):
     """Reads the head of a request. Then it is a link with one frame, or it passes the connection to
-    the WebSocket protocol."""
+    the WebSocket protocol.
+
+    The frame is the target with its query, as the client encoded it. The handler sends one encoded
+    HttpResponse and then closes the link."""
 
     def __init__(self, listener: HttpListener) -> None:
         """Create the protocol of one connection of `listener`."""
@@ -161,7 +166,7 @@ class HttpLink(asyncio.Protocol):
     # Link
 
     def send(self, *parts: Buffer) -> None:
-        """Write the response, unless the connection is closed."""
+        """Write the response, unless the connection is closed. The connection stays open."""
         if not self.closed:
             self._transport.write(joined(parts))
 

@@ -47,8 +47,10 @@ class Head:
 
 
 def parse_head(head: bytes) -> Head:
-    """Parse a complete head, without the empty line at its end. Raise HeadRefused if it is
-    malformed or has an Origin."""
+    """Parse a complete head, without the empty line at its end.
+
+    Raise HeadRefused if it is malformed, is no GET of HTTP/1.0 or HTTP/1.1, has an Origin, or has
+    more than MAX_HEADERS headers."""
     line, _, rest = head.partition(END_OF_LINE)
     asked = REQUEST_LINE.fullmatch(line)
     if asked is None:
@@ -74,10 +76,11 @@ def parse_head(head: bytes) -> Head:
 
 
 def check_host(host: str | None, names: Collection[str]) -> None:
-    """Raise HeadRefused if `host`, a Host header, is neither an address nor one of `names`.
+    """Raise HeadRefused unless `host`, a Host header, is an IP address, localhost, or one of
+    `names`, with or without a port.
 
-    `names` are in lower case. Only HTTP/1.0 clients may send no Host, and no browser speaks
-    HTTP/1.0."""
+    `names` are in lower case. None is accepted, because only HTTP/1.0 clients may send no Host, and
+    no browser speaks HTTP/1.0."""
     if host is None:
         return
     match = HOST.fullmatch(host)

@@ -1,9 +1,12 @@
 """Links of Kafka frames over a TCP connection: an int32 size, then that many bytes.
 
 A frame is delivered as a memoryview of a bytearray of its own. The memory for a frame grows with
-the bytes that have arrived, not with the size that its prefix claims. Responses that are sent while
-a chunk is handled leave in one write. Of the responses sent at another time, the first leaves
-immediately, and the others of the same loop iteration leave in one write.
+the bytes that have arrived, not with the size that its prefix claims.
+
+Outgoing frames are joined to save system calls. Frames that are sent while the received frames are
+delivered leave together, after the delivery. Of the frames sent at another time, the first leaves
+immediately, and the others of the same loop iteration leave together. Parts of COPY_BELOW_BYTES or
+more are written without a copy.
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ class KafkaLink(FrameLink):
         self._corked_bytes = 0
 
     def send(self, *parts: Buffer) -> None:
-        """Send one frame of `parts`. Later frames of this loop iteration are held back and
-        joined."""
+        """Send one frame of `parts`, or hold it back as the module describes. Drop it if the link
+        is closed."""
         if self.closed:
             return
         size = sum(len(part) for part in parts)

@@ -22,13 +22,14 @@ from quorate.quorum.rpc.row_codec import reader, writer
 from quorate.quorum.seams import Buffer, ProtocolError
 
 MAX_MESSAGES_PER_FRAME = 4096
-MAX_ARRAY_ELEMENTS = 100_000
+MAX_ARRAY_ELEMENTS = 100_000  # of one array, in a frame above SMALL_FRAME_BYTES
 MAX_FRAME_ELEMENTS = 1_000_000
 """The elements of all arrays in a frame. The largest legitimate frame is an AlterPartition request
 of 10,000 partitions with 10 replicas each: 400,000 elements."""
 SMALL_FRAME_BYTES = 64 * 1024
 """Frames up to this size are unpacked without a count, because they hold at most 65,536 elements,
-which take 4 MB. It is also the bound of a handshake's frame."""
+which take 4 MB. Each array in them may have MAX_MESSAGES_PER_FRAME elements. The size is also the
+bound of a handshake's frame."""
 MAX_REASON = 200  # characters of the unpacker's error message
 HEAD = 2  # kind and correlation id
 ARRAY_32 = b"\xdd"  # msgpack's array with a four-byte length
@@ -48,7 +49,8 @@ class Unsupported:
 
 
 class Rpc(NamedTuple):
-    """One row of the table. `request` is None for a response that answers any request."""
+    """One row of the table, with the versions that this node reads and writes. `request` is None
+    for a response that answers any request."""
 
     number: int
     request: type | None
@@ -79,7 +81,10 @@ VERSIONS = tuple(
 
 
 class Kind(NamedTuple):
-    """One message class with its number on the wire, its writer and its reader."""
+    """One message class with its number in frames, its writer and its reader.
+
+    `write(number, correlation id, message)` returns a row. `read(row)` returns the message, and
+    raises ProtocolError if the row does not match the class."""
 
     number: int
     cls: type
@@ -100,14 +105,16 @@ _pack = msgpack.Packer().pack  # reuses its buffer; only the event loop's thread
 
 
 def packed(message: Message, correlation_id: int) -> bytes:
-    """Return `message` as msgpack, for a frame. Its class must be in the table."""
+    """Return `message` as msgpack, for a frame. Its class must be in the table.
+
+    Only the thread of the event loop may call this, because all calls share one buffer."""
     kind = BY_CLASS[type(message)]
     data: bytes = _pack(kind.write(kind.number, correlation_id, message))
     return data
 
 
 def frame_header(messages: int) -> bytes:
-    """Return the bytes of a frame before its messages."""
+    """Return the bytes of a frame before its messages. `messages` is their number."""
     return ARRAY_32 + messages.to_bytes(4, "big")
 
 
@@ -117,7 +124,8 @@ FRAME_HEADER_BYTES = len(frame_header(0))
 def rows_of(frame: Buffer) -> list[list[Any]]:
     """Return the rows of a frame's messages. Each one begins with a kind and a correlation id.
 
-    Raise ProtocolError for any other content. The number of elements is checked before any is
+    Raise ProtocolError for any other content. The kind may be unknown, and the fields are not
+    checked yet. In a frame above SMALL_FRAME_BYTES, the number of elements is checked before any is
     built."""
     if len(frame) <= SMALL_FRAME_BYTES:
         rows = _unpacked(frame, MAX_MESSAGES_PER_FRAME)
@@ -149,8 +157,8 @@ def _unpacked(frame: Buffer, max_array_len: int) -> Any:
 
 
 def sole_message(frame: Buffer, expected: type) -> Any:
-    """Return the single message of a handshake's frame. Raise ProtocolError if it is not an
-    `expected`.
+    """Return the single message of a handshake's frame. Raise ProtocolError if it is not a valid
+    message of the class `expected`.
 
     A frame of more than SMALL_FRAME_BYTES is refused without parsing it."""
     if len(frame) > SMALL_FRAME_BYTES:

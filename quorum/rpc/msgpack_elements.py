@@ -42,7 +42,8 @@ ARRAY_16, ARRAY_32 = 0xDC, 0xDD
 def check_elements(frame: Buffer, most: int) -> None:
     """Raise ProtocolError if the frame has more than `most` elements, or a map or an extension.
 
-    The unpacker reports a frame that ends early, or that continues after its last element."""
+    Every value counts as an element, also an array itself. A frame that ends early, or that
+    continues after its last element, raises nothing here. The unpacker reports it."""
     at, end = 0, len(frame)
     counted, awaited = 0, 1
     while awaited and at < end:

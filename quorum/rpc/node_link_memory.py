@@ -2,8 +2,8 @@
 read.
 
 The link's handler reports both here (`handshake.py`). Under pressure, a link that holds more than
-its share is not read. When the budget is used up, the heaviest link is closed (`budget.py`), and
-its node connects again.
+its share may have to wait until it is read. When the budget is used up, the heaviest links are
+closed (`budget.py`), and their nodes connect again.
 
 When all brokers of a large cluster start, their fetches of metadata ask for more in total than the
 budget has. Closing their links would discard the bytes already sent, so each fetch gets less
@@ -16,13 +16,16 @@ from quorate.quorum.rpc.budget import LEAST_READ_BYTES, Budget, Memory
 from quorate.quorum.seams import Address, Link
 
 FETCH_PART = 24
-"""A fetch gets at most the bytes that are left for fetches, divided by this number."""
+"""A fetch gets the bytes that are left for fetches, divided by this number, but at least
+LEAST_READ_BYTES."""
 FETCHES_SHARE = 3 / 4
-"""The part of the budget for fetches. The rest guarantees LEAST_READ_BYTES to each fetch."""
+"""The part of the budget for fetches. The rest is for the LEAST_READ_BYTES of fetches that find
+nothing left, and for other messages."""
 
 
 def fetch_room(budget: Budget) -> int:
-    """Return the number of bytes that the response to one more fetch of metadata may have."""
+    """Return the number of bytes that the response to one more fetch of metadata may have. It is at
+    least LEAST_READ_BYTES. `budget` is that of the node links."""
     left_bytes = int(budget.limit_bytes * FETCHES_SHARE) - budget.used_bytes
     return max(LEAST_READ_BYTES, left_bytes // FETCH_PART)
 
@@ -50,7 +53,8 @@ class NodeLinkMemory:
         self.report_memory()
 
     def drained(self, drained: bool) -> None:
-        """Record if the peer takes the bytes that are sent."""
+        """Record that the peer takes the bytes that are sent, or no longer takes them if `drained`
+        is False. Only bytes that the peer does not take are counted."""
         self._drained = drained
         self.sent()
 

@@ -25,7 +25,7 @@ class NodeServerEvents(Protocol):
         """React to a new channel. Nothing has arrived through it yet."""
 
     def on_peer_down(self, channel: Channel) -> None:
-        """React to the end of a channel. Its requests have failed before."""
+        """React to the end of a channel. All its requests have failed by now."""
 
 
 class NodeServer:
@@ -40,7 +40,7 @@ class NodeServer:
 
     @property
     def channels(self) -> list[Channel]:
-        """Return the open channels, in order of arrival."""
+        """Return the open channels, in the order in which their handshakes were completed."""
         return list(self._channels)
 
     def accept(self, link: Link) -> LinkHandler:
@@ -53,13 +53,19 @@ class NodeServer:
         return ServerHandshake(link, self._settings, self._up, self._down, failed)
 
     def close(self) -> None:
-        """Abort all channels. The listener is closed by its owner."""
+        """Abort all channels. `on_peer_down` is called for each when the end of its link is
+        reported.
+
+        The owner of the listener closes it, and thus also the links in the middle of a
+        handshake."""
         for channel in self.channels:
             channel.abort()
 
     def close_older(self, peer: Peer) -> None:
-        """Abort the channels that earlier processes of `peer`'s node opened, with all requests in
-        them."""
+        """Abort the channels of the same node id that are older than the channel of `peer` and
+        belong to another incarnation. Their requests fail.
+
+        `peer` must be the `Channel.peer` of an open channel, not a copy."""
         for channel in self.channels:
             if channel.peer is peer:
                 return

@@ -2,8 +2,8 @@
 
 The kernel gives outgoing connections ports of the ephemeral range. If a client keeps connecting to
 a port of that range on its own machine and no process listens there, the kernel eventually gives it
-that port. TCP then connects the socket to itself, and the port is taken. Listeners are therefore
-placed outside of the range, and a self-connection is dropped.
+that port. TCP then connects the socket to itself, and the port is taken. `free_socket` therefore
+chooses ports outside of the range, and the transport drops a Kafka client's self-connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ EPHEMERAL_ELSEWHERE = range(49152, 65536)
 PLACES = range(10_000, 65_536)
 """The ports to choose from. Many ports below 10,000 belong to known services."""
 TRIES = 1000
+"""The ports that `free_socket` tries before it lets the kernel choose one."""
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER with which a close sends a reset."""
 
 
 def ephemeral_ports() -> range:
@@ -34,11 +36,11 @@ def ephemeral_ports() -> range:
 
 
 def free_socket(host: str) -> socket.socket:
-    """Return a socket bound to a free port of `host`. A listener can use the port after the socket
-    is closed.
+    """Return a socket bound to a free port of `host`, an IPv4 address or name of this machine.
 
-    The port is outside of the ephemeral range, unless there is no free one. Raise OSError if the
-    host has no free port."""
+    The socket does not listen. The caller closes it, and then a listener can use the port. The port
+    is outside of the ephemeral range, unless TRIES random ports are all taken. Raise OSError if
+    `host` is no address of this machine or has no free port."""
     for port in _candidates():
         found = socket.socket()
         try:
@@ -69,6 +71,7 @@ def drop(transport: asyncio.Transport) -> None:
 
 
 def is_self_connected(transport: asyncio.BaseTransport) -> bool:
-    """Return True if both ends of a connection are the same socket."""
+    """Return True if both ends of a connection are the same socket. Return False if the connection
+    is already closed."""
     own = transport.get_extra_info("sockname")
     return own is not None and own == transport.get_extra_info("peername")

@@ -3,8 +3,9 @@ classes.
 
 A row is the array of a dataclass' values in order of declaration. A reader skips elements that it
 does not know at the end, and fills in the defaults of missing trailing ones. A field may therefore
-be added at the end, with a default, without a new version. Every value is checked against its type
-and its bound (`quorum/shapes.py`). A violation is a ProtocolError that names the field.
+be added at the end, with a default, without a new version. A reader checks every value against its
+type and its bound (`quorum/shapes.py`), and raises a ProtocolError that names the field. A writer
+checks nothing.
 `messages.py` bounds the number of elements of a whole frame before they are built.
 """
 

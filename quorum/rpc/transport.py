@@ -1,8 +1,9 @@
-"""The Transport of real networks: TCP, with all wires behind one listening port.
+"""The Transport of real networks: TCP, with all protocols (`Wire`) behind one listening port.
 
-The first four bytes of a connection tell the wires apart. `GET ` begins HTTP: a WebSocket of a node
-or a plain GET (`http.py`). Anything else is the size of a Kafka frame; the letters `GET ` would be
-a size of 1.2 GB. The transport runs on asyncio and on uvloop.
+The first four bytes of a connection tell the protocols apart. `GET ` begins HTTP: a WebSocket of a
+node or a plain GET (`http.py`). Anything else is the size of a Kafka frame; the letters `GET `
+would be a size of 1.2 GB. A port that serves Kafka's protocol only does not look for `GET `. The
+transport runs on asyncio and on uvloop.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ LISTEN_RETRY_S = 0.1
 MAX_NODE_LINKS = 4096  # of one listener
 MAX_UNIDENTIFIED = 1024
 """Connections of one listener whose protocol is not known yet, or is plain HTTP. Beyond this number
-the oldest one is closed."""
+the oldest of them is closed."""
 UNIDENTIFIED_FILES = 32
-"""The open files of the process, divided by this number, are another bound of the same."""
+"""The files that the process may open (RLIMIT_NOFILE), divided by this number, are a second bound
+of these connections. The lower bound counts."""
 
 
 class AioTransport:
@@ -52,19 +54,20 @@ class AioTransport:
     `quorum/seams.py`."""
 
     def __init__(self, host_names: Iterable[str] = ()) -> None:
-        """Create a transport. Listeners serve plain HTTP under `host_names` and under their own
-        host.
+        """Create a transport. Its listeners answer plain HTTP requests whose Host is one of
+        `host_names`, the listener's own host, localhost, or any IP address.
 
-        The names apply to HTTP only. Nodes and Kafka clients may use any name."""
+        The names apply to plain HTTP only. Nodes and Kafka clients may use any name."""
         self._host_names = frozenset(host_names)
 
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
-        """Listen on `address` and return the listener. Port 0 chooses a free port.
+        """Listen on `address` and return the listener. Port 0 lets the kernel choose a free port,
+        on the first IP address of the host only.
 
-        Raise OSError if the address cannot be used, or if the port stays taken for
-        LISTEN_TIMEOUT_S."""
+        `accept` maps each protocol of the port to the maker of its handlers. Raise OSError if the
+        address cannot be used, or if the port stays taken for LISTEN_TIMEOUT_S."""
         loop = asyncio.get_running_loop()
         hosts = (*self._host_names, address.host)
         names = frozenset(each.lower().rstrip(".") for each in hosts if each)
@@ -86,7 +89,7 @@ class AioTransport:
         made.
 
         Raise PeerRefused if no process listens there, and PeerUnreachable for any other failure.
-        `wire` is not HTTP."""
+        `wire` is NODE, with the WebSocket handshake done on return, or KAFKA."""
         assert wire is not Wire.HTTP, "nodes do not ask by plain HTTP"
         if wire is Wire.NODE:
             from quorate.quorum.rpc import websocket
@@ -149,7 +152,8 @@ class _OutgoingKafkaLink(KafkaLink):
 
 
 class AioListener:
-    """One listening port and all connections that it accepted. The event loop owns it.
+    """One listening port and all connections that it accepted. The event loop owns it. `address`
+    has the host as the caller of `listen` gave it, and the actual port.
 
     Invariant: `_unidentified` is a subset of `_open`."""
 
@@ -205,8 +209,8 @@ class AioListener:
             self._drained.set()
 
     def _close_oldest_unidentified(self) -> None:
-        """Close the oldest connection that has not sent a request. A new connection is always
-        accepted."""
+        """Close the oldest connection that is not identified, or is plain HTTP, even if its
+        response is not sent yet. A new connection is always accepted."""
         oldest = next(iter(self._unidentified))
         del self._unidentified[oldest]
         if (left_out := self._lines.passes("unidentified")) is not None:
@@ -230,8 +234,10 @@ class AioListener:
         return self.accept.keys() == {Wire.KAFKA}
 
     def protocol_for(self, prefix: bytes) -> asyncio.Protocol | None:
-        """Return the protocol for a connection that starts with `prefix`, or None if this port
-        serves none."""
+        """Return a new protocol object for a connection that starts with `prefix`.
+
+        Any prefix but `GET ` is taken for Kafka's protocol. Its link counts as open from now on.
+        Return None if this port does not serve Kafka's protocol."""
         return HttpLink(self) if prefix == HTTP_PREFIX else self._kafka_link()
 
     def _kafka_link(self) -> KafkaLink | None:

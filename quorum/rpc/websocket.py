@@ -45,11 +45,12 @@ class WebSocketSide:
 
     @property
     def connections(self) -> int:
-        """Return the number of open connections."""
+        """Return the number of open connections, including those in the handshake."""
         return len(self._server.connections)
 
     async def close(self) -> None:
-        """Close the connections whose handshake is not complete, after CLOSE_TIMEOUT_S at most."""
+        """Close the connections whose handshake is not complete, after CLOSE_TIMEOUT_S at most. The
+        listener has aborted the others."""
         await self._server.shutdown(CLOSE_TIMEOUT_S)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -105,8 +106,9 @@ async def connect(
 ) -> Link:
     """Connect to the node port at `address` within `timeout_ms`, and return the link.
 
-    Raise PeerRefused if no process listens there, and PeerUnreachable for another failure of the
-    connection."""
+    The HTTP handshake is complete on return, and `accept` has made the handler. Raise PeerRefused
+    if no process listens there, and PeerUnreachable for another failure of the connection or of the
+    handshake."""
     session = aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=None), ws_response_class=_ClientWebSocket
     )

@@ -43,7 +43,9 @@ class WebSocketLink(FrameLink):
         *,
         masks: bool,
     ) -> None:
-        """Create a link. A client sets `masks`, because RFC 6455 requires it."""
+        """Create a link. A client sets `masks`, because RFC 6455 requires it.
+
+        The attribute `gone` is a future that completes when the connection is lost."""
         super().__init__(accept, max_frame_bytes, on_gone)
         self._allowed_bytes = min(max_frame_bytes, SMALL_FRAME_BYTES)
         self.gone = asyncio.get_running_loop().create_future()
@@ -72,7 +74,8 @@ class WebSocketLink(FrameLink):
             self._write(BINARY, *parts)
 
     def close(self) -> None:
-        """Send a close frame, then close the connection."""
+        """Send a close frame after the queued frames, then close the connection. Do not wait for
+        the peer's close frame."""
         if not self.closed:
             self._write(CLOSE, GOING_AWAY)
             self.closed = True
