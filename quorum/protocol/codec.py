@@ -7,7 +7,8 @@ larger buffers.
 
 `decode` ignores trailing bytes, as Kafka does. It never copies `bytes` and `records` out of the
 buffer. Malformed bytes raise DecodeError. A message that does not fit the schema of that version,
-for example because of null where it is not allowed, raises EncodeError.
+for example because of null where it is not allowed, raises EncodeError. A class whose declaration
+lacks a bound raises TypeError on first use.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def encode(message: object, version: int) -> bytes:
 
 
 def encode_steps(message: object, version: int) -> IncrementalWork[bytes]:
-    """Encode like `encode`, but pause after every SLICE_BYTES of an array's elements.
+    """Encode like `encode`, but pause between two elements of an array when SLICE_BYTES of
+    `writer_compiler.py` have been written since the last pause.
 
     A short message takes one step. The caller must not change the message between steps."""
     cls = type(message)
@@ -81,10 +83,11 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
 
 
 def decode_steps(cls: type[M], version: int, buffer: Buffer) -> IncrementalWork[tuple[M, int]]:
-    """Decode like `decode`, but pause after every SLICE_BYTES of an array's elements.
+    """Decode a request like `decode`, but pause between two elements of an array when SLICE_BYTES
+    of `incremental_reader_compiler.py` have been read since the last pause.
 
-    Return the message and the number of its array elements, at all levels. The caller must not
-    change the buffer between steps."""
+    Return the message and the number of its array elements, at all levels. The elements of a
+    response are not counted. The caller must not change the buffer between steps."""
     left = [cls.MAX_ELEMENTS, 0]
     read = steps_reader(cls, version, flexible(cls, version))
     try:
@@ -147,10 +150,14 @@ def _not_encodable(cls: type, version: int, error: Exception) -> EncodeError:
 
 # Typed by hand, because mypy considers classes unhashable.
 flexible: Callable[[type, int], bool] = cache(_flexible)
+"""Returns True if a class is encoded with flexible lengths and tags in a version (KIP-482)."""
 reader: Callable[[type, int, bool], Read] = cache(_reader)
 """Returns `read(buffer, position) -> (value, position after it)`, which raises DecodeError only."""
 steps_reader: Callable[[type, int, bool], ReadInSteps] = compile_reader_in_steps
+"""Returns the bare reader in steps, which also raises IndexError, struct.error and
+UnicodeDecodeError for malformed bytes."""
 steps_writer: Callable[[type, int, bool], WriteInSteps] = compile_writer_in_steps
+"""Returns the bare writer in steps, whose errors are not EncodeError yet."""
 writer: Callable[[type, int, bool], Write] = cache(_writer)
 """Returns `write(out, value)`, which appends to `out`. If it raises EncodeError, `out` may hold a
 part of the value."""

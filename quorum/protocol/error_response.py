@@ -1,6 +1,6 @@
 """The response that reports the failure of a whole request, for APIs with a top-level error code.
 
-`schemas/error_responses.py` serves the admin APIs without one.
+`schemas/error_responses.py` serves the APIs of the active controller, with and without one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from quorate.quorum.protocol.wire import Message
 def error_response(api: Api, version: int, error: ErrorCode, message: str | None) -> Message | None:
     """Return a response with `error`, and with `message` if the version has a field for it.
 
-    All other fields are empty. Return None if the response of that version has no top-level error
-    code."""
+    All other fields have their defaults. Return None if the response of that version has no
+    top-level error code."""
     response = api.response
     plan = layout(response, version, version >= api.flexible_since)
     if all(field.name != "error_code" for field in plan.plain):

@@ -8,7 +8,7 @@ Kafka answers some excesses with an error, for example a topic name of 250 chara
 topics to delete. The bound here is wider in such cases, so that the handler can give Kafka's
 answer.
 
-Invariant: a record and every version of the response can hold whatever a request may hold.
+Invariant: a record and every version of the response can hold every value that a request may hold.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ class Bound:
 
 MAX_STRING_BYTES = 32_767
 """Kafka's own readers refuse longer strings in every version, and classic versions cannot encode
-them. The bound holds for every string that is read or written. A string that arrives in a flexible
-version can therefore leave in a classic one."""
+them. The bound holds for every string of a request or response, so that a string that arrives in a
+flexible version can leave in a classic one. Only STORED_TEXT and REGISTERED_TEXT of records are
+longer."""
 MAX_TAGGED_FIELDS = 64
 """The tagged fields of one struct, known and unknown."""
 MAX_TAGGED_BYTES = 1 << 20
+"""The bytes of one tagged field of a declared message."""
 MAX_ELEMENTS = 250_000
 """The array elements of one request, at all levels. Decoding this number takes about 0.15 s. The
 members of a group may subscribe to 200,000 partitions."""
@@ -69,7 +71,8 @@ REGISTERED_TEXT = Bound("registered text", 1 << 20)
 """A name, a host or a rack of a registration. Older versions stored longer ones than any message
 can hold. Replay cuts them (`metadata/registration_bounds.py`). New registrations are checked."""
 CLIENT_ID = Bound("client id", 1024)
-"""A member id is a client id or a group instance id, followed by 37 characters."""
+"""Far below MAX_STRING_BYTES, because a member id is a client id or a group instance id, followed
+by 37 characters."""
 GROUP_INSTANCE_ID = Bound("group instance id", 1024)
 PROTOCOL_NAME = Bound("protocol name", 1024)
 """The types and names of group protocols. A group and each of its members store them."""

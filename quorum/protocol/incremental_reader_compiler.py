@@ -23,7 +23,8 @@ SLICE_BYTES = 4096
 """The bytes of elements between two pauses. An element has at least one byte, and the elements in
 this number of bytes take about 1 ms."""
 SLICE_NUMBERS = 4096
-"""The numbers of an array that the reader in steps unpacks in one step."""
+"""The numbers of an array that the reader in steps unpacks in one step. An array of uuids is read
+in one step."""
 
 
 @cache
@@ -42,7 +43,7 @@ def _compile_nested_reader_in_steps(
 
 
 def is_divided(field: Field, version: int, flexible: bool) -> bool:
-    """Return True if the reader in steps may pause inside of the field."""
+    """Return True if the field is or contains an array, in which the reader in steps may pause."""
     if field.array:
         return True
     return field.struct is not None and any(

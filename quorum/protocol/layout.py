@@ -57,8 +57,8 @@ _ZERO: dict[str, Any] = {
 class Field:
     """One field in one version. If it is an `array`, `kind` and `bound` describe its elements.
 
-    `default` is the value if the wire does not carry the field. `bound` is in bytes of one value,
-    and `count` in elements. Fields of responses need neither."""
+    `default` is the value if the encoded message does not contain the field. `bound` is in bytes of
+    one value, and `count` in elements. Fields of responses need neither."""
 
     name: str
     kind: str
@@ -72,12 +72,13 @@ class Field:
 
     @property
     def variable(self) -> bool:
-        """Return True if one value, or one element of the array, has no fixed size."""
+        """Return True if one value, or one element of the array, is a string, bytes or records."""
         return self.kind in VARIABLE
 
     @property
     def fixed(self) -> bool:
-        """Return True if the field always has the same size."""
+        """Return True if the field is one value of a wire type of fixed size. Structs and arrays
+        are not."""
         return not self.array and self.kind in FIXED
 
 
@@ -92,8 +93,9 @@ def element_of(field: Field) -> Field:
 class Layout:
     """The fields of `cls` in `version`. Immutable.
 
-    `plain` is in wire order, and `tagged` in ascending order of tags. `defaults` names all fields
-    of the class with their values when absent."""
+    `plain` is in the order of encoding, and `tagged` in ascending order of tags. In a classic
+    version, fields with a tag are in `plain`. `defaults` names all fields of the class with their
+    values when absent."""
 
     cls: type
     version: int
@@ -134,11 +136,12 @@ def _layout(cls: type, version: int, flexible: bool) -> Layout:
 
 # Typed by hand, because mypy considers classes unhashable.
 layout: Callable[[type, int, bool], Layout] = cache(_layout)
+"""Returns the layout of (class, version, flexible). Raises TypeError for a wrong declaration."""
 
 
 def min_size_bytes(cls: type, version: int, flexible: bool) -> int:
-    """Return the smallest size of a value of `cls`. It bounds the length of an array before
-    allocation."""
+    """Return the smallest encoded size of a value of `cls`, at least 1. It bounds the length of an
+    array before allocation."""
     plan = layout(cls, version, flexible)
     tags_bytes = 1 if flexible else 0
     return max(1, tags_bytes + sum(_min_field_bytes(field, plan) for field in plan.plain))

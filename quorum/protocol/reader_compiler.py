@@ -5,8 +5,9 @@
   compiled. A request also has a bound on the elements of all its arrays.
 - Unknown tagged fields are skipped at every level (KIP-482).
 - `bytes` and `records` are memoryviews of the buffer. Strings must be valid UTF-8.
-- If the buffer ends too early, the reader raises IndexError or struct.error. `codec.py` turns both
-  into DecodeError.
+- If the buffer ends too early, the reader raises IndexError or struct.error, and for a string that
+  is not UTF-8 UnicodeDecodeError. `codec.py` turns them into DecodeError, which the reader raises
+  itself for all other faults.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Buffer
 
 Read = Callable[[Buffer, int], tuple[Any, int]]
+"""Takes a buffer and a position, and returns the value and the position after it."""
 
 
 class Role(enum.Enum):
@@ -57,7 +59,9 @@ class Role(enum.Enum):
 
 @cache
 def compile_reader(cls: type, version: int, flexible: bool) -> Read:
-    """Return the reader of `cls` in `version`. Raise TypeError if a field lacks its bound."""
+    """Return the reader of `cls` in `version`.
+
+    Raise TypeError if a field lacks its bound, or if `cls` is not a dataclass with slots."""
     return ReaderEmitter(layout(cls, version, flexible), Role.of(cls), top=True).compiled()
 
 

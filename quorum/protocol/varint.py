@@ -8,7 +8,9 @@ MAX_UVARINT_BYTES = 5
 
 
 class DecodeError(ProtocolError):
-    """The bytes do not match the schema: truncated, a length out of bounds, or invalid UTF-8."""
+    """The bytes do not match the schema: truncated, a length out of bounds, or invalid UTF-8.
+
+    As a ProtocolError it closes the peer's link."""
 
 
 class EncodeError(ValueError):

@@ -3,7 +3,7 @@
 Fields outside of the version are left out. Tagged fields are written in ascending order, and only
 if they differ from their default. A value of the wrong type, or None where null is not allowed,
 raises an error, which `codec.py` turns into EncodeError. A string that is too long raises an error,
-too, but the writer shortens a string whose bound is `clipped` (`bounds.py`).
+too, but the writer shortens a string whose bound is `clipped` (`field_bounds.py`).
 
 The writer in steps, `write(out, value, pace)`, is a generator that appends the same bytes. It
 pauses between two elements of an array when it has written SLICE_BYTES since its last pause.
@@ -24,9 +24,11 @@ from quorate.quorum.protocol.reader_compiler import runs
 from quorate.quorum.protocol.varint import write_uvarint
 
 Write = Callable[[bytearray, Any], None]
+"""Appends a value to the output. If it raises an error, the output may hold a part of the value."""
 WriteInSteps = Callable[[bytearray, Any, list[int]], Generator[None, None, None]]
 """The list holds one number: the output length at which the writer pauses next."""
 SLICE_BYTES = 8192
+"""The bytes that a writer in steps appends between two pauses. One element may exceed it."""
 
 
 @cache

@@ -38,7 +38,9 @@ REPLICA_STATE_SINCE = 15
 REPLICA_FETCH_VERSION = 17
 """The version in which followers fetch from leaders."""
 NO_HIGH_WATERMARK = (1 << 63) - 1
+"""The high watermark of a fetcher that sent none, as in Kafka's schema."""
 CONSUMER = -1
+"""The replica id of a consumer."""
 
 _BOUNDS = struct.Struct(">iiib")  # max wait, min bytes, max bytes, isolation level
 _SESSION = struct.Struct(">ii")
@@ -51,8 +53,8 @@ _PARTITION_V12 = struct.Struct(">iiqiqi")
 
 
 class FetchPartition(NamedTuple):
-    """One partition to fetch. `topic` is empty since v13, and `topic_id` is zero before. Epochs are
-    -1 if unknown."""
+    """One partition to fetch. `topic` is empty since v13, and `topic_id` is zero before. Epochs and
+    `log_start_offset` are -1 if they are unknown or the version lacks them."""
 
     topic: str
     topic_id: Uuid
@@ -67,8 +69,11 @@ class FetchPartition(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """A parsed request. `forgotten` are (topic, topic id, partition), and `replica_id` -1 is a
-    consumer."""
+    """A parsed request. `forgotten` are the partitions to remove from the fetch session, and
+    `replica_id` -1 is a consumer.
+
+    Before v7 there are no sessions: the id is 0 and the epoch is -1. `replica_epoch` is -1 before
+    v15."""
 
     replica_id: int
     replica_epoch: int
@@ -87,6 +92,7 @@ class FetchRequest(NamedTuple):
 Forgotten = tuple[str, Uuid, int]
 """Topic name, topic id and partition."""
 Head = tuple[int, int, int, int, int, int, int]
+"""Replica id, max wait, min bytes, max bytes, isolation level, session id and session epoch."""
 
 
 def _parse(body: memoryview, version: int) -> FetchRequest:
@@ -136,8 +142,11 @@ def _parse_steps(body: memoryview, version: int) -> IncrementalWork[FetchRequest
 
 
 parse_fetch_request = guarded("Fetch request", _parse)
+"""Parses a request of any size in one step. Raises DecodeError if it is malformed or exceeds a
+bound."""
 parse_fetch_steps = guarded_steps("Fetch request", _parse_steps)
-"""Parses a large request in steps. Raises DecodeError if it is malformed."""
+"""Parses a request of any size in steps. Raises DecodeError if it is malformed or exceeds a
+bound."""
 
 
 def _head(body: memoryview, version: int) -> tuple[int, Head]:
@@ -283,7 +292,10 @@ def _forgotten_of_topic(
 
 def build_fetch_request(request: FetchRequest) -> bytes:
     """Return the body of `request` in REPLICA_FETCH_VERSION. Partitions of one topic must be
-    neighbours."""
+    neighbours.
+
+    The body has no topic names and no high watermarks, because that version has no fields for
+    them."""
     out = bytearray()
     out += _BOUNDS.pack(
         request.max_wait_ms, request.min_bytes, request.max_bytes, request.isolation_level

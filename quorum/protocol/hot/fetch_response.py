@@ -1,4 +1,5 @@
-"""Fetch responses: built in every served version, and parsed in the version of followers.
+"""Fetch responses: built in every served version, and parsed in the versions with topic ids, which
+followers use.
 
 Records are separate parts of the response and are not copied. If there are no records, their size
 is zero, never null, because some clients consider null a malformed response.
@@ -47,8 +48,8 @@ _NO_LEADER = (-1, -1)
 class FetchPartitionResult(NamedTuple):
     """The result of one partition.
 
-    `leader` is (id, epoch), sent with errors of a wrong leader. `aborted` holds pairs of producer
-    id and first offset."""
+    `error` is an ErrorCode. `leader` is (id, epoch), given with errors of a wrong leader. `aborted`
+    holds pairs of producer id and first offset. Fields that the version lacks are left out."""
 
     topic: str
     topic_id: Uuid
@@ -65,7 +66,7 @@ class FetchPartitionResult(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """A parsed response."""
+    """A parsed response. `error` is the error of the whole request."""
 
     error: int
     session_id: int
@@ -81,7 +82,10 @@ def build_fetch_response(
     endpoints: Sequence[NodeEndpoint] = (),
     throttle_time_ms: int = 0,
 ) -> list[Buffer]:
-    """Return the parts of the body. Partitions of one topic must be neighbours."""
+    """Return the parts of the body. Partitions of one topic must be neighbours.
+
+    The records of the partitions are among the parts, so they must not change until the response is
+    written."""
     flexible = version >= FLEXIBLE_SINCE
     out, parts = bytearray(), list[Buffer]()
     topics = by_topic(partitions)
@@ -113,7 +117,7 @@ def build_fetch_steps(
     session_id: int = 0,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> IncrementalWork[list[Buffer]]:
-    """Return the result of `build_fetch_response`, in steps."""
+    """Return the result of `build_fetch_response` without throttling, in steps."""
     flexible = version >= FLEXIBLE_SINCE
     out, parts = bytearray(), list[Buffer]()
     topics = yield from by_topic_steps(partitions)

@@ -121,7 +121,7 @@ def by_topic(partitions: Sequence[P]) -> list[tuple[str, Uuid, list[P]]]:
 
 
 def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
-    """Return the length of an array or of record bytes. -1 means null."""
+    """Return the length of an array or of record bytes. A negative length means null."""
     if not flexible:
         return INT32.unpack_from(buffer, position)[0], position + 4
     length = buffer[position]
@@ -132,9 +132,10 @@ def read_length(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int
 
 
 def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]:
-    """Return the length of an array that must not be null. Every element has at least one byte.
+    """Return the length of an array.
 
-    Raise DecodeError if the array does not fit into the buffer."""
+    Raise DecodeError if it is null, or if the buffer has fewer bytes left than the array has
+    elements."""
     count, position = read_length(buffer, position, flexible)
     if not 0 <= count <= len(buffer) - position:
         raise DecodeError(f"an array of {count} elements in {len(buffer) - position} bytes")
@@ -176,7 +177,10 @@ def read_bytes(buffer: memoryview, position: int, flexible: bool) -> tuple[memor
 
 
 def read_topic(buffer: Buffer, position: int, flexible: bool, by_id: bool) -> tuple[str, Uuid, int]:
-    """Return the name of a topic, or "", its id, or zero, and the next position."""
+    """Return the name, the id and the next position of a topic. Raise DecodeError if it is cut off
+    or the name is null.
+
+    If `by_id` is True the name is "", otherwise the id is ZERO_UUID."""
     if by_id:
         end = position + UUID_BYTES
         if end > len(buffer):
@@ -189,7 +193,7 @@ def read_topic(buffer: Buffer, position: int, flexible: bool, by_id: bool) -> tu
 
 
 def read_tags(buffer: Buffer, position: int) -> int:
-    """Return the position after the tagged fields. Nearly always there are none."""
+    """Return the position after the tagged fields, whose contents are ignored."""
     return position + 1 if buffer[position] == 0 else skip_tags(buffer, position)
 
 

@@ -1,4 +1,4 @@
-"""Produce requests are parsed (v3 to v13), and their responses are built.
+"""Parses Produce requests (v3 to v13) and builds their responses.
 
 Versions: error messages since v8 (KIP-467), flexible since v9, leaders in responses since v10
 (KIP-951), topics by id since v13 (KIP-516).
@@ -52,7 +52,8 @@ class ProducePartition(NamedTuple):
 
 
 class ProduceRequest(NamedTuple):
-    """A parsed request. `transactional_id` is None unless the producer is transactional."""
+    """A parsed request. `transactional_id` is None unless the producer is transactional. `acks` is
+    not checked."""
 
     transactional_id: str | None
     acks: int
@@ -68,7 +69,8 @@ class RecordError(NamedTuple):
 
 
 class ProducePartitionResult(NamedTuple):
-    """The outcome of one partition. `leader` is (id, epoch), sent with NOT_LEADER_OR_FOLLOWER."""
+    """The outcome of one partition. `error` is an ErrorCode. `leader` is (id, epoch), given with
+    NOT_LEADER_OR_FOLLOWER and sent since v10. Fields that the version lacks are left out."""
 
     topic: str
     topic_id: Uuid
@@ -83,7 +85,8 @@ class ProducePartitionResult(NamedTuple):
 
 
 SLICED_ABOVE = 128
-"""Requests and responses of more partitions are parsed and built in steps."""
+"""Requests and responses of more partitions are parsed and built in steps. `parse_produce_request`
+also counts topics."""
 
 
 def _parse(body: memoryview, version: int) -> ProduceRequest | None:
@@ -157,8 +160,8 @@ def build_produce_response(
     endpoints: Sequence[NodeEndpoint] = (),
     throttle_time_ms: int = 0,
 ) -> bytes:
-    """Return the body of a response. Partitions of one topic must be neighbours; the request's
-    order is best."""
+    """Return the body of a response. Partitions of one topic must be neighbours, as in the request.
+    Otherwise the response names the topic several times."""
     flexible = version >= FLEXIBLE_SINCE
     out = bytearray()
     topics = by_topic(partitions)
@@ -182,7 +185,7 @@ def build_produce_steps(
     *,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> IncrementalWork[bytes]:
-    """Return the result of `build_produce_response`, in steps."""
+    """Return the result of `build_produce_response` without throttling, in steps."""
     flexible = version >= FLEXIBLE_SINCE
     out = bytearray()
     topics = yield from by_topic_steps(partitions)

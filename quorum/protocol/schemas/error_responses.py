@@ -1,8 +1,10 @@
-"""The responses of admin APIs to a request that failed as a whole.
+"""The responses to a request that failed as a whole, for the APIs that brokers forward to the
+active controller.
 
-Most of these responses have no top-level error code, so every requested item gets the error.
-`ERROR_RESPONSES` maps an API key to a function that builds the response from the request, the error
-code and a text. `../error_response.py` serves the other APIs.
+If a response has no top-level error code, every requested item gets the error. A response of
+ElectLeaders has both. An ElectLeaders request for all partitions names no items, so its response in
+version 0 shows no error. `ERROR_RESPONSES` maps an API key to a function that builds the response
+from the request, the error code and a text. `../error_response.py` serves the other APIs.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ class FetchRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEndOffset:
-    """The epoch and offset up to which the logs agree (KIP-595)."""
+    """The leader's largest epoch not above the follower's last fetched one, and its end offset. The
+    leader sends it if the follower's log diverges (KIP-595). -1 means that it does not."""
 
     epoch: int = wire("int32", versions="12+", default=-1)
     end_offset: int = wire("int64", versions="12+", default=-1)

@@ -14,7 +14,7 @@ from quorate.quorum.protocol.wire import Message, wire
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOffsetsPartition:
     """A partition and a timestamp in milliseconds. Negative timestamps are symbols: -1 latest, -2
-    earliest, -3 maximum timestamp."""
+    earliest, -3 maximum timestamp, -4 earliest local, -5 latest tiered."""
 
     partition_index: int = wire("int32")
     current_leader_epoch: int = wire("int32", versions="4+", default=-1)

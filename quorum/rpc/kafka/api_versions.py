@@ -23,6 +23,7 @@ from quorate.quorum.protocol.schemas.api_versions import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 NAMED_SINCE = 3
+"""The first version in which a client names its software (KIP-511)."""
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -54,8 +55,8 @@ class ApiVersionsHandler:
     features: Callable[[], Features]
 
     def handle(self, context: RequestContext, request: ApiVersionsRequest) -> None:
-        """Answer with the versions and features. Answer INVALID_REQUEST if the client's software
-        name or version is malformed."""
+        """Answer with the versions and features. From NAMED_SINCE on, answer INVALID_REQUEST if the
+        client's software name or version is malformed or empty."""
         names = (request.client_software_name, request.client_software_version)
         if context.version >= NAMED_SINCE and not all(map(SOFTWARE_NAME.fullmatch, names)):
             context.respond(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=()))

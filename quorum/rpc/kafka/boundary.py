@@ -26,7 +26,7 @@ from quorate.quorum.state_in_doubt import StateInDoubt
 logger = logging.getLogger("quorate.kafka")
 
 ANONYMOUS = "User:ANONYMOUS"
-MAX_FRAMES = 20
+MAX_FRAMES = 20  # of a logged traceback
 HASH_DIGITS = 12
 HASHED_BYTES = 1 << 20
 """Only these first bytes of a request are hashed. To hash a request of 100 MiB takes 0.2 s."""
@@ -35,6 +35,7 @@ DISK_ERRORS = frozenset(
     for name in ("EIO", "ENOSPC", "EROFS", "EDQUOT", "ENXIO", "ENODEV", "EUCLEAN")
     if hasattr(errno, name)
 )
+"""The errors of an OSError that show that a disk failed, is full, or is read-only."""
 
 Kind = tuple[str, type[BaseException], str, int]
 
@@ -67,6 +68,9 @@ class Boundary:
         self, error: Exception, name: str, version: int, peer: Address, frame: Buffer
     ) -> None:
         """Log that a request failed with `error`, and remove the stack frames from `error`.
+
+        Log nothing if a line of the same kind was logged in this interval. The first line of a kind
+        is an ERROR, and later ones are warnings.
 
         `name` and `version` are those of the API. `frame` is the whole request; the log line
         contains a hash of it."""

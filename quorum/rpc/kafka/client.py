@@ -1,8 +1,9 @@
 """The client's end of one Kafka connection: pipelined requests, with responses by callback.
 
 Requests leave immediately. A server answers in the order of the requests, so a request that times
-out ends the connection: no later request could be answered either. One timer serves all timeouts.
-The caller retries, because only the caller knows which requests may be repeated.
+out ends the connection: no later request could be answered either. All requests in flight then fail
+with RequestTimedOut. One timer serves all timeouts. The caller retries, because only the caller
+knows which requests may be repeated.
 
 Invariant: every callback runs exactly once, with the body of the response or with a ClientError.
 """
@@ -29,7 +30,9 @@ logger = logging.getLogger("quorate.kafka")
 
 
 class ClientError(Exception):
-    """A request got no response. If `sent` is False, the server cannot have seen the request."""
+    """A request got no response. If `sent` is False, the server cannot have seen the request.
+
+    `retriable` is True if the same request may succeed on a new connection."""
 
     retriable = True
     sent = True
@@ -47,11 +50,13 @@ class NotSent(ClientError):
 
 
 class RequestTimedOut(ClientError):
-    """No response arrived in time. The outcome of the request is unknown."""
+    """No response arrived in time, to this request or to another one of the connection. The outcome
+    of the request is unknown."""
 
 
 class UnsupportedVersion(ClientError):
-    """Client and server support no common version of the API."""
+    """Client and server support no common version of the API. `negotiate` also raises it if the
+    server answers ApiVersions with an error."""
 
     retriable = False
     sent = False
@@ -71,6 +76,7 @@ class ClientSettings:
 
 
 Done = Callable[[memoryview | None, ClientError | None], None]
+"""Takes the body of the response and None, or None and the error."""
 
 
 class _Pending(NamedTuple):
@@ -149,7 +155,8 @@ class KafkaClient:
         ClientError.
 
         The parts of `body` follow the header, and must not change until they are written. The
-        timeout is `settings.request_timeout_ms` unless `timeout_ms` is given."""
+        timeout is `settings.request_timeout_ms` unless `timeout_ms` is given. A request that has no
+        response, such as a Produce with acks=0, would time out and end the connection."""
         if self._lost is not None:
             self._clock.call_soon(lambda: done(None, NotSent(str(self._lost))))
             return
@@ -197,8 +204,8 @@ class KafkaClient:
 
         A server that does not know our version answers with error 35 in version 0. The request is
         then repeated in the highest version that the server offers (KIP-511). Raise
-        UnsupportedVersion if the server refuses a version that it offers, or reports another
-        error."""
+        UnsupportedVersion if the server refuses a version that it offers, or reports another error.
+        Raise another ClientError if there is no response, and DecodeError if it is malformed."""
         api = APIS[ApiKey.API_VERSIONS]
         version = api.max_version
         while True:

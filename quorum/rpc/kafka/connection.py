@@ -29,15 +29,16 @@ logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
 """Time in which a client must read the sent responses before a closed connection is aborted."""
 SLICED_ABOVE_BYTES = 16 << 10
-"""Larger requests are decoded in steps."""
+"""Larger requests are decoded in steps, unless their handler is raw (`Route.raw`)."""
 
 
 class Connection:
     """The connection of one client, with its queue of requests, oldest first. It is the LinkHandler
     of its link.
 
-    The event loop owns it. Handlers set two attributes. `client_software` is the client's name and
-    version from ApiVersions. `asked_metadata` is True after the first Metadata request.
+    The event loop owns it. `asked_metadata` is True after the first Metadata request, whose handler
+    sets it. No handler sets `client_software`, the name and version of the client's software.
+    `used_ms` is the time of the last request or response.
 
     Invariant: `_in_flight_bytes` is the sum of `request_bytes` over `_queue`."""
 
@@ -96,7 +97,8 @@ class Connection:
 
     @property
     def request_bytes(self) -> int:
-        """Return the bytes of requests in flight and of an unfinished frame."""
+        """Return the bytes of requests in flight, of their decoded elements if they are large, and
+        of an unfinished frame."""
         return self._in_flight_bytes + self._buffered_bytes
 
     @property
@@ -113,7 +115,8 @@ class Connection:
         return bool(self._queue)
 
     def on_frame(self, frame: memoryview) -> None:
-        """Handle one request. Close the connection if the request is malformed.
+        """Handle one request. Ignore it if the connection was refused. Close the connection if the
+        request is malformed or too large, or if this port does not serve its API or version.
 
         If its handler raises an exception, the request fails with an error code (`boundary.py`).
         Raise only exceptions about the node's own state, which must stop the node."""
@@ -149,7 +152,8 @@ class Connection:
         self.server.quotas.remove(self)
 
     def on_buffered(self, held_bytes: int) -> None:
-        """Record that the link keeps `held_bytes` of an unfinished frame."""
+        """Record that the link keeps `held_bytes` of an unfinished frame. Up to SMALL_BYTES count
+        as none."""
         self._buffered_bytes = held_bytes if held_bytes > SMALL_BYTES else 0
         self.report_memory()
         self.update_reading()
@@ -162,7 +166,8 @@ class Connection:
         self.update_reading()
 
     def evict(self) -> None:
-        """Close the connection immediately, because a memory budget of the node is used up.
+        """Close the connection immediately, because a memory budget of the node is used up, or this
+        connection makes no progress under its pressure.
 
         Queued responses are lost."""
         self._refused = True
@@ -173,7 +178,7 @@ class Connection:
         self.close_with(reason, logging.WARNING)
 
     def close_with(self, reason: str, level: int) -> None:
-        """Close the connection, and log `reason` at `level`.
+        """Close the connection, and log `reason` at `level`. A second call does nothing.
 
         The client still receives the responses that were sent to the link. It receives none for
         the requests in the queue, even if their responses are ready."""

@@ -5,9 +5,10 @@
   longest time closes. A new client therefore gets in, however many connections one peer holds.
 - More than `max_connections_per_ip`, or the number configured for that address: the new connection
   is closed.
-- More than `max_creation_rate` in a second: the new connections are read later (KIP-612).
-- Idle for `max_idle_ms`: the connection is closed. One timer checks all connections. A connection
-  that waits for a response is not idle.
+- More than `max_creation_rate` in a second: the new connections are read later, by at most
+  MAX_THROTTLE_MS (KIP-612).
+- Idle for `max_idle_ms`: the connection is closed, up to a tenth of this time later, because one
+  timer checks all connections. A connection that waits for a response is not idle.
 - ALWAYS_TAKEN requests of each connection are taken. The requests beyond them are counted. While
   `max_queued_requests` of them wait, connections with ALWAYS_TAKEN requests are not read. A client
   with long pipelines therefore cannot slow down the others.
@@ -31,15 +32,16 @@ logger = logging.getLogger("quorate.kafka")
 
 NO_LIMIT = 2**31 - 1
 MAX_CONNECTIONS = 16_384
-"""The limit of client connections if `max.connections` sets none."""
+"""The limit of connections if `max.connections` sets none."""
 CLIENTS_FILES = 2
 OTHERS_FILES = 8
-"""The open files of the process, divided by these numbers, bound the connections of clients and of
-each other port. The remaining files are for the logs."""
+"""The files that the process may open (RLIMIT_NOFILE), divided by these numbers, bound the
+connections of clients and of each other port. The remaining files are for the logs."""
 ALWAYS_TAKEN = 5
 """Requests of one connection that are always taken. Producers have at most five requests in flight
 by default (max.in.flight.requests.per.connection)."""
 CANDIDATES = 64
+"""The longest unused connections that one scan finds, as the next ones to make room."""
 SWEEPS_PER_IDLE_TIME = 10
 MIN_SWEEP_INTERVAL_MS = 10
 MAX_THROTTLE_MS = 1000
@@ -65,7 +67,8 @@ class ConnectionLimits:
     def of(cls, node: Mapping[str, Any], one_file_in: int = CLIENTS_FILES) -> ConnectionLimits:
         """Read the limits from a node's typed settings (`quorate.config`).
 
-        At most one in `one_file_in` of the process's open files may be such a connection."""
+        `max_connections` is at most the number of files that the process may open, divided by
+        `one_file_in`."""
         configured: int = node["max.connections"]
         if configured == NO_LIMIT:
             configured = MAX_CONNECTIONS
@@ -125,7 +128,8 @@ class QuotaConnection(Protocol):
 class ConnectionQuotas:
     """The open connections of one or more Kafka ports. The event loop owns it.
 
-    `limits` may be replaced at any time; open connections remain. Invariant: `_silent` and
+    `limits` may be replaced at any time. Open connections remain, even if they exceed the new
+    limits. Invariant: `_silent` and
     `_waiting` are subsets of `_open`."""
 
     def __init__(self, clock: Clock, limits: ConnectionLimits | None = None) -> None:
@@ -198,7 +202,8 @@ class ConnectionQuotas:
         return self._queued >= self.limits.max_queued_requests
 
     def add_queued(self, change: int) -> None:
-        """Record that `change` more requests wait beyond ALWAYS_TAKEN of their connections."""
+        """Record that `change` more requests wait beyond ALWAYS_TAKEN of their connections. If
+        `change` is negative, connections that waited for room are read again."""
         self._queued += change
         free = self.limits.max_queued_requests - self._queued
         while change < 0 and free > 0 and self._waiting:

@@ -1,8 +1,9 @@
 """One request of a Kafka port: the fields of its header, and the only way for its response.
 
-Answering never raises. If a response cannot be encoded, or a callback that answers later raises,
-the request fails at the boundary (`boundary.py`). A request therefore cannot harm code that calls
-such a callback, for example a partition whose high watermark advances.
+Answering raises only errors about the node's own state (`boundary.is_node_failure`). If a response
+cannot be encoded, or a callback that answers later raises, the request fails at the boundary
+(`boundary.py`). A request therefore cannot harm code that calls such a callback, for example a
+partition whose high watermark advances.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ class RequestContext:
     """One request: its header, and its place in the queue of responses.
 
     Answer exactly once: `respond`, `respond_steps`, `respond_raw`, `no_response` or `fail`. A
-    second answer closes the connection. After the connection is `closed`, answers are discarded.
-    All methods run on the event loop."""
+    second answer closes the connection. Answers to a request that was abandoned are discarded: its
+    connection ended, or it `failed` with an exception. All methods run on the event loop."""
 
     __slots__ = (
         "api_key",
@@ -101,8 +102,9 @@ class RequestContext:
         """The whole request, until it is answered. The log line of a failure contains its hash."""
         self.failed = False
         self.on_abandoned: Callable[[], None] | None = None
-        """Cancels the operation that waits for this request. Called if the request fails or the
-        connection closes."""
+        """Cancels the operation that waits for this request. Called if the connection closes, an
+        unexpected exception fails the request, or the scheduler cuts it off. `fail` does not call
+        it."""
         self.ready_bytes = 0
         """Bytes of the response while it is built, or waits for earlier responses."""
         self.parts: tuple[Buffer, ...] | None = None
@@ -129,7 +131,9 @@ class RequestContext:
     def respond_steps(self, response: Message) -> IncrementalWork[None]:
         """Answer like `respond`, but encode in steps.
 
-        A handler that returns steps uses `yield from`. A callback passes the steps to `run`."""
+        A handler that returns steps uses `yield from`. A callback passes the steps to `run`. If the
+        response cannot be encoded, the steps raise EncodeError, and the scheduler fails the
+        request."""
         body = yield from encode_steps(response, self.version)
         self.respond_raw(body)
 
@@ -144,8 +148,10 @@ class RequestContext:
         self._answered()
 
     def fail(self, error: ErrorCode, message: str | None = None) -> None:
-        """Answer that the whole request failed. If the response has no field for the error, close
-        the connection with a log line."""
+        """Answer that the whole request failed. If the response has no top-level field for the
+        error, close the connection with a log line.
+
+        Without `message`, the response has the default text of `error`."""
         try:
             response = error_response(APIS[self.api_key], self.version, error, message)
             body = None if response is None else encode(response, self.version)
@@ -183,7 +189,10 @@ class RequestContext:
 
     def callback(self, function: Callable[P, None]) -> Callable[P, None]:
         """Return `function` wrapped in the boundary, for a callback that answers this request
-        later."""
+        later.
+
+        An exception of `function` fails the request. An error about the node's own state is raised
+        to the caller of the callback."""
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:

@@ -3,8 +3,10 @@ connections.
 
 If a handler returns steps (`quorum/incremental_work.py`), the scheduler runs them. The rules:
 
-- A slice ends after `slice_ms` of CPU or `steps_per_slice` steps. There is at most one slice per
-  loop iteration.
+- A slice ends after `slice_ms` of CPU or `steps_per_slice` steps. A step is not interrupted, so it
+  may exceed the slice. A request that finds no other work gets its first slice immediately. Later
+  slices run one per loop iteration.
+- The requests of one connection run one after the other.
 - All slices together use at most the share `duty` of the node's time, with a burst of one slice.
   The rest is for other requests, such as produce and fetch.
 - The connection that has used the least CPU is next, as in a fair scheduler of processes. Each
@@ -38,7 +40,8 @@ logger = logging.getLogger("quorate.kafka")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerLimits:
-    """The limits of slices and of requests. Times are milliseconds of CPU."""
+    """The limits of slices and of requests. Times are milliseconds of CPU. `duty` is a part of the
+    elapsed time."""
 
     slice_ms: float = 2.0
     steps_per_slice: int = 1000
@@ -144,7 +147,10 @@ class RequestScheduler:
         return ConnectionWork(self._virtual_ms + self.limits.slice_ms)
 
     def begin(self, context: ScheduledRequest, steps: IncrementalWork[None]) -> None:
-        """Run `steps`: the first slice immediately if no other work waits, the rest later."""
+        """Run `steps`: the first slice immediately, the rest later.
+
+        The first slice also runs later if other work waits or runs, or if the share `duty` is used
+        up. If the connection has ended, close `steps` instead."""
         work = context.connection.work
         if work.ended:
             _close(steps)

@@ -9,11 +9,13 @@ is no task and no future per request.
 - Every exception of a request ends at the boundary (`boundary.py`). Only exceptions about the
   node's own state pass.
 - A request of an unknown API, of an unsupported version or with malformed bytes closes its
-  connection with one log line, as in Kafka. Only ApiVersions is answered in version 0 (KIP-511).
+  connection with one log line, as in Kafka. The exception is an ApiVersions request of an
+  unsupported version, which is answered in version 0 (KIP-511).
 - Each connection has bounds of its requests and bytes in flight, and of the bytes that its client
   does not take. When one is reached, the connection is not read. `connection_quotas.py` bounds all
   connections of a node together.
-- A refused connection still gets its earlier responses, for CLOSE_TIMEOUT_MS.
+- A refused connection still gets the responses that were sent to its link, for CLOSE_TIMEOUT_MS.
+  Responses in its queue are discarded.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class KafkaServer(ServerState):
     """The server of one port. Its `accept` is passed to `Transport.listen` for `Wire.KAFKA`."""
 
     def accept(self, link: Link) -> Connection:
-        """Return the Connection that handles a new link."""
+        """Return the Connection that handles a new link. The quotas may have closed it already."""
         connection = Connection(self, link)
         self.quotas.add(connection)
         return connection

@@ -23,24 +23,28 @@ RawHandler = Callable[[RequestContext, memoryview], IncrementalWork[None] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """The bounds of each connection of a port."""
+    """The bounds of each connection of a port. A connection that reaches one of them is not read,
+    but a request above `max_request_bytes` closes it."""
 
     max_request_bytes: int = 100 << 20
     max_in_flight: int = 256
     """Requests of one connection that have no response yet."""
     max_in_flight_bytes: int = 64 << 20
     max_ready_bytes: int = 64 << 10
-    """Responses that wait for the response of an earlier request."""
+    """Responses that wait for the response of an earlier request, or that are being built."""
     max_pending_bytes: int = 1 << 20
     """Bytes of responses that the client may leave unread, on links that do not report this. Links
     over TCP report it above 64 KiB, the default of asyncio."""
     drain_check_ms: int = 10
+    """The interval in which such a link is checked."""
 
 
 @dataclass(slots=True)
 class Route:
-    """The handler of an API, and counters of its use. `failures` counts requests that failed with
-    an exception that no handler expected. `raw` handlers take the encoded body."""
+    """The handler of an API, and counters of its use. A `raw` handler takes the encoded body.
+
+    `failures` counts requests that failed with an exception that no handler expected. `total_ms` is
+    the sum of the times from the arrival of a request until its response left the queue."""
 
     api: Api
     handle: Handler | RawHandler
