@@ -117,9 +117,11 @@ class ApiKey(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Api:
-    """One served API and its versions, from `min_version` to `max_version`.
+    """One API that this project speaks, and its versions, from `min_version` to `max_version`. Each
+    port serves a part of these APIs.
 
-    `advertised_min` is lower than `min_version` for Produce only."""
+    `flexible_since` is the first flexible version (KIP-482). `advertised_min` is lower than
+    `min_version` for Produce only."""
 
     key: ApiKey
     name: str
@@ -164,6 +166,7 @@ class Api:
 
 
 NEVER_FLEXIBLE = 1 << 15
+"""The `flexible_since` of an API without flexible versions: no version is as high."""
 
 
 def _api(

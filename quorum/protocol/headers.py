@@ -2,7 +2,7 @@
 message.
 
 The client id is a classic string in every version (KIP-482), and the first eight bytes never
-change. A request of an unknown API or version can therefore still be recognized and answered.
+change. The API, version and correlation id of every request can therefore be read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def read_fixed(frame: Buffer) -> tuple[int, int, int]:
 
 
 def read_client_id(frame: Buffer, header_version: int) -> tuple[str | None, int]:
-    """Return the client id, and the position of the body in the frame. Raise DecodeError if
-    malformed."""
+    """Return the client id or None, and the position of the body in the frame. Raise DecodeError if
+    malformed. `header_version` is that of `Api.request_header_version`."""
     try:
         (length,) = struct.unpack_from(">h", frame, FIXED_BYTES)
         position = FIXED_BYTES + 2

@@ -77,8 +77,8 @@ class Field:
 
     @property
     def fixed(self) -> bool:
-        """Return True if the field is one value of a wire type of fixed size. Structs and arrays
-        are not."""
+        """Return True if the field is one value of a wire type of fixed size. A struct or an
+        array is never `fixed`."""
         return not self.array and self.kind in FIXED
 
 

@@ -61,7 +61,9 @@ def wire(
     by default in all `versions`.
 
     A field outside of a version reads as its default and is left out when written, as with
-    `ignorable` in Kafka."""
+    `ignorable` in Kafka. Without `default`, the constructor requires the field, and it then reads
+    as zero, an empty value or, for a struct or records, None. In a classic version, a field with a
+    `tag` is written in its place among the other fields."""
     schema = FieldSchema(
         kind,
         versions,
