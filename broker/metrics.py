@@ -72,7 +72,8 @@ class MetricSources(Protocol):
 @dataclass(frozen=True, slots=True)
 class Replica:
     """One hosted partition in the metrics. The numbers that only its leader knows are 0 on a
-    follower."""
+    follower: `replicas`, without those that a reassignment adds, `in_sync`, the size of the
+    committed ISR, and `min_isr`, which is at most the number of all replicas."""
 
     hosted: HostedPartition
     leads: bool
@@ -99,19 +100,20 @@ class Replica:
 
     @property
     def under_replicated(self) -> bool:
-        """Return True if this broker leads the partition and a replica is not in sync."""
+        """Return True if this broker leads the partition and the ISR has fewer members than
+        `replicas`."""
         return self.leads and self.in_sync < self.replicas
 
     @property
     def under_min_isr(self) -> bool:
-        """Return True if this broker leads the partition and the ISR is below
-        min.insync.replicas."""
+        """Return True if this broker leads the partition and the ISR has fewer members than
+        `min_isr`."""
         return self.leads and self.in_sync < self.min_isr
 
     @property
     def at_min_isr(self) -> bool:
-        """Return True if this broker leads the partition and the ISR has exactly
-        min.insync.replicas members."""
+        """Return True if this broker leads the partition and the ISR has exactly `min_isr`
+        members."""
         return self.leads and self.in_sync == self.min_isr
 
 
@@ -195,7 +197,8 @@ def of_partitions(replicas: list[Replica]) -> Iterator[Metric]:
 
 
 def of_traffic(node: MetricSources, topics: set[str]) -> Iterator[Metric]:
-    """Yield the traffic of the hosted `topics`, and the sum for the broker."""
+    """Yield the traffic of the hosted `topics`, and the sum for the broker. The counters of other
+    topics are merged into the sum (`Traffic.by_topic`)."""
     traffic = node.replicas.registry.traffic
     by_topic = traffic.by_topic(topics)
     total = traffic.total()
@@ -233,7 +236,8 @@ def of_requests(node: MetricSources) -> Iterator[Metric]:
 
 
 def of_shares(node: MetricSources) -> Iterator[Metric]:
-    """Yield the requests that failed by an exception, and the memory of fetch sessions."""
+    """Yield the requests that failed by an exception, the memory of fetch sessions, and the groups'
+    partitions that could not be loaded."""
     failures: defaultdict[str, int] = defaultdict(int)
     for port in node.client_ports:
         for api_key, route in port.routes.items():
@@ -257,7 +261,7 @@ def of_shares(node: MetricSources) -> Iterator[Metric]:
 
 
 def of_fetchers(node: MetricSources) -> Iterator[Metric]:
-    """Yield the lag of each followed partition, in records."""
+    """Yield the lag of each followed partition, in records, and the largest of them."""
     client = ("clientid",)
     lags = [((each.topic, str(each.key[1])), lag) for each, lag in node.replicas.fetchers.lags()]
     most = max((lag for _, lag in lags), default=0)

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS = 30_000
+"""The longest wait for the controller's permission to stop."""
 
 logger = logging.getLogger("quorate.broker")
 
@@ -56,7 +57,7 @@ class BrokerNode:
     """A broker in this process. The event loop owns it.
 
     Life: `start` opens the ports and begins the registration, `stop` is the controlled shutdown,
-    `close` stops without one."""
+    `close` stops without one, as a crash would: the next start recovers the logs."""
 
     def __init__(self, core: NodeCore) -> None:
         """Make the parts of a broker on a node core, and register its callbacks there. Nothing runs
@@ -124,7 +125,10 @@ class BrokerNode:
     # --- life
 
     async def start(self) -> None:
-        """Open the ports and begin the registration. The caller starts the node core. Raise
+        """Open the ports and begin the registration. The caller then starts the node core.
+
+        Blocks to list the log directory. On return the broker is not registered yet. Until its logs
+        are open (`_serve`), connections to the client ports are closed immediately. Raise
         the transport's error if a port cannot be bound."""
         self.replicas.start()
         self.groups.start()
@@ -164,20 +168,23 @@ class BrokerNode:
         self.lifecycle.start()
 
     def address(self, listener: str) -> Address:
-        """Return the address to which a listener is bound, with its actual port."""
+        """Return the address to which a listener is bound, with its actual port. Raise KeyError
+        unless the listener is open."""
         return self._listeners[listener].address
 
     @property
     def running(self) -> bool:
-        """Return True from the first unfencing until the shutdown begins."""
+        """Return True from the first unfencing until the shutdown begins, also while the broker is
+        fenced again."""
         return self.lifecycle is not None and self.lifecycle.state is State.RUNNING
 
     async def stop(self) -> None:
         """Stop in a controlled way: give up the leaderships, close the ports, then flush and close
-        all logs.
+        all logs. Call it only after `start`.
 
-        Raise the error of the last step. If the controller does not permit the shutdown in time,
-        stop without it."""
+        Raise the error of the last step. If the controller does not permit the shutdown within
+        CONTROLLED_SHUTDOWN_TIMEOUT_MS, or controlled.shutdown.enable is false, skip the first
+        step."""
         assert self.lifecycle is not None
         if self.core.config["controlled.shutdown.enable"]:
             self.lifecycle.begin_shutdown()
@@ -198,7 +205,8 @@ class BrokerNode:
             raise error
 
     async def close(self) -> None:
-        """Close the ports and cancel all timers and waiting requests. It may be called again."""
+        """Close the ports and cancel all timers and waiting requests. The logs are neither flushed
+        nor closed. It may be called again."""
         if self.lifecycle is not None:
             self.lifecycle.close()
         self.client.close()
@@ -334,7 +342,8 @@ def lifecycle_settings(config: NodeConfig) -> LifecycleSettings:
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     """Run a broker until `stop` is set, with a controller in the same process if `process.roles`
-    has both. Raise the error that made the node fail."""
+    has both. Stop in a controlled way then. If the node fails, set `stop`, skip the controlled stop
+    and raise the error."""
     failure: list[BaseException] = []
 
     def failed(error: BaseException) -> None:

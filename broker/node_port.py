@@ -1,7 +1,7 @@
 """The port of a broker for other nodes: Fetch of followers, probes, and HTTP for monitoring.
 
 A controller that probes this port learns from the accepted connection that the process lives. The
-port serves no other messages of nodes.
+port accepts the handshake of nodes, and serves no messages of theirs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Accept, Wire
 
 MAX_FOLLOWER_CONNECTIONS = 4096
+"""Maximum number of connections that speak Kafka's protocol; fewer if the process may open few
+files."""
 SLICED_ABOVE_BYTES = 64 << 10
 SLICED_ABOVE = 2000
 """Requests of more bytes, and responses with more partitions, are handled in steps."""

@@ -17,7 +17,8 @@ def broker_reasons(
     core: NodeCore, lifecycle: BrokerLifecycle | None, unopened: int
 ) -> Iterator[str]:
     """Yield the reasons why the broker is not ready, each as a sentence; none if it is ready.
-    `unopened` is the number of logs that are not open yet."""
+    `lifecycle` is None before the start. `unopened` is the number of partitions whose logs are not
+    open yet."""
     if lifecycle is None or lifecycle.broker_epoch < 0:
         yield "the broker is not registered yet"
         return

@@ -26,12 +26,12 @@ def dynamic_texts(config: NodeConfig, image: MetadataImage) -> dict[str, str]:
 
 
 def parsed(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the typed values of the known keys in `texts`."""
+    """Return the typed values of the known node configs in `texts`. Ignore unknown keys."""
     return {name: NODE_KEYS[name].parse(text) for name, text in texts.items() if name in NODE_KEYS}
 
 
 def dynamic_settings(config: NodeConfig, image: MetadataImage) -> dict[str, Any]:
-    """Return the dynamic configs of this broker, typed."""
+    """Return the dynamic configs of this broker, typed, without unknown keys."""
     return parsed(dynamic_texts(config, image))
 
 

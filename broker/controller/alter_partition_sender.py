@@ -1,9 +1,9 @@
 """Sends ISR changes to the active controller, batched, with one request in flight (KIP-497).
 
 A request that fails as a whole is sent again without limit: it was lost, it timed out, the node was
-not the controller, or the broker epoch was stale. Meanwhile the proposer keeps the maximal ISR,
-because the controller may have applied the change. The result of a single partition goes to `done`,
-which decides by the table in `broker/partition/isr_states.py`.
+not the controller, or the broker epoch was stale. Meanwhile the partition's leader waits for its
+maximal ISR (`broker/partition/isr_states.py`), because the controller may have applied the change.
+The result of a single partition goes to `done`, which decides by OUTCOMES in the same file.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
 
 RETRY_MS = 50
+"""The wait if no active controller answered, and the first wait after a refusal."""
 MAX_RETRY_MS = 1000
 """The longest wait. The wait doubles with each refusal in a row, such as STALE_BROKER_EPOCH."""
 REQUEST_TIMEOUT_MS = 30_000
@@ -38,8 +39,9 @@ Key = tuple[Uuid, int]
 class AlterPartitionSender:
     """The outstanding ISR proposals of one broker. The event loop owns it.
 
-    Invariants: each partition has at most one proposal, from `propose` until its `done` has run; at
-    most one request is in flight. `shrinks`, `expands` and `failures` count the results."""
+    Invariants: each partition has at most one proposal, from `propose` until its `done` is called,
+    which may propose again; at most one request is in flight. `shrinks`, `expands` and `failures`
+    count the accepted and the refused changes of single partitions."""
 
     def __init__(
         self,
@@ -62,7 +64,8 @@ class AlterPartitionSender:
         self._lines = LogLimit(clock)
 
     def propose(self, change: IsrChange, done: Done) -> bool:
-        """Queue a change, and call `done` once with the controller's result.
+        """Queue a change, and call `done` once with the controller's result, however long that
+        takes. After `close`, `done` is not called. Return True if the change was queued.
 
         Return False, without calling `done`, if an earlier proposal of this partition has no result
         yet."""

@@ -1,8 +1,8 @@
 """The interface through which the parts of a broker send requests to the active controller.
 
 `done` is called exactly once, on the event loop: with the response, or with None if the request was
-lost, timed out, or found no controller. After None the outcome is unknown: the controller may have
-applied the request.
+lost, timed out after `timeout_ms`, or found no controller in this time. After None the outcome is
+unknown: the controller may have applied the request. A response may carry an error.
 """
 
 from __future__ import annotations

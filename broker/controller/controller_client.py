@@ -6,9 +6,9 @@ request that cannot be sent now waits in a bounded queue until a connected leade
 
 Invariants:
 
-- A forwarded request is sent again only if the controller certainly did not append it: it was never
-  sent, or the node answered NOT_CONTROLLER. After a lost link or a timeout its outcome is unknown,
-  and the client receives an error.
+- A request is sent again only if the controller certainly did not append it: it was never sent, or
+  the node answered NOT_CONTROLLER. After a lost link or a timeout its outcome is unknown, and the
+  sender receives an error. Only forwarded requests that read (REPEATABLE) are sent again then.
 - Forwarded requests keep their order: none is sent to a new leader while one at the old leader has
   no outcome.
 - Each `done` is called exactly once.
@@ -30,8 +30,9 @@ from quorate.quorum.seams import Clock, Timer
 
 MAX_WAITING = 10_000
 RETRY_MS = 20
+"""The time between two attempts to send the waiting requests; also the precision of timeouts."""
 REPEATABLE = (ApiKey.DESCRIBE_QUORUM,)
-"""Read-only requests, which may be sent again after an unknown outcome."""
+"""Forwarded read-only requests, which may be sent again after an unknown outcome."""
 
 
 class ControllerLinks(Protocol):
@@ -52,8 +53,10 @@ class _Request:
 
 
 class ControllerClient:
-    """The requests of one broker to the active controller. The event loop owns it. The queue holds
-    at most MAX_WAITING requests."""
+    """The requests of one broker to the active controller. The event loop owns it.
+
+    No request is added to a queue of MAX_WAITING requests. Only a request that was sent and must be
+    sent again is always put back."""
 
     def __init__(
         self, clock: Clock, links: ControllerLinks, on_sent: Callable[[], None] = lambda: None
@@ -71,15 +74,16 @@ class ControllerClient:
 
     def send(self, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
         """Send a request of this broker (`ControllerChannel.send`). `done` gets the response, or
-        None."""
+        None if the outcome is unknown, `timeout_ms` is over, the queue is full or the client is
+        closed."""
         self._submit(_Request(message, self._clock.now_ms() + timeout_ms, done, forwarded=False))
 
     def forward(
         self, request: EnvelopeRequest, timeout_ms: int, done: Callable[[EnvelopeResponse], None]
     ) -> None:
         """Forward a client's request in an envelope. `done` gets the response; its error is
-        REQUEST_TIMED_OUT if the outcome is unknown or no controller was found within
-        `timeout_ms`."""
+        REQUEST_TIMED_OUT if the outcome is unknown, no controller was found within `timeout_ms`,
+        the queue is full, or this client is closed."""
         self._submit(_Request(request, self._clock.now_ms() + timeout_ms, done, forwarded=True))
 
     def leader_changed(self, leader_id: int) -> None:
@@ -88,11 +92,12 @@ class ControllerClient:
         self.links_changed()
 
     def links_changed(self) -> None:
-        """Try the waiting requests again, because a link was opened or closed."""
+        """Try to send the waiting requests soon, because a link was opened or closed."""
         self._clock.call_soon(self._drain)
 
     def close(self) -> None:
-        """Fail all waiting requests, and every later one."""
+        """Fail all waiting requests, and every later one. A request in flight still gets its
+        answer, or fails with its link."""
         self._closed = True
         waiting, self._waiting = self._waiting, deque()
         for request in waiting:

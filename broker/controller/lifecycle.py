@@ -9,8 +9,8 @@ Invariants:
 
 - The broker epoch is set once in an incarnation.
 - A heartbeat reports only a metadata offset that the broker has replayed.
-- `want_fence` stays true until the logs are loaded and the metadata has reached this broker's own
-  registration (KAFKA-13959).
+- Heartbeats ask to stay fenced (`want_fence`) until the logs are open and the metadata has reached
+  this broker's own registration (KAFKA-13959), or until a controlled shutdown begins.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from quorate.quorum.seams import Clock, Random, Timer
 BACKOFF_FIRST_MS = 100
 BACKOFF_JITTER = 0.02
 SHUTDOWN_HEARTBEAT_MS = 50
+"""The interval of heartbeats during a controlled shutdown, which ends with the answer to one."""
 
 logger = logging.getLogger("quorate.broker.lifecycle")
 
 
 class State(enum.Enum):
-    """The states of a broker, with the names of Kafka's BrokerState."""
+    """The states of a broker, with the names of Kafka's BrokerState. A running broker that is
+    fenced later stays RUNNING."""
 
     NOT_RUNNING = "not running"
     STARTING = "starting"
@@ -70,8 +72,8 @@ docs/protocol/broker-sessions-and-hints.md from this table."""
 
 
 class RegistrationRefused(Exception):
-    """The controller refused the registration, and a retry cannot help. The message has the
-    reason."""
+    """The controller refused the registration and a retry cannot help, or no active controller
+    accepted it within the registration timeout. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ class LifecycleSettings:
     registration_timeout_ms: int = 60_000
 
 
-# After these errors the registration is retried until the registration timeout.
+# After these errors the registration is retried until the registration timeout. A duplicate
+# registration is usually refused only until the session of the earlier incarnation expires.
 RETRIED_REGISTRATION = (
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
@@ -95,8 +98,7 @@ RETRIED_REGISTRATION = (
 class BrokerLifecycle:
     """The lifecycle of one broker process. The event loop owns it.
 
-    `state` follows TRANSITIONS. `broker_epoch` is -1 before the registration. `heard_ms` is the
-    time of the last successful heartbeat."""
+    `state` follows TRANSITIONS. `broker_epoch` is -1 before the registration."""
 
     def __init__(
         self,
@@ -110,11 +112,12 @@ class BrokerLifecycle:
         on_failed: Callable[[Exception], None],
     ) -> None:
         """Begin in NOT_RUNNING. `on_state` is called after each transition. `on_failed` gets
-        RegistrationRefused, and the process must stop."""
+        RegistrationRefused, and the process must stop. `session_timeout_ms` of the settings only
+        bounds the waits here."""
         self.state = State.NOT_RUNNING
         self.broker_epoch = -1
         self.heard_ms = 0
-        """Time of the last heartbeat that a controller answered without an error, in ms."""
+        """Monotonic time, in ms, of the last answer without an error to a heartbeat; 0 before."""
         self._clock = clock
         self._random = random
         self._controller = controller
@@ -131,7 +134,8 @@ class BrokerLifecycle:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Send the registration, and retry it until `registration_timeout_ms` is over."""
+        """Send the registration, and retry it until `registration_timeout_ms` is over. Heartbeats
+        follow its success."""
         self._give_up_ms = self._clock.now_ms() + self._settings.registration_timeout_ms
         self._enter(State.STARTING)
         self._next(0)
@@ -143,20 +147,21 @@ class BrokerLifecycle:
             self._next(0)
 
     def logs_loaded(self) -> None:
-        """Note that all logs are open, so that the broker may be unfenced."""
+        """Note that all logs of the first image are open, so that the broker may be unfenced."""
         self._loaded = True
         if self.state is State.RECOVERY:
             self._next(0)
 
     def fenced(self) -> None:
-        """Send a heartbeat immediately, because the metadata shows this running broker as
-        fenced."""
+        """Send a heartbeat immediately, because the metadata shows this running broker as fenced.
+        Do nothing in another state than RUNNING."""
         if self.state is State.RUNNING:
             self._next(0)
 
     def begin_shutdown(self) -> None:
         """Ask for a controlled shutdown. The state becomes SHUTTING_DOWN when the controller
-        permits it, or immediately if the broker does not run."""
+        permits it. It becomes so immediately if the broker has not reached RECOVERY, and on a
+        second call."""
         if self.state in (State.RUNNING, State.RECOVERY):
             self._enter(State.PENDING_CONTROLLED_SHUTDOWN)
             self._next(0)

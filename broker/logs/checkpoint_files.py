@@ -17,7 +17,7 @@ from quorate.quorum.seams import Disk
 class CheckpointFiles:
     """The checkpoint files of one log directory.
 
-    Invariant: a file holds the offsets of the latest copy taken so far. A lock guards the
+    Invariant: a file never returns to older offsets than those written last. A lock guards the
     writes."""
 
     def __init__(self, disk: Disk, log_dir: str) -> None:
@@ -33,8 +33,8 @@ class CheckpointFiles:
         self.writing(name, offsets)()
 
     def writing(self, name: str, offsets: Mapping[PartitionName, int]) -> Callable[[], None]:
-        """Return a function that writes these offsets, for any thread. It does nothing if later
-        offsets have been written."""
+        """Return a function that writes these offsets durably, for any thread. It does nothing if
+        the file was written with the offsets of a later call. `offsets` is not copied."""
         self._taken += 1
         taken = self._taken
 

@@ -5,7 +5,8 @@ in the disk's thread, so that other users of the disk wait for one log at most. 
 checkpoints the recovery points and the log start offsets.
 
 A failed flush is reported once, and the flusher does nothing after it: the page cache may have
-discarded the bytes that failed (R45 in tests/scenarios).
+discarded the bytes that failed, so that a second flush would succeed without them (R45 in
+tests/scenarios).
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ class ManagedLog:
     producers: Callable[[], ProducerStates | None]
 
     def snapshot(self) -> tuple[int, bytes] | None:
-        """Return the log end offset and the encoded producer states, or None if the states are not
-        loaded.
+        """Return the log end offset and the encoded producer states, or None if no snapshot is
+        needed.
 
-        A snapshot without producers is worth a file if the log has records: with it, the next
-        start need not read them."""
+        No snapshot is needed if the states are not loaded, or if there is neither a producer nor a
+        record. A snapshot without producers is worth a file if the log has records: with it, the
+        next start need not read them."""
         states, log = self.producers(), self.log
         if states is None or (not states and log.start_offset == log.end_offset):
             return None
@@ -43,8 +45,9 @@ class ManagedLog:
 
 
 class LogFlusher:
-    """The periodic flush of all open logs. The event loop owns it; at most one run is in
-    progress."""
+    """The periodic flush of all open logs. The event loop owns it; at most one run is in progress.
+
+    `running` is True while a run is in progress, and stays True after a flush that failed."""
 
     def __init__(
         self,
@@ -71,18 +74,21 @@ class LogFlusher:
             self._flush_next(iter(list(self._logs.items())))
 
     def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call back when no flush is in progress. A run that is in progress ends early."""
+        """Call back when no flush is in progress, perhaps before this returns. A run that is in
+        progress ends early, without writing the checkpoints. The callback never comes if a flush
+        fails. Call it once, at the end."""
         if self.running:
             self._on_idle = callback
         else:
             callback()
 
     def stop(self) -> None:
-        """Start nothing more."""
+        """Start no further run, and write no further checkpoint. A run in progress goes on with its
+        flushes."""
         self._stopped = True
 
     def note_offsets(self) -> None:
-        """Take the recovery points and log start offsets over from the open logs."""
+        """Take the recovery points and log start offsets over from the open logs, in memory."""
         for name, managed in self._logs.items():
             self._offsets.recovery_points[name] = managed.log.flushed_offset
             if managed.log.start_offset > 0:

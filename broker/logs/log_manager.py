@@ -2,7 +2,7 @@
 
 The layout is Kafka's: one directory for each partition, three checkpoint files of offsets, and a
 clean shutdown file. The clean shutdown file tells the next start that the logs need no recovery,
-and the broker epoch of the last shutdown (KIP-966).
+and with which broker epoch the broker stopped (KIP-966).
 
 Durability. A record is acknowledged from the page caches of the ISR, as in Kafka. A flush only
 shortens the recovery after a crash. `offset_checkpoints.py` states the rules of the checkpoints.
@@ -15,7 +15,7 @@ committed ISR decides about them:
 - Otherwise the log is refused, because this broker may have the only copy.
 
 Deletion. The directory of a deleted partition is renamed first, so that its name is free, and
-removed after `file.delete.delay.ms`.
+removed after log.segment.delete.delay.ms.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class LogManager:
 
     Life: `start` lists the directories. For each partition the caller takes `open_parameters`,
     opens the log (`log_opening.py`), and hands it over with `take_over`. `close` makes everything
-    durable. The event loop owns the manager; the disk's thread does the flushes, the removals and
-    the final close.
+    durable. The event loop owns the manager; the disk's thread does the periodic flushes, the
+    removals and the final close.
 
     Invariant: a log is open here at most once, under its partition's name."""
 
@@ -61,7 +61,8 @@ class LogManager:
         file_delete_delay_ms: int,
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """`on_failure` gets the first error of the disk; the node must stop then."""
+        """`on_failure` gets an error of the disk. The node must stop then; the manager flushes and
+        checkpoints nothing more. `on_failure` may be called again, for other work in progress."""
         self.log_dir = log_dir
         self.previous_broker_epoch = -1
         """The broker epoch of the last clean shutdown, or -1 after a crash. The registration
@@ -84,7 +85,7 @@ class LogManager:
 
     def start(self) -> None:
         """List the log directory and read the checkpoints. Blocks, before the broker serves; opens
-        no log."""
+        no log. Remove the clean shutdown file, so that a crash from now on is noticed."""
         self._disk.make_dirs(self.log_dir)
         broker_epoch = checkpoints.take_clean_shutdown(self._disk, self.log_dir)
         self._clean = broker_epoch is not None
@@ -118,9 +119,14 @@ class LogManager:
     ) -> LogOpenParameters:
         """Return the parameters with which `open_log` opens the log of a partition.
 
-        `leader_epoch` is the partition's latest. `peers_have_it` says that other brokers have
-        everything acknowledged. Blocks for a small file. Raise CorruptLog if the log is lost, or
-        CorruptCheckpoint if its topic id is unreadable, unless `peers_have_it`."""
+        `leader_epoch` is the partition's latest. `peers_have_it` is True if other brokers have
+        everything acknowledged. Blocks for small files, and sets a directory of another topic
+        aside.
+
+        Unless `peers_have_it`, raise CorruptCheckpoint if the topic id of the directory is
+        unreadable, and CorruptLog if the log is lost. A loss is noticed only after a clean
+        shutdown, for a partition of the first image: its directory is missing although its recovery
+        point is above 0."""
         directory = self._directory(name)
         existed = self._unopened.adopt(name, topic_id, peers_have_it=peers_have_it)
         offsets = self._offsets
@@ -152,7 +158,8 @@ class LogManager:
         log: Log,
         producers: Callable[[], ProducerStates | None],
     ) -> None:
-        """Take over an open log: flush, checkpoint and close it from now on.
+        """Take over an open log: flush, checkpoint and close it from now on. If damage was set
+        aside, block for the fsync of a small file.
 
         `producers` returns the producer states, or None if they are not loaded."""
         name = parameters.name
@@ -165,7 +172,8 @@ class LogManager:
 
     def set_aside_strays(self) -> None:
         """Rename the directories that belong to no replica of this broker to `-stray`. Call it once
-        all partitions of the first image are open. Blocks for the renames."""
+        all partitions of the first image are open, and not before: every unopened directory is
+        renamed. Blocks for the renames."""
         self._unopened.set_aside_all()
         self._settled = True
         for name in [each for each in self._offsets.recovery_points if each not in self._open]:
@@ -173,7 +181,10 @@ class LogManager:
 
     def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
         """Delete a log: rename its directory in the disk's thread, close its files, and remove them
-        after the delay. Call `done` when a new topic may use the name."""
+        after the delay.
+
+        Call `done` when a new topic may use the name: immediately if no log of this name is open.
+        If the rename fails, `on_failure` gets the error and `done` is not called."""
         managed = self._open.pop(name, None)
         self._offsets.remove(name)
         if managed is None:
@@ -192,7 +203,8 @@ class LogManager:
         self._disk.submit(lambda: rename_for_deletion(self._disk, directory, unique), renamed)
 
     def apply_retention(self, log: Log, high_watermark: int) -> bool:
-        """Remove the segments that retention no longer keeps. Return True if the log start moved.
+        """Remove the segments that retention no longer keeps. Return True if there were any. The
+        log start has moved then, unless it was already above them.
 
         The names are freed immediately, because a log that restarts may need them. The disk's
         thread removes the files."""
@@ -203,8 +215,8 @@ class LogManager:
         return bool(paths)
 
     def truncated(self, name: PartitionName, offset: int) -> None:
-        """Remove the producer snapshots above `offset`. Call it after a truncation and before the
-        next append. Blocks."""
+        """Remove the producer snapshots above `offset`, the new log end. Call it after a truncation
+        and before the next append. Blocks."""
         producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
 
     def _before_truncation(self, name: PartitionName, offset: int) -> None:
@@ -213,7 +225,8 @@ class LogManager:
 
     def distrust(self, damage: CorruptLog) -> None:
         """Lower the recovery point of a damaged log to just behind the damage, so that the next
-        start finds the damage and repairs it. Call it when the node is about to stop. Blocks.
+        start finds the damage and repairs it. Call it when the node is about to stop: no flush or
+        checkpoint is started afterwards. Blocks. An OSError is only logged.
 
         If no open log is damaged, and nothing was changed since a clean shutdown, restore the
         clean shutdown file: the next start must refuse the same log again."""
@@ -266,7 +279,8 @@ class LogManager:
             self._offsets.submit_high_watermarks(offsets, self._done)
 
     def checkpoint_flushed(self) -> None:
-        """Flush the logs in the disk's thread, then write the recovery points."""
+        """Flush the logs in the disk's thread, then write the recovery points and the log start
+        offsets. Do nothing while an earlier run is in progress."""
         self._flusher.run()
 
     def _done(self, _: None, error: BaseException | None) -> None:
@@ -290,7 +304,10 @@ class LogManager:
         done: Callable[[BaseException | None], None],
     ) -> None:
         """Flush and close all logs in the disk's thread, then write the clean shutdown file. Call
-        `done` with the error, or None. Nothing may be appended any more.
+        `done` with the error, or None, on the event loop. Nothing may be appended any more.
+
+        After a failure, `distrust` or an earlier `close`, only call `done` with None: nothing is
+        flushed, and the logs stay open.
 
         The file is not written if a log is unopened after a crash: that log was not recovered, and
         the next start would trust it without reading it."""

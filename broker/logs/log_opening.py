@@ -26,10 +26,10 @@ logger = logging.getLogger("quorate.broker.replication")
 class LogOpenParameters:
     """The facts about a log that are known before it is read.
 
-    `existed` is False for a new partition. `clean` is True for a new log, and for one that a clean
-    shutdown closed. `recovery_point`, `start_offset` and `high_watermark` are the checkpointed
-    offsets. `latest_unsaved_epoch` bounds the leader epochs of unflushed batches. `peers_have_it`
-    says that other replicas have everything acknowledged."""
+    `existed` is False if the start found no directory of this partition. `recovery_point`,
+    `start_offset` and `high_watermark` are the checkpointed offsets, or 0. `latest_unsaved_epoch`
+    is the highest leader epoch that an unflushed batch may have without an entry in the file of
+    leader epochs; NO_EPOCH allows none. `wall_ms` is the time of day."""
 
     name: PartitionName
     topic_id: Uuid
@@ -48,10 +48,12 @@ class LogOpenParameters:
 
 
 def open_log(disk: Disk, parameters: LogOpenParameters) -> IncrementalWork[Log]:
-    """Open the log, in steps, and recover it if it was not closed cleanly. Return the log.
+    """Open the log, in steps, and recover it if it was not closed cleanly. Return the log. The
+    directory of a new log is made.
 
-    If the log is damaged and peers have the records, the damaged rest is set aside. Otherwise raise
-    CorruptLog."""
+    If the log is damaged and peers have the records, everything from the damage on is set aside:
+    the log ends lower than before, and the replica fetches the rest. If peers do not have the
+    records, raise CorruptLog. Disk errors are OSErrors."""
     trusted = parameters.clean
     try:
         log = yield from _opening(disk, parameters, clean=trusted)

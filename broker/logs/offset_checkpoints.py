@@ -13,8 +13,8 @@ Rules:
 - A high watermark is lowered durably in the same way.
 - The offsets of a deleted partition are removed durably before another partition gets its name.
 
-The event loop owns the maps. `write_all` runs in the disk's thread after the loop has stopped
-changing them.
+The event loop owns the maps. At the end, `write_all` runs in the disk's thread, after the loop has
+stopped changing them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class OffsetCheckpoints:
             self._removed.clear()
 
     def submit(self, checkpoint: str, done: Callable[[None, BaseException | None], None]) -> None:
-        """Write one file in the disk's thread if its offsets have changed. Then call `done`."""
+        """Write one file in the disk's thread, and call `done` on the event loop afterwards. Do
+        nothing, and do not call `done`, if its offsets are those that were submitted last."""
         offsets = self._by_file[checkpoint]
         if self._written.get(checkpoint) != offsets:
             copy = self._written[checkpoint] = dict(offsets)

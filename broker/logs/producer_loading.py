@@ -52,7 +52,8 @@ class LogPart(NamedTuple):
 def newest_snapshot(
     disk: Disk, directory: str, start_offset: int, end_offset: int
 ) -> Snapshot | None:
-    """Return the newest whole snapshot between the two offsets, or None. Blocks."""
+    """Return the newest whole snapshot between the two offsets, inclusive, or None. A damaged
+    snapshot is skipped. Blocks."""
     for offset in reversed(list_snapshots(disk, directory)):
         if start_offset <= offset <= end_offset:
             content = checkpoints.read_small(disk, snapshot_path(directory, offset))
@@ -63,10 +64,11 @@ def newest_snapshot(
 
 
 def snapshotted_producers(disk: Disk, log: Log) -> IncrementalWork[ProducerStates | None]:
-    """Return the states of a log that is being opened, or None if it has no usable snapshot.
+    """Return the states as of the end of a log that is being opened, or None if they must be loaded
+    later: the log has no usable snapshot, or is damaged behind it.
 
-    A log that was flushed has a snapshot, unless it was truncated below it. Damage is not reported:
-    a later load finds it again, and decides about it."""
+    A log that was flushed usually has a snapshot, unless it was truncated below it. Damage is not
+    reported: a later load finds it again, and decides about it."""
     newest = newest_snapshot(disk, log.directory, log.start_offset, log.end_offset)
     if newest is None:
         return None

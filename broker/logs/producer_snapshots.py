@@ -79,7 +79,7 @@ def decode(content: bytes) -> ProducerStates | None:
 
 
 def write_snapshot(disk: Disk, directory: str, offset: int, content: bytes) -> None:
-    """Write a snapshot durably, then remove the older ones. Blocks.
+    """Write a snapshot durably, then remove all others of the directory. Blocks.
 
     A snapshot without producers is not written if there is a snapshot of this offset: most idle
     logs have no producers."""
@@ -103,7 +103,7 @@ def remove_snapshots_above(disk: Disk, directory: str, end_offset: int) -> None:
 
 
 def list_snapshots(disk: Disk, directory: str) -> list[int]:
-    """Return the offsets of the snapshots in a partition's directory. Blocks."""
+    """Return the offsets of the snapshots in a partition's directory, ascending. Blocks."""
     return [
         offset
         for name in disk.list(directory)

@@ -29,8 +29,9 @@ class UnopenedDirectories:
         unique: Callable[[], str],
         forget: Callable[[PartitionName], None],
     ) -> None:
-        """Begin empty. `unique` returns a random text for the name of a stray. `forget` gets the
-        name of a directory that was set aside."""
+        """Begin empty. `unique` returns a random text for the name of a stray (a directory that
+        belongs to no replica of this broker). `forget` gets the name of a directory that was set
+        aside, to remove its checkpointed offsets."""
         self._disk = disk
         self._log_dir = log_dir
         self._unique = unique
@@ -48,8 +49,9 @@ class UnopenedDirectories:
         self._names[name] = None
 
     def adopt(self, name: PartitionName, topic_id: Uuid, *, peers_have_it: bool) -> bool:
-        """Return True if there is a directory `name` of the topic `topic_id`. Set a directory
-        of another topic aside.
+        """Return True if the start found a directory `name` of the topic `topic_id`, as `topic_of`
+        decides. Set a directory of another or an unknown topic aside, and return False. The
+        directory stays unopened until `opened`.
 
         Raise CorruptCheckpoint if its topic is unreadable, unless peers have the records.
         Blocks."""
@@ -88,9 +90,9 @@ def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool)
     """Return the topic id of a directory, or None if it is unknown and the replica may start empty.
 
     If `partition.metadata` is missing or damaged, the topic may have been deleted and created again
-    while this broker was away. A broker that is the last one of the ISR cannot have missed that.
-    For it a missing file means the topic `expected`, and a damaged one raises CorruptCheckpoint.
-    Blocks."""
+    while this broker was away. A broker in the ISR (`peers_have_it` is False) cannot have missed
+    that. For it a missing file means the topic `expected`, and the file is written again; a damaged
+    one raises CorruptCheckpoint. Blocks."""
     try:
         found = checkpoints.read_partition_metadata(disk, directory)
     except CorruptCheckpoint as error:
@@ -107,8 +109,8 @@ def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool)
 def require_none_lost(directory: str, recovery_point: int) -> None:
     """Raise CorruptLog if the log of a missing `directory` held records.
 
-    Call it if this broker is the last one of the ISR and was shut down cleanly. The recovery point
-    shows that the log had records, and the cluster has not deleted them."""
+    Call it if this broker is in the ISR and was shut down cleanly. A recovery point above 0 shows
+    that the log had records, and the cluster has not deleted them."""
     if recovery_point > 0:
         reason = (
             f"the directory is gone, and was flushed up to offset {recovery_point}. Restore it, or "

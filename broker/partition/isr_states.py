@@ -3,10 +3,11 @@ yet.
 
 Two sets of replicas follow from a state:
 
-- `maximal`: every replica that the controller may count as in sync now. The high watermark and
-  acks=all use it.
-- `committed`: the replicas that the controller certainly counts as in sync. min.insync.replicas
-  uses it.
+- `maximal`: every replica that the controller may count as in sync now. The high watermark waits
+  for all of them, and thus also an append with acks=all.
+- `committed`: the ISR of the controller's last answer or of the metadata. It is compared with
+  min.insync.replicas before an append and before the high watermark advances. The check of an
+  acks=all append that is complete counts `maximal` instead, as in Kafka.
 
 `leadership.py` decides when to propose a change: `Leadership.maybe_expand` and `maybe_shrink`.
 
@@ -73,7 +74,7 @@ class PendingShrink:
 
     @property
     def maximal(self) -> Isr:
-        """Return the committed ISR, with the leaving replicas."""
+        """Return the committed ISR, which still has the leaving replicas."""
         return self.committed
 
     @property
@@ -95,7 +96,7 @@ TRANSITIONS: dict[tuple[type[IsrState], type[IsrState]], str] = {
     (PendingShrink, Committed): "answer that settles the proposal, or newer metadata",
     (Committed, Committed): "newer metadata",
 }
-"""The allowed transitions, each with its reasons. `Leadership` checks each of its transitions
+"""The allowed transitions, each with its reason. `Leadership` checks each of its transitions
 against the table, from which `make docs` draws the diagram in docs/protocol/isr.md. Invariant: a
 proposal never replaces another one."""
 
@@ -126,7 +127,8 @@ OUTCOMES: dict[int, Outcome] = {
     ErrorCode.INVALID_REQUEST: Outcome.AWAIT_METADATA,
     ErrorCode.NEW_LEADER_ELECTED: Outcome.AWAIT_METADATA,
 }
-"""The outcome of each error code. Every other code proves nothing: PROPOSE_AGAIN."""
+"""The outcome of each error code. Any other code does not show if the controller applied the
+change: PROPOSE_AGAIN."""
 
 
 def outcome_of(error: int) -> Outcome:

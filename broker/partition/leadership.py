@@ -7,11 +7,13 @@ time.
 
 Invariants:
 
-- The high watermark never exceeds the end offset of a member of the maximal ISR.
-- The high watermark does not move while the committed ISR is below min.insync.replicas (KIP-966).
+- The high watermark advances only to an offset that every member of the maximal ISR has reached
+  (`isr_states.py` defines the maximal and the committed ISR).
+- The high watermark does not move while the committed ISR is below `effective_min_isr` (KIP-966).
 - The leader is in the ISR.
 - A proposal carries the partition epoch on which the leader decided it. The controller therefore
-  refuses the proposal of a former leader (R57 in tests/scenarios).
+  refuses a proposal that was decided before a later change, such as that of a former leader
+  (R57 in tests/scenarios).
 """
 
 from __future__ import annotations
@@ -39,10 +41,12 @@ Brokers = Callable[[int], Broker | None]
 
 
 class Leadership:
-    """One replica as the leader of its partition, from the first to the last of its leader epochs.
+    """One replica as the leader of its partition, in one or more leader epochs without another role
+    between them.
 
-    The replica's event loop owns it. `proposal` is the ISR change that the caller must send to the
-    controller; the caller sets it to None when it has taken it over."""
+    The event loop owns it. `proposal` is the ISR change that the caller must send to the
+    controller. The caller sets it to None when it has taken the change over for sending. `isr`
+    stays pending until the answer. `replicas` holds the followers, without this broker."""
 
     def __init__(
         self,
@@ -67,9 +71,10 @@ class Leadership:
     def assign(self, value: Partition, end_offset: int, now_ms: int) -> bool:
         """Take the partition's state from the metadata. Return True if a new leader epoch begins.
 
-        `end_offset` is the log end, where a new epoch starts. A state that is not newer is ignored:
-        the controller's answer to a proposal may have come before the metadata, and taking the
-        older state would drop a later proposal that may have been applied."""
+        `end_offset` is the log end, where a new epoch starts. A newer state replaces the ISR and
+        ends any proposal. A state that is not newer is ignored, and the result is False: the
+        controller's answer to a proposal may have come before the metadata, and taking the older
+        state would drop a later proposal that may have been applied."""
         new_epoch = value.leader_epoch > self.epoch
         if not new_epoch and value.partition_epoch <= self.partition_epoch:
             return False
@@ -110,19 +115,21 @@ class Leadership:
 
     @property
     def complete(self) -> bool:
-        """Return True if every replica is in sync and no change is proposed."""
+        """Return True if every replica is in the committed ISR and no proposal waits to be sent. A
+        proposal that was sent does not count."""
         return self.proposal is None and len(self.isr.committed) > len(self.replicas)
 
     def stale_fetch(self, replica_id: int, broker_epoch: int) -> bool:
-        """Return True if an earlier incarnation of the follower sent a fetch with
-        `broker_epoch`."""
+        """Return True if a fetch with `broker_epoch` came from an earlier incarnation of the
+        follower than the registered one. Return False if either epoch is unknown."""
         if broker_epoch == UNKNOWN_BROKER_EPOCH:
             return False
         broker = self._brokers(replica_id)
         return broker is not None and broker.epoch > broker_epoch
 
     def maybe_expand(self, replica: ReplicaState, high_watermark: int) -> None:
-        """Propose `replica` for the ISR if it has caught up. Call it after a fetch of the replica.
+        """Propose `replica` for the ISR if it has caught up and its broker may join (KIP-841). Call
+        it after a fetch of the replica. Do nothing while a proposal has no answer.
 
         The replica must have reached the high watermark and the start of this leader epoch.
         Otherwise it could be elected without records that are committed above this leader's high
@@ -137,8 +144,8 @@ class Leadership:
             self._propose(Cause.ISR_EXPAND)
 
     def maybe_shrink(self, end_offset: int, now_ms: int) -> None:
-        """Propose to remove the members that have not caught up with `end_offset` within
-        replica.lag.time.max.ms."""
+        """Propose to remove the members that are below the log end `end_offset` and have not been
+        caught up within replica.lag.time.max.ms. Do nothing while a proposal has no answer."""
         state = self.isr
         if state.in_flight:
             return
@@ -156,8 +163,10 @@ class Leadership:
             self._propose(Cause.ISR_SHRINK_LAG)
 
     def answered(self, change: IsrChange, result: IsrChangeResult) -> None:
-        """Apply the controller's `result` for the proposal `change`. An answer to an outdated
-        proposal is ignored."""
+        """Apply the controller's `result` for the proposal `change`, as OUTCOMES in `isr_states.py`
+        says. If the outcome is unknown, `proposal` is set again, and the caller must send it.
+
+        An answer to an outdated proposal is ignored."""
         state = self.isr
         if isinstance(state, Committed) or change.leader_epoch != self.epoch:
             return
@@ -175,11 +184,12 @@ class Leadership:
 
     def next_high_watermark(self, high_watermark: int, end_offset: int, now_ms: int) -> int:
         """Return the largest offset that every relevant replica has reached, or
-        `high_watermark` if that is larger.
+        `high_watermark` if that is larger. Return `high_watermark` if the ISR is too small
+        (`under_min_isr`).
 
-        Relevant are the maximal ISR and the eligible replicas that have caught up. The latter
-        hold the high watermark back too; otherwise a replica that is about to join would never
-        reach it."""
+        Relevant are this leader (`end_offset`), the maximal ISR, and the eligible replicas that
+        have caught up within replica.lag.time.max.ms. The latter hold the high watermark back too;
+        otherwise a replica that is about to join would never reach it."""
         if self.under_min_isr:
             return high_watermark
         maximal = self.isr.maximal
@@ -192,8 +202,8 @@ class Leadership:
         return max(high_watermark, lowest)
 
     def low_watermark(self, start_offset: int) -> int:
-        """Return the lowest log start offset of the in-sync replicas, or -1 until all of them have
-        fetched from this leader."""
+        """Return the lowest log start offset of the committed ISR, or -1 until all its members have
+        fetched from this leader. `start_offset` is this leader's own."""
         in_sync = (self.replicas[each] for each in self.isr.committed if each in self.replicas)
         return min([start_offset, *(replica.start_offset for replica in in_sync)])
 

@@ -6,7 +6,7 @@ a time.
 Invariants:
 
 - Log start offset <= high watermark <= log end offset.
-- The high watermark falls only by a truncation.
+- The high watermark falls only by a truncation, or when the log begins again elsewhere.
 - The leader epoch and the partition epoch never fall.
 - A follower appends only batches that continue its log, and none of a leader epoch above the one
   that it follows (KAFKA-18723).
@@ -33,8 +33,9 @@ class LocalReplica:
     """One replica on this broker, with the operations of a follower.
 
     The event loop owns it. All appends, truncations and moves of the high watermark of the log go
-    through the replica. The methods write to the log and block for these writes, but not for a
-    flush."""
+    through the replica. An append blocks for the write to the page cache, not for a flush. A
+    truncation or a new beginning blocks longer: first the lowered checkpoints are made durable
+    (`broker/logs/offset_checkpoints.py`), then files are removed."""
 
     def __init__(
         self,
@@ -44,8 +45,9 @@ class LocalReplica:
         producers: ProducerStates | None,
         high_watermark: int,
     ) -> None:
-        """`producers` are the states as of the log end, or None if they must be loaded. The log
-        bounds `high_watermark`, which may be an old one."""
+        """Begin without a role. `producers` are the states as of the log end, or None if they must
+        be loaded. `high_watermark` may be an old one; a value outside of the log is moved to the
+        log's nearest end."""
         self.topic_id = topic_id
         self.partition_id = partition_id
         self.log = log
@@ -59,10 +61,11 @@ class LocalReplica:
         self._name = f"partition {partition_id} of topic {uuid_to_text(topic_id)}"
 
     def make_follower(self, value: image.Partition) -> bool:
-        """Follow the leader that the metadata names. Return True if a new leader epoch begins: the
-        fetcher must begin again.
+        """Follow the leader that the metadata names, or no leader if it names none. Return True
+        if a new leader epoch begins: the fetcher must begin again.
 
-        Nothing is truncated here. The first fetch finds out if the log diverges (KIP-101)."""
+        An older state than the present one is ignored, and the result is False. Nothing is
+        truncated here. The first fetch finds out if the log diverges (KIP-101)."""
         if self._is_old(value):
             return False
         new_epoch = value.leader_epoch > self.leader_epoch
@@ -83,12 +86,14 @@ class LocalReplica:
         self.partition_epoch = value.partition_epoch
 
     def append_as_follower(self, data: Buffer, *, wall_ms: int) -> None:
-        """Append the batches that the leader sent for this log's end offset.
+        """Append the batches that the leader sent for this log's end offset. On return they are in
+        the page cache.
 
-        Batches of a later leader epoch than the one followed are left out. Only headers and CRCs
-        are checked: if a follower rejected a batch that its leader has accepted, replication would
-        stop. Raise CorruptBatch or BrokenChain if the data is damaged or does not continue the log;
-        the log is unchanged then. Raise KafkaError if this replica leads."""
+        The batches from the first one with a later leader epoch than the one followed are left out,
+        so the log end may stay where it was. Only headers and CRCs are checked: if a follower
+        rejected a batch that its leader has accepted, replication would stop. Raise CorruptBatch if
+        the data is damaged, or BrokenChain if it does not continue the log; the log is unchanged
+        then. Raise OSError if the write fails, and KafkaError if this replica leads."""
         if self.leadership is not None:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, "this replica leads and appends no fetched data"
@@ -134,13 +139,15 @@ class LocalReplica:
         self.high_watermark = max(self.high_watermark, min(high_watermark, self.log.end_offset))
 
     def truncate(self, diverging: EpochOffset) -> None:
-        """Truncate by the diverging epoch of the leader's answer (KIP-595, KIP-279)."""
+        """Truncate by the diverging epoch of the leader's answer (KIP-595, KIP-279). The log may
+        still diverge afterwards; the next fetch shows it."""
         self.truncate_to(truncation_offset(diverging, self.log.epochs, self.log.end_offset))
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the records at and above `offset`, and the batch that holds `offset`.
+        """Remove the records at and above `offset`, and the whole batch that holds `offset`.
 
-        If `offset` is below the log start, the log is emptied and begins at `offset`."""
+        If `offset` is below the log start, the log is emptied and begins at `offset`. The caller
+        then removes the producer snapshots above the new log end (`LogManager.truncated`)."""
         if offset < self.log.start_offset:  # the leader has none of this log's records
             self.restart_at(offset)
             return
@@ -151,9 +158,9 @@ class LocalReplica:
             self.producers.truncate_to(offset)
 
     def restart_at(self, offset: int) -> None:
-        """Remove all records, and begin again at `offset`, the leader's log start offset.
+        """Remove all records, and begin again at `offset`, which is also the new high watermark.
 
-        The leader's log begins above this log's end, or ends below this log's start."""
+        Call it if the leader's log begins above this log's end, or ends below this log's start."""
         self.log.reset_to(offset)
         self.high_watermark = offset
         self.producers.reset()

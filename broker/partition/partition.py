@@ -1,9 +1,9 @@
 """One replica of a partition with the work of its leader: produce, fetch, ISR and high watermark.
 
 `local_replica.py` has the work of a follower and the invariants of both roles. The rules of the ISR
-and of the high watermark are in `leadership.py`. The code is synchronous and does no I/O but by the
-log that it is given. The caller picks up two results after each call: `high_watermark`, and
-`leadership.proposal`, which is at most one ISR change.
+and of the high watermark are in `leadership.py`. The code is synchronous. Its only I/O is that of
+the log that it is given. The caller picks up two results after each call: `high_watermark`, and
+`leadership.proposal`, which is at most one ISR change (`HostedPartition.settle` does both).
 
 Delayed requests, sockets and files belong to `broker/replication`.
 """
@@ -39,7 +39,8 @@ TO_HIGH_WATERMARK = -1
 
 class Appended(NamedTuple):
     """The result of an append. `end_offset` is the high watermark that acks=all waits for.
-    `append_time_ms` is NO_TIMESTAMP unless the topic uses LogAppendTime."""
+    `append_time_ms` is NO_TIMESTAMP if the topic does not use LogAppendTime, and for a repeated
+    batch, which was not appended again."""
 
     base_offset: int
     end_offset: int
@@ -94,7 +95,9 @@ class Partition(LocalReplica):
 
     def make_leader(self, value: image.Partition, now_ms: int) -> bool:
         """Lead in the epoch that the metadata names. Return True if a new leader epoch begins.
-        Ignore an older state than the present one."""
+
+        An older state than the present one is ignored, and the result is False. Raise
+        AssertionError if this broker is not in the state's ISR."""
         if self._is_old(value):
             return False
         if self.leadership is None:
@@ -116,7 +119,7 @@ class Partition(LocalReplica):
         return self._settings
 
     def configure(self, settings: PartitionSettings, now_ms: int) -> None:
-        """Replace the settings. They may allow the high watermark to advance."""
+        """Replace the settings. A lower min.insync.replicas may let the high watermark advance."""
         self._settings = settings
         if self.leadership is not None:
             self.leadership.settings = settings
@@ -126,9 +129,9 @@ class Partition(LocalReplica):
         """Return NONE if this replica leads in the epoch that a request names, or the error for
         the request.
 
-        `current_leader_epoch` is NO_EPOCH if the request names none. A later epoch gives
-        UNKNOWN_LEADER_EPOCH, an earlier one FENCED_LEADER_EPOCH (KIP-320; R58 in
-        tests/scenarios)."""
+        `current_leader_epoch` is NO_EPOCH if the request names none. An epoch later than this
+        replica's gives UNKNOWN_LEADER_EPOCH, an earlier one FENCED_LEADER_EPOCH (KIP-320; R58 in
+        tests/scenarios). Otherwise a follower gives NOT_LEADER_OR_FOLLOWER."""
         if current_leader_epoch != NO_EPOCH:
             if current_leader_epoch < self.leader_epoch:
                 return ErrorCode.FENCED_LEADER_EPOCH
@@ -157,12 +160,18 @@ class Partition(LocalReplica):
         wall_ms: int,
         internal: bool = False,
     ) -> Appended:
-        """Append one batch of a client. `data` is patched in place with offsets and epoch.
+        """Append one batch of a client. `data` is patched in place with offsets and epoch. On
+        return the batch is in the page cache, and the high watermark may have advanced.
 
-        `internal` marks a batch of this broker's own coordinators. A repeated batch of an
-        idempotent producer is not appended again; the result has its first offsets. Raise
-        KafkaError if the batch is refused, ProducersNotLoaded if the producer states must be loaded
-        first, or OSError if the write fails. The log is unchanged after each of these errors."""
+        `required_acks` matters only if it is ACKS_ALL: the batch is then refused while the ISR is
+        too small. `internal` marks a batch of this broker's own coordinators. A repeated batch of
+        an idempotent producer is not appended again; the result has the offsets of its first
+        append.
+
+        Raise KafkaError (NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or an error of
+        `validation.py` or `producer_state.py`), ProducersNotLoaded if the producer states must be
+        loaded first, or OSError if the write fails. The log has the same batches as before after
+        each of these errors."""
         leadership = self._leading()
         if required_acks == ACKS_ALL and leadership.under_min_isr:
             raise KafkaError(
@@ -191,8 +200,12 @@ class Partition(LocalReplica):
         return Appended(base_offset, base_offset + header.record_count, append_time_ms)
 
     def acks_all_error(self, required_offset: int) -> ErrorCode | None:
-        """Return the result of an acks=all append whose batch ends at `required_offset`: NONE if it
-        is committed, an error, or None if the append must wait."""
+        """Return the result of an acks=all append whose batch ends at `required_offset`, or None if
+        the append must wait for the high watermark.
+
+        NONE: the batch is committed. NOT_ENOUGH_REPLICAS_AFTER_APPEND: the high watermark has
+        passed the batch, but the ISR is too small now. NOT_LEADER_OR_FOLLOWER: this replica
+        follows."""
         if self.leadership is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < required_offset:
@@ -202,11 +215,13 @@ class Partition(LocalReplica):
         return ErrorCode.NONE
 
     def delete_records(self, offset: int) -> int:
-        """Move the log start to `offset`, or to the high watermark for TO_HIGH_WATERMARK. Return
-        the new start, which the caller must await on all in-sync replicas.
+        """Move the log start up to `offset`, or to the high watermark for TO_HIGH_WATERMARK. Return
+        this offset. The deletion is complete when `low_watermark` has reached it.
 
-        Raise KafkaError if this replica does not lead, the topic is only compacted, or `offset` is
-        above the high watermark."""
+        A log start that is already higher stays. The new start is in memory only; the next
+        checkpoint of the log start offsets makes it durable. Raise KafkaError if this replica does
+        not lead (NOT_LEADER_OR_FOLLOWER), the topic is only compacted (POLICY_VIOLATION), or
+        `offset` is negative or above the high watermark (OFFSET_OUT_OF_RANGE)."""
         self._leading()
         if self._settings.compacted and not self._settings.deletes:
             raise KafkaError(
@@ -234,11 +249,15 @@ class Partition(LocalReplica):
 
     def diverging(self, offset: int, last_fetched_epoch: int) -> EpochOffset | None:
         """Return the epoch and offset at which a fetcher's log diverges from this one, or None if
-        it is a prefix.
+        it does not.
 
-        The fetcher has everything below `offset`, up to a record of `last_fetched_epoch`. Raise
-        KafkaError (OFFSET_OUT_OF_RANGE) if the offset is outside of the log or the epoch is unknown
-        (KIP-595)."""
+        The fetcher has everything below `offset`, up to a record of `last_fetched_epoch`, or
+        NO_EPOCH if it does not know its epoch. Nothing diverges without an epoch. An `offset` above
+        the log end diverges, unless there is no epoch.
+
+        Raise KafkaError (OFFSET_OUT_OF_RANGE) if the offset is below the log start, if the epoch is
+        above the latest one of this log, or if the offset is above the log end and there is no
+        epoch (KIP-595)."""
         if last_fetched_epoch != NO_EPOCH:
             if offset < self.log.start_offset:
                 raise self._out_of_range(offset)
@@ -258,9 +277,11 @@ class Partition(LocalReplica):
     def follower_fetched(self, fetch: FollowerFetch, now_ms: int) -> EpochOffset | None:
         """Take note of a follower's fetch. Return the diverging epoch and offset, or None.
 
-        The caller has checked the leader epoch. A fetch that diverges proves nothing about the
-        follower's log, so it is only answered. Raise KafkaError if the follower is no replica, its
-        broker epoch is outdated, or its offset is out of range."""
+        The caller has checked the leader epoch (`leader_error`). A fetch that diverges proves
+        nothing about the follower's log, so it changes nothing. Another fetch may advance the high
+        watermark and propose the follower for the ISR. Raise KafkaError if this replica does not
+        lead or the follower's broker epoch is outdated (NOT_LEADER_OR_FOLLOWER), if the follower is
+        no replica (UNKNOWN_LEADER_EPOCH), or if its offset is out of range (`diverging`)."""
         leadership = self._leading()
         replica = leadership.replicas.get(fetch.replica_id)
         if replica is None:
@@ -301,7 +322,7 @@ class Partition(LocalReplica):
     # --- ISR
 
     def check_followers(self, now_ms: int) -> None:
-        """Propose to remove the followers that lag. Call it every half of
+        """Propose to remove the members of the ISR that lag. Call it every half of
         replica.lag.time.max.ms."""
         if self.leadership is not None:
             self.leadership.maybe_shrink(self.log.end_offset, now_ms)
@@ -324,7 +345,7 @@ class Partition(LocalReplica):
             self.leadership.replicas[replica_id].seen_caught_up(at_ms)
 
     def isr_answered(self, change: IsrChange, result: IsrChangeResult, now_ms: int) -> None:
-        """Apply the controller's answer to a proposed ISR change."""
+        """Apply the controller's answer to a proposed ISR change, if this replica still leads."""
         if self.leadership is not None:
             self.leadership.answered(change, result)
             self.partition_epoch = max(self.partition_epoch, self.leadership.partition_epoch)

@@ -35,16 +35,19 @@ class PartitionLog(Protocol):
         ...
 
     def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
-        """Append whole batches that continue the log. `checked` is the header of the only batch, if
-        the caller has checked its CRC."""
+        """Append whole batches that continue the log, to the page cache. `checked` is the header of
+        the only batch, if the caller has checked its CRC. Raise CorruptBatch, BrokenChain or
+        OSError; the log has the same batches as before then."""
         ...
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:
-        """Return whole batches from the one that holds `offset`, all below `end`."""
+        """Return whole batches from the one that holds `offset`, all below `end` (by default the
+        log end). The first one is returned even if it is larger than `max_bytes`."""
         ...
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the records at and above `offset`."""
+        """Remove the records at and above `offset`, and the whole batch that holds `offset`. Raise
+        OffsetOutOfRange if `offset` is below the log start."""
         ...
 
     def reset_to(self, offset: int) -> None:
@@ -56,5 +59,6 @@ class PartitionLog(Protocol):
         ...
 
     def advance_start(self, offset: int) -> None:
-        """Move the log start up to `offset`."""
+        """Move the log start up to `offset`; a lower one changes nothing. Raise OffsetOutOfRange if
+        `offset` is above the log end."""
         ...

@@ -11,7 +11,7 @@ takes seconds for each gigabyte. The disk's thread reads it in steps, and the ev
 | a batch from the leader         | is appended; its header is noted for the end of the load     |
 | a truncation                    | makes the load start again                                   |
 
-Invariant: loaded states cover every idempotent batch from the log start to the log end.
+Invariant: loaded states take into account every idempotent batch of the log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class PartitionProducers:
         """Begin with `states`, or without them if `states` is None."""
         self.loaded = states
         self.wanted = False
-        """True if an idempotent batch was appended and no load has begun since."""
+        """True if an idempotent batch was appended while the states were unknown and no load has
+        begun since. The caller then starts a load."""
         self._noted: list[BatchHeader] | None = None  # since the load in progress began
         self._overflowed = False
 
@@ -59,14 +60,14 @@ class PartitionProducers:
             self._overflowed = True
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the batches at and above `offset`. The states become unknown if a producer has no
-        known batch left."""
+        """Remove the batches that end at or above `offset`. The states become unknown if this
+        removes all known batches of a producer. A load in progress is void."""
         self._stop_load()
         if self.loaded is not None and not self.loaded.truncate_to(offset):
             self.loaded = None
 
     def reset(self) -> None:
-        """Begin without producers, because the log is empty."""
+        """Begin without producers, because the log is empty. A load in progress is void."""
         self._stop_load()
         self.loaded = ProducerStates()
 
@@ -77,9 +78,11 @@ class PartitionProducers:
 
     def finish_load(self, states: ProducerStates) -> bool:
         """Take `states`, which were read from the log, and the batches noted since `begin_load`.
+        Return True if the states are known now.
 
         Return False if too many batches were appended meanwhile. The load must then read on from
-        the log end of the last `begin_load`, into the same `states`."""
+        the log end of the last `begin_load`, into the same `states`. Do not call it for a load that
+        a truncation has made void."""
         assert self._noted is not None, "no load is in progress"
         noted, overflowed = self._noted, self._overflowed
         self._stop_load()

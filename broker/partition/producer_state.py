@@ -3,8 +3,8 @@
 
 The last five batches of each producer are kept. A retry of one of them is answered with the offsets
 of the first attempt. An unknown producer may begin with any sequence number (KIP-360), so
-UNKNOWN_PRODUCER_ID is never answered. A producer is unknown if it has expired or its records were
-deleted.
+UNKNOWN_PRODUCER_ID is never answered. A producer is unknown if it is new, has expired, had to make
+room for another one (MAX_PRODUCERS), or if its records were deleted before the states were rebuilt.
 
 Every replica keeps these states from the batches that it appends. They follow from the log alone,
 so a new leader knows what its predecessor knew about all replicated batches (R59 in
@@ -22,6 +22,8 @@ from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5
 MAX_PRODUCERS = 100_000
+"""Maximum number of producers of one partition. Beyond it, the one that became known first is
+removed."""
 _MAX_SEQUENCE = 2**31 - 1
 
 
@@ -56,7 +58,8 @@ def last_sequence_of(header: BatchHeader) -> int:
 class ProducerStates:
     """The producers of one partition by producer id, in the order in which they became known.
 
-    Invariant: there are at most MAX_PRODUCERS. The replica's owner calls everything."""
+    Invariant: there are at most MAX_PRODUCERS. Not thread-safe: while a load fills the states, only
+    the disk's thread uses them, and afterwards only the event loop."""
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
@@ -65,11 +68,11 @@ class ProducerStates:
         return len(self.producers)
 
     def check(self, header: BatchHeader) -> SentBatch | None:
-        """Return the earlier batch that `header` repeats, or None if it is the producer's next
-        batch.
+        """Return the earlier batch that `header` repeats, or None if the batch may be appended.
 
-        Raise KafkaError (INVALID_PRODUCER_EPOCH or OUT_OF_ORDER_SEQUENCE_NUMBER) if it is
-        neither."""
+        It may be appended if it is the producer's next batch, the first one of a new producer
+        epoch, or if the producer is unknown. Otherwise raise KafkaError (INVALID_PRODUCER_EPOCH or
+        OUT_OF_ORDER_SEQUENCE_NUMBER). Only the last BATCHES_KEPT batches are known as repeated."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
             return None
@@ -115,10 +118,10 @@ class ProducerStates:
                 self.append(header)
 
     def truncate_to(self, offset: int) -> bool:
-        """Remove the batches at and above `offset`.
+        """Remove the batches that end at or above `offset`.
 
-        Return False if a producer has no known batch left. Then only the log tells which batches it
-        had sent before."""
+        Return False if this removed all known batches of a producer. Then only the log tells which
+        batches the producer had sent before, so the states must be loaded again."""
         whole = True
         for producer in self.producers.values():
             batches = producer.batches
@@ -128,7 +131,8 @@ class ProducerStates:
         return whole
 
     def expire(self, wall_ms: int, expiration_ms: int) -> None:
-        """Remove the producers whose last batch is `expiration_ms` old."""
+        """Remove the producers whose last batch is at least `expiration_ms` old, by the largest
+        timestamp of that batch, which the client may have set."""
         expired = [
             producer_id
             for producer_id, producer in self.producers.items()

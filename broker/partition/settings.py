@@ -12,7 +12,8 @@ class PartitionSettings:
     """Kafka's topic and broker configs of the same names, with Kafka's defaults. Times are in ms,
     sizes in bytes.
 
-    `deletes` and `compacted` are the values of cleanup.policy. `log_append_time` is True if
+    `deletes` and `compacted` are True if cleanup.policy contains delete and compact. Nothing
+    compacts a log here; `compacted` only makes a key mandatory. `log_append_time` is True if
     message.timestamp.type is LogAppendTime."""
 
     min_insync_replicas: int = 1

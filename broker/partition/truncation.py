@@ -16,17 +16,19 @@ class Epochs(Protocol):
     """The leader epochs of a log."""
 
     def end_offset_for(self, epoch: int, log_end: int) -> EpochOffset | None:
-        """Return the largest epoch of the log that is not above `epoch`, and its end offset, or
-        None if there is no such epoch."""
+        """Return the largest epoch of the log that is not above `epoch`, and its end offset.
+
+        If all epochs of the log are above `epoch`, return `epoch` itself and the offset at which
+        the first one starts. Return None if `epoch` is above the latest epoch of the log, or -1."""
         ...
 
 
 def truncation_offset(leader: EpochOffset, epochs: Epochs, end_offset: int) -> int:
-    """Return the offset to which a follower truncates.
+    """Return the offset to which a follower truncates. It may lie below the follower's log start.
 
     `leader` is the diverging epoch of the leader's answer: the largest epoch of the leader's log
-    that is not above the follower's last one, and its end offset there. `epochs` and `end_offset`
-    are the follower's."""
+    that is not above the follower's last one, and its end offset in the leader's log. `epochs` and
+    `end_offset` are the follower's."""
     own = epochs.end_offset_for(leader.epoch, end_offset)
     if own is None:
         return min(leader.offset, end_offset)

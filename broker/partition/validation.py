@@ -1,8 +1,8 @@
 """The checks of a client's batch before the leader appends it (Kafka's LogValidator).
 
-The CRC-32C, the header and the payload are checked in this order. A payload that fails its CRC was
-damaged in transit, so the producer may retry (CORRUPT_MESSAGE). A wrong payload with the right CRC
-was sent like this, so it may not (INVALID_RECORD).
+The size, the CRC-32C, the fields of the header and the payload are checked in this order. A batch
+that fails its CRC was damaged in transit, so the producer may retry (CORRUPT_MESSAGE). A wrong
+payload with the right CRC was sent like this, so a retry cannot help (INVALID_RECORD).
 
 Kafka decompresses every batch and reads every record. The work here is bounded:
 
@@ -14,8 +14,9 @@ Kafka decompresses every batch and reads every record. The work here is bounded:
   that the payload can expand to.
 - The maximum timestamp in the header is not recomputed from the records.
 
-Errors that pass can only be inside of the payload. The readers of this project rely on the header
-alone, and raise CorruptBatch for a payload that they cannot read.
+Errors that pass are inside of the payload, or a wrong maximum timestamp in the header. The readers
+of this project rely on the header alone, and raise CorruptBatch for a payload that they cannot
+read.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from quorate.quorum.seams import Buffer
 
 NO_TIMESTAMP = -1
 LATEST_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
+"""The latest timestamp of a batch. The decoder of records needs room for a delta above it."""
 CHECKED_BYTES = 32 * 1024
 """Bytes of a compressed payload that are decompressed and checked, in about 50 us at most."""
 KEYS_CHECKED = 16_384
@@ -55,9 +57,11 @@ _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 def validate_client_batch(
     data: Buffer, settings: PartitionSettings, wall_ms: int, *, internal: bool = False
 ) -> BatchHeader:
-    """Return the header of the one batch in `data`. Raise KafkaError with the producer's error code
-    if the batch is refused. `internal` batches of this broker's coordinators may be control
-    batches."""
+    """Return the header of the one batch in `data`. Raise KafkaError with the error code for the
+    producer if the batch is refused. `wall_ms` is the time of day.
+
+    `internal` batches of this broker's coordinators may be control or transactional batches. The
+    timestamps are not checked if the topic uses LogAppendTime, because the leader replaces them."""
     if len(data) == 0:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,

@@ -1,9 +1,10 @@
 """Fetch of consumers and of verification tools, without a session. `replica_sessions.py` serves
 followers.
 
-A fetch is answered immediately if it has enough bytes, an error, a diverging epoch, or no time to
-wait. Otherwise it is delayed until the high watermark moves, the partition changes, or
-`max_wait_ms` is over. A fetch of a tool waits for the log end instead of the high watermark.
+A fetch is answered immediately if it has enough bytes, an error, a diverging epoch, no partition,
+or no time to wait. Otherwise it is delayed until enough bytes are committed, a partition changes
+its role, epoch or existence, or `max_wait_ms` is over. For a fetch of a tool, bytes count when they
+are appended.
 
 The number of delayed fetches is bounded. Beyond the bound, the oldest one is answered with what
 there is, so that a client with many fetches cannot make others poll.
@@ -28,6 +29,7 @@ Done = Callable[[Sequence[FetchPartitionResult]], None]
 SLICED_ABOVE = 256
 """The number of partitions above which a fetch is read in steps."""
 NO_BOUND = 1 << 62
+"""The `room` for a response if nothing bounds it."""
 
 
 class Client(Protocol):
@@ -68,8 +70,9 @@ class ConsumerFetches:
         max_parked: int,
         room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
-        """Serve the partitions of `registry`. `room` returns the bytes that one more response may
-        have (`quorum/rpc/budget.py`)."""
+        """Serve the partitions of `registry`. `max_parked` is the maximum number of delayed
+        fetches. `room` returns the bytes that one more response may have
+        (`quorum/rpc/budget.py`)."""
         self.delayed: dict[DelayedFetch, None] = {}  # the oldest is first
         self.delayed_operations = delayed_operations
         self.callbacks = callbacks
@@ -79,7 +82,8 @@ class ConsumerFetches:
 
     def fetch(self, fetch: Fetch, done: Done) -> None:
         """Answer a fetch: call `done` once, perhaps before this returns, or never if the client's
-        connection closes. The results are in the order of the fetch's partitions."""
+        connection closes or this broker stops. The results are in the order of the fetch's
+        partitions."""
         if fetch.client is not None and len(fetch.partitions) > SLICED_ABOVE:
             fetch.client.run(self._fetch_steps(fetch, done))
         else:
@@ -109,7 +113,7 @@ class ConsumerFetches:
 
     def read(self, fetch: Fetch) -> tuple[list[FetchPartitionResult], int]:
         """Return the results of a fetch, and the number of bytes that are missing to answer it
-        before `max_wait_ms`."""
+        before `max_wait_ms`; 0 if it can be answered now."""
         results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
         so_far = self._read_some(fetch, fetch.partitions, results, *so_far)
@@ -153,7 +157,8 @@ class ConsumerFetches:
 
 
 def missing_bytes(fetch: Fetch, left_bytes: int, read_bytes: int, enough: bool) -> int:
-    """Return the bytes that are missing to answer the fetch; 0 if it has enough."""
+    """Return the bytes that are missing to answer the fetch; 0 if it has `enough`, such as an
+    error. `left_bytes` does not matter."""
     return 0 if enough else max(0, fetch.min_bytes - read_bytes)
 
 

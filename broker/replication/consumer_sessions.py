@@ -2,9 +2,9 @@
 changed.
 
 A session keeps its partitions in the order of reading, and each fetch reads all of them as
-`consumer_fetches.py` does. A response contains a partition if it has records, an error, or another
-high watermark or log start than the last response. A partition with records then moves to the end
-of the order, so that a full response starves no partition.
+`consumer_fetches.py` does. A response contains a partition if it has records, an error, a diverging
+epoch, or another high watermark or log start than the last response. A partition with records then
+moves to the end of the order, so that a full response starves no partition.
 
 `fetch_session_cache.py` holds the ids, epochs and slots. Without a free slot the session id is 0,
 and the consumer continues with full fetches.
@@ -42,6 +42,7 @@ from quorate.quorum.protocol.hot.primitives import chunks
 MAX_PARTITIONS = 200_000
 """Maximum number of partitions of one session. Kafka has no bound."""
 NEVER_SENT = (-1, -1)
+"""The (high watermark, log start) of a partition that must be sent again."""
 
 Key = tuple[str, Uuid, int]
 """A partition as the requests of its session name it: (topic name, topic id, partition number). One
@@ -87,7 +88,8 @@ class ConsumerSession:
         self._sent.pop(name, None)
 
     def unsent(self, results: Sequence[FetchPartitionResult]) -> list[FetchPartitionResult]:
-        """Return the results that the consumer does not know yet, and note them as sent."""
+        """Return the results that the consumer does not know yet, and note them as sent. Move the
+        partitions with records to the end of the order."""
         sent = self._sent
         changed = []
         for result in results:
@@ -135,11 +137,11 @@ class ConsumerSessions:
         client: Client | None = None,
     ) -> None:
         """Answer a Fetch of a client: call `respond` once, or never if the client's connection
-        closes.
+        closes or this broker stops. The session id of the answer is 0 if there is no session.
 
         `max_bytes` bounds the response. `client` runs the work of large requests in slices. Errors
-        of the session: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and
-        FETCH_SESSION_TOPIC_ID_ERROR."""
+        of the session: FETCH_SESSION_ID_NOT_FOUND (also if the session became too large or had to
+        make room), INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR."""
         partitions = request.partitions
         if not _is_large(client, partitions):
             if request.session_epoch != FINAL_EPOCH:

@@ -22,8 +22,8 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 def unreadable(hosted: HostedPartition, damage: CorruptLog) -> ErrorCode:
-    """Return the error for the reader of a damaged batch, or raise `damage` if the node must stop.
-    Log it once."""
+    """Return the error for the reader of a damaged batch, CORRUPT_MESSAGE, or raise `damage` if the
+    node must stop. Log each damage that does not stop the node, without repetitions in a row."""
     leadership = hosted.partition.leadership
     if leadership is None or len(leadership.isr.committed) > 1:
         raise damage
@@ -42,7 +42,8 @@ def undecodable(hosted: HostedPartition, poison: CorruptBatch) -> ErrorCode:
     read.
 
     Its producer sent the batch like this, before the leader checked payloads, or past the checks,
-    which are bounded. The stored bytes are not damaged, so the node continues. Log it once."""
+    which are bounded. The stored bytes are not damaged, so the node continues. The result is
+    always CORRUPT_MESSAGE. Log the batch, without repetitions in a row."""
     if hosted.poison != str(poison):
         hosted.poison = str(poison)
         logger.warning("%r: a producer sent a batch that cannot be read: %s", hosted, poison)

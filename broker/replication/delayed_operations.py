@@ -1,8 +1,9 @@
 """Requests that wait for an event or for the end of their timeout (Kafka's purgatory).
 
-Nothing polls. The event that a request waits for wakes it. Woken requests run once, at the end of
-the loop iteration, so that many appends in one iteration cost one answer. One timer serves all
-timeouts, rounded up to ticks of TICK_MS. The removal of a request costs one dictionary access.
+Nothing polls. The event that a request waits for wakes it. Woken fetches run once, at the end of
+the loop iteration (`CoalescedCallbacks`), so that many appends in one iteration cost one answer.
+One timer serves all timeouts, rounded up to ticks of TICK_MS. The removal of a request costs one
+dictionary access.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ MAX_TIMEOUT_MS = 600_000
 """The longest wait of a request. A client may ask for 24 days, but the broker may only notice that
 its connection is gone when it writes the response."""
 MAX_EMPTY_TICKS = 256
-"""Entries of the heap beyond twice the number of ticks with requests."""
+"""Maximum number of entries of the heap of ticks, beyond twice the number of ticks with
+requests."""
 
 
 class DelayedOperation(Protocol):
@@ -104,8 +106,8 @@ class DelayedOperations:
 
 
 class CoalescedCallbacks:
-    """Callbacks that run once each at the end of the loop iteration, in the order of their first
-    wake."""
+    """Callbacks that run once each at the end of the loop iteration (`Clock.call_soon`), in the
+    order of their first wake. Equal bound methods are one callback."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -4,6 +4,10 @@ have moved theirs (KIP-107).
 A follower learns the new start from the answer to its waiting fetch, and reports its own start with
 its next fetch. If the timeout is over first, the answer is REQUEST_TIMED_OUT; the leader's records
 are deleted nevertheless.
+
+A deletion only moves the log start, in memory. The next checkpoint of the log start offsets makes
+it durable (log.flush.offset.checkpoint.interval.ms), and retention removes whole segments later.
+After a crash of the leader, deleted records may be readable again.
 """
 
 from __future__ import annotations
@@ -30,8 +34,8 @@ class DeletionRequest(NamedTuple):
 
 
 class DeletionResult(NamedTuple):
-    """The result for one partition: the low watermark of the in-sync replicas, and an error
-    code."""
+    """The result for one partition: the low watermark of the in-sync replicas (UNKNOWN_OFFSET with
+    an error), and an error code or 0."""
 
     low_watermark: int
     error: int
@@ -89,7 +93,8 @@ class DelayedDeleteRecords:
         self._complete = False
 
     def deleted(self, index: int, low_watermark: int, error: int) -> None:
-        """Set the result of the partition at `index`. The first result counts."""
+        """Set the result of the partition at `index`. Ignore it if there is one. Answer the request
+        if it was the last one and `finish` was called."""
         if self._results[index] is None:
             self._results[index] = DeletionResult(low_watermark, error)
             self._open -= 1

@@ -15,8 +15,9 @@ Rules:
 - The sessions of consumers together hold at most `max_consumer_bytes`. The largest ones end if a
   smaller one needs room. The sessions of followers need no such bound, because they have only
   existing partitions.
-- A consumer's session that was unused for EVICTION_MS ends even if no other session needs the room,
-  because its consumer may be gone. A consumer that returns continues with a full fetch.
+- A consumer's session that was unused for EVICTION_MS ends soon after, even if no other session
+  needs the room, because its consumer may be gone. A consumer that returns continues with a full
+  fetch.
 - Unlike in Kafka, a follower gets a session even if no slot is free, because followers here always
   use sessions. There may be at most MAX_FOLLOWERS_BEYOND sessions more than slots.
 """
@@ -124,8 +125,8 @@ class SessionCache:
         return True
 
     def resized(self, session: Session) -> bool:
-        """Count the partitions of a consumer's `session` again. Return False if the session was
-        removed because there is no room for more."""
+        """Count the partitions of a consumer's `session`, which is in the cache, again. Return
+        False if the session was removed because there is no room for more."""
         slot = self._slots[session.id]
         grown = len(session) - slot.counted
         if grown > 0 and not self._make_bytes(session, grown):

@@ -1,8 +1,8 @@
 """An open replica on this broker: the pure replica, its log, and the requests that wait for it.
 
-Call `settle` after everything that may have moved the high watermark or changed the role. It
-answers the produce requests that are complete, notifies the watchers, and sends a proposed ISR
-change.
+Call `settle` after everything that may have moved the high watermark. It answers the requests that
+are complete, notifies the watchers, and sends a proposed ISR change. Call `changed`, which calls
+`settle`, after a change of role or leader epoch and after the removal of the replica.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock
 
 UNKNOWN_BYTES = 1 << 62
+"""The size that watchers get if the real one is unknown. No fetch asks for more bytes."""
 MIN_PRUNED = 1024
 """The number of waiting requests above which expired ones are searched and removed."""
 MAX_UNCOMMITTED = 65_536
-"""Uncommitted appends whose sizes are kept. The sizes of older ones are lost."""
+"""Uncommitted appends whose sizes are kept. The sizes of older ones are lost, so that `moved` may
+report too few bytes and a fetch may wait longer than necessary."""
 
 Key = tuple[Uuid, int]
 Propose = Callable[[IsrChange, Callable[[IsrChangeResult], None]], bool]
@@ -54,8 +56,8 @@ class DeletionWaiter(Protocol):
 
 
 class Watcher(Protocol):
-    """A delayed fetch. Its methods only take note of an event; they must not change the
-    partition."""
+    """A delayed fetch, or the fetch session of a follower. Its methods only take note of an event;
+    they must not change the partition."""
 
     def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
         """Take note of an append to the log, of `size_bytes`."""
@@ -134,7 +136,11 @@ class HostedPartition:
         return f"{self.topic}-{self.key[1]}"
 
     def await_acks(self, required_offset: int, waiting: ProduceWaiter, index: int) -> None:
-        """Let a produce request wait until the high watermark reaches `required_offset`."""
+        """Let a produce request wait until the high watermark reaches `required_offset`, or this
+        replica stops leading. `waiting.acknowledged` gets the result.
+
+        Call it only if `Partition.acks_all_error` returns None: a high watermark that is already
+        there wakes nothing."""
         self._sequence += 1
         heapq.heappush(self._acks, (required_offset, self._sequence, waiting, index))
         if len(self._acks) >= self._acks_pruned_at:
@@ -143,7 +149,9 @@ class HostedPartition:
     def await_low_watermark(
         self, required_offset: int, waiting: DeletionWaiter, index: int
     ) -> None:
-        """Let a DeleteRecords request wait until the low watermark reaches `required_offset`."""
+        """Let a DeleteRecords request wait until the low watermark reaches `required_offset`, or
+        this replica stops leading. `waiting.deleted` gets the result, at the earliest in the next
+        `settle`."""
         self._deletions.append((required_offset, waiting, index))
         if len(self._deletions) >= self._deletions_pruned_at:
             self._deletions = [each for each in self._deletions if each[1].waits(each[2])]
@@ -186,8 +194,10 @@ class HostedPartition:
             watcher.moved(self, 0)
 
     def settle(self) -> None:
-        """Complete the requests that the present high watermark and low watermark allow, and send a
-        proposal."""
+        """Complete the requests that the present high watermark and low watermark allow, notify the
+        watchers if the high watermark moved, and send a proposal.
+
+        A proposal waits if an earlier one has no answer yet."""
         high_watermark = self.partition.high_watermark
         if high_watermark != self._seen_high_watermark:
             size_bytes = self._committed_bytes(high_watermark)
@@ -206,7 +216,10 @@ class HostedPartition:
             self.incomplete[self] = None
 
     def changed(self) -> None:
-        """Fail or continue the waiting requests after a change of role, epoch, ISR or existence."""
+        """Notify all waiting requests of a change of role, epoch, ISR or existence.
+
+        If this replica was removed or follows now, produce and DeleteRecords requests fail with
+        NOT_LEADER_OR_FOLLOWER. Otherwise they wait on."""
         if self.gone or self.partition.leadership is None:
             self._uncommitted.clear()
             waiting, self._acks = self._acks, []

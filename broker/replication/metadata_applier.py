@@ -3,7 +3,8 @@
 A change of leadership takes effect immediately for all open partitions. New directories are made
 and old ones removed in slices, and partitions to lead come first. The disk's thread opens the
 directories that the start found (`partition_opener.py`). A partition takes its role from the latest
-image when it is open, so changes in between cost nothing.
+image when it is open, so changes in between cost nothing. A directory is made only when a deleted
+topic no longer uses its name.
 
 The first image must be one with which the broker has caught up, because a directory of no partition
 in it is set aside.
@@ -31,7 +32,10 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Metad
 from quorate.quorum.seams import Seams
 
 OPENED_PER_SLICE = 16
+"""Maximum number of partitions opened in one loop iteration, or in one batch of the disk's
+thread."""
 DELETED_PER_SLICE = 4
+"""Maximum number of partitions whose deletion begins in one loop iteration."""
 
 logger = logging.getLogger("quorate.broker.replication")
 
@@ -79,7 +83,10 @@ class MetadataApplier:
         self._when_settled: list[Callable[[], None]] = []
 
     def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
-        """Apply an image. `delta` has its differences from the image applied before."""
+        """Apply an image. `delta` has its differences from the image applied before.
+
+        On return, open partitions have their new roles and settings. Openings and deletions go on
+        in the background."""
         self._registry.image = image
         self._apply_delta(image, delta)
         if self._first or delta.brokers or delta.topics or delta.deleted:
@@ -88,12 +95,13 @@ class MetadataApplier:
             self._schedule()
 
     def when_settled(self, callback: Callable[[], None]) -> None:
-        """Call back once, when no opening and no deletion is left."""
+        """Call back once, in a later loop iteration, when no opening and no deletion is left. Call
+        it only after the first `apply`: without an image, every directory would be set aside."""
         self._when_settled.append(callback)
         self._schedule()
 
     def close(self) -> None:
-        """Stop the work in the background."""
+        """Stop the work in the background. No callback comes any more."""
         self._closed = True
         self._opening.close()
 

@@ -3,6 +3,8 @@
 | answer                               | reaction of the follower                                  |
 |--------------------------------------|-----------------------------------------------------------|
 | records                              | append them, and fetch from the new log end               |
+| no records                           | wait until the leader has a change                        |
+| records of a later leader epoch only | back off: newer metadata will name that epoch             |
 | diverging epoch                      | truncate by its own epochs, and fetch again (KIP-279)     |
 | OFFSET_OUT_OF_RANGE                  | restart at the leader's log start                         |
 | FENCED_LEADER_EPOCH                  | stop; newer metadata will name the leader                 |
@@ -52,7 +54,8 @@ class FetcherContext:
     broker_id: int
     broker_epoch: Callable[[], int]
     truncated: Callable[[HostedPartition, int], None]
-    """Called after a truncation to an offset, before the next append."""
+    """Called with the new log end after a truncation or restart of the log, before the next
+    append."""
     load_producers: Callable[[HostedPartition], None]
     """Starts a load of the producer states (`producer_loader.py`)."""
     on_disk_failure: Callable[[OSError], None]
@@ -72,7 +75,8 @@ class PartitionFetchState:
 
     @property
     def lag(self) -> int:
-        """Return the number of records by which this log is behind the leader's high watermark."""
+        """Return the number of records by which this log is behind the leader's high watermark, as
+        of the last answer; 0 before the first one."""
         return max(0, self.leader_high_watermark - self.hosted.log.end_offset)
 
     def request(self, key: Key, max_bytes: int) -> FetchPartition:
@@ -97,8 +101,8 @@ class PartitionFetchState:
     ) -> FetchAction:
         """Apply the leader's answer to the log. Return the next step.
 
-        The answer counts only for the leader epoch in which it was requested. Raise OSError if a
-        write fails."""
+        If the leader epoch has changed since the request, or this replica leads now, do nothing and
+        return STOP. Raise OSError if a write fails."""
         hosted, partition = self.hosted, self.hosted.partition
         if partition.leader_epoch != self.leader_epoch or partition.leadership is not None:
             return FetchAction.STOP

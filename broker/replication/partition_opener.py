@@ -5,8 +5,9 @@ existed when the broker started, and loads their producer states. It works in st
 crash there may be gigabytes to read. Other work of the disk, such as the fsync of a voter in the
 same process, waits for one step at most.
 
-All logs that existed at the start are open before the broker is unfenced, as in Kafka. A request
-for an unopened partition is answered NOT_LEADER_OR_FOLLOWER.
+All logs that existed at the start and that the first image assigns to this broker are open before
+the broker is unfenced, as in Kafka. A client's request for an unopened partition is answered
+NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ class PartitionOpener:
         return self._logs.is_unopened(wanted.name)
 
     def open(self, wanted: OpenRequest) -> HostedPartition:
-        """Make and open a new log on the event loop. Return the hosted partition. Raise LogError or
-        OSError."""
+        """Make and open a new log on the event loop, which blocks for it. Return the hosted
+        partition, without a role and not yet in the registry. Raise LogError or OSError."""
         parameters = self._open_parameters(wanted)
         log = finished(open_log(self._disk, parameters))
         return self._host(OpenedLog(wanted, parameters, log, ProducerStates()))
@@ -103,10 +104,11 @@ class PartitionOpener:
     def open_existing(self, wanted: Sequence[OpenRequest], done: Done) -> None:
         """Open a batch of logs in the disk's thread, and return without waiting for it.
 
-        `done` is called on the event loop with the opened partitions and an error or None. An error
-        ends the batch: the partitions after the failed one stay unopened. Raise CorruptLog,
-        CorruptCheckpoint or OSError directly if a partition cannot be prepared. Nothing is opened
-        then, and `done` is not called."""
+        `done` is called on the event loop with the opened partitions and an error or None. The
+        partitions have no role yet and are not in the registry. An error ends the batch: the
+        partitions after the failed one stay unopened. Raise CorruptLog, CorruptCheckpoint or
+        OSError directly if a partition cannot be prepared. Nothing is opened then, and `done` is
+        not called."""
         parameters = [(each, self._open_parameters(each)) for each in wanted]
         opened: list[OpenedLog] = []
         self._run(self._open_all(parameters, opened), opened, done)

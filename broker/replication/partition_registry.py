@@ -70,8 +70,11 @@ class PartitionRegistry:
     def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode:
         """Return the error for a partition that `find` did not find.
 
-        The client then looks for the leader again, or gives up. If there are a name and an id, the
-        name is the one that the topic had when the fetch session began: INCONSISTENT_TOPIC_ID."""
+        A partition of the image gives NOT_LEADER_OR_FOLLOWER, because another broker has it or it
+        is not open here yet. Otherwise the id or the name is unknown: UNKNOWN_TOPIC_ID for an id
+        alone, else UNKNOWN_TOPIC_OR_PARTITION. If there are a name and an id, the name is the one
+        that the topic had when the fetch session began. INCONSISTENT_TOPIC_ID then says that
+        another topic has this name now."""
         image = self.image
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic_id != ZERO_UUID:

@@ -3,7 +3,7 @@
 | acks  | answer                                                                          |
 |-------|---------------------------------------------------------------------------------|
 | 0, 1  | when the leader has appended                                                    |
-| -1    | when every member of the maximal ISR has the records                            |
+| -1    | when every member of the maximal ISR has the records (`isr_states.py`)          |
 
 With acks=-1, NOT_ENOUGH_REPLICAS or NOT_ENOUGH_REPLICAS_AFTER_APPEND says that min.insync.replicas
 is not met, and REQUEST_TIMED_OUT that the timeout is over. An idempotent batch waits, with any
@@ -65,7 +65,12 @@ class RecordAppender:
         *,
         internal: bool = False,
     ) -> None:
-        """Append one batch to each partition, and call `done` once, perhaps before this returns.
+        """Append one batch to each partition, and call `done` once, perhaps before this returns. It
+        is not called any more after `ReplicaManager.stop`.
+
+        After `timeout_ms`, REQUEST_TIMED_OUT is the result of each partition that still waits; its
+        batch may have been appended and may be committed later. All partitions fail with
+        INVALID_REQUIRED_ACKS if `acks` is not -1, 0 or 1.
 
         The results are in the order of `appends`. A batch in a writable buffer is patched in place;
         another one is copied. `internal` marks the appends of this broker's coordinators: only they
@@ -223,8 +228,8 @@ def failed(
     message: str | None = None,
     hosted: HostedPartition | None = None,
 ) -> ProducePartitionResult:
-    """Return the result of a failed append, with the newer leader if that explains the error
-    (KIP-951)."""
+    """Return the result of a failed append. If `hosted` is given and the error is
+    NOT_LEADER_OR_FOLLOWER, it names the leader that this broker knows (KIP-951)."""
     leader = None
     if hosted is not None and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)

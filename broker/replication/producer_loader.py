@@ -50,11 +50,12 @@ class ProducerLoader:
         return len(self._queue)
 
     def load(self, hosted: HostedPartition) -> None:
-        """Load the states of a partition, unless its load is queued or in progress.
+        """Load the states of a partition. Do nothing if its load is queued or in progress, or after
+        `close`.
 
         At the end, `hosted.producers_loaded` is called in a later iteration of the event loop: with
-        None, or with a KafkaError if the log cannot be read. None also ends the load of a partition
-        that is no longer hosted."""
+        None, or with a KafkaError if the log cannot be read. None does not prove that the states
+        are known: it also ends the load of a partition that is no longer hosted."""
         if hosted in self._queue or self._closed:
             return
         self._queue[hosted] = None

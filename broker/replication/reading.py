@@ -1,8 +1,8 @@
 """Reads of one partition for a Fetch of a consumer or a verification tool.
 
 A consumer reads below the high watermark. A verification tool (replica id -2) reads to the log end,
-on any replica. Errors are part of the result and never raised, except for damage that must stop the
-node (`damage.py`).
+on any replica. Errors are part of the result. Only damage that must stop the node is raised, as
+CorruptLog (`damage.py`), and an OSError of the disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _EXPLAINED_BY_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADE
 def failed(
     wanted: FetchPartition, error: ErrorCode, hosted: HostedPartition | None = None
 ) -> FetchPartitionResult:
-    """Return the result for an error, with the newer leader if that explains the error
+    """Return the result for an error. If `hosted` is given and the error says that this replica
+    does not lead or leads in a newer epoch, it names the leader that this broker knows
     (KIP-951)."""
     leader = None
     if hosted is not None and error in _EXPLAINED_BY_LEADER:
@@ -61,8 +62,9 @@ def read(
 ) -> FetchPartitionResult:
     """Return the result of reading one partition.
 
-    It has at least one batch if `max_bytes` is positive and there is a batch, even a larger one. It
-    has no records if `max_bytes` is 0."""
+    `to_log_end` is True for a verification tool. The result has at least one batch if `max_bytes`
+    is positive and there is a batch, even a larger one. It has no records if `max_bytes` is not
+    positive, or if there is a diverging epoch or an error."""
     hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)
     if hosted is None:
         return failed(wanted, registry.why_missing(wanted.topic, wanted.topic_id, wanted.partition))

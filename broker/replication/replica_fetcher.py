@@ -8,8 +8,9 @@ Rules:
 - A fetch at an offset acknowledges everything below it. A partition is therefore named again only
   after its append, and nothing is fetched ahead.
 - An answer counts only for the leader epoch in which it was requested.
-- An error delays one partition by the backoff, a lost link all of them. New metadata ends every
-  backoff.
+- An error delays one partition by replica.fetch.backoff.ms at most. A lost link delays all of them,
+  by a wait that doubles from RECONNECT_FIRST_MS to replica.fetch.backoff.ms. New metadata ends
+  every wait.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class ReplicaFetcher:
         leader_id: int,
         address: Address,
     ) -> None:
-        """Begin without partitions and without a link. `address` is the leader's node port."""
+        """Begin without partitions and without a link; the first `follow` opens it. `address` is
+        the leader's node port."""
         self.address = address
         self._seams = seams
         self._clock = seams.clock
@@ -85,7 +87,7 @@ class ReplicaFetcher:
         return len(self._partitions)
 
     def followed(self) -> list[HostedPartition]:
-        """Return the followed partitions."""
+        """Return the followed partitions, also those that wait or have stopped."""
         return [each.hosted for each in self._partitions.values()]
 
     def lags(self) -> Iterator[tuple[HostedPartition, int]]:
@@ -95,7 +97,8 @@ class ReplicaFetcher:
     # --- what to fetch
 
     def follow(self, hosted: HostedPartition) -> None:
-        """Fetch a partition from its log end, in its present leader epoch."""
+        """Fetch a partition from its log end, in its present leader epoch. Call it again for each
+        new epoch."""
         followed = PartitionFetchState(hosted, hosted.partition.leader_epoch)
         self._partitions[hosted.key] = followed
         self._backing_off.pop(hosted.key, None)
@@ -121,7 +124,7 @@ class ReplicaFetcher:
         self._send_soon()
 
     def close(self) -> None:
-        """Close the link and cancel all timers."""
+        """Close the link and cancel all timers. Nothing is appended any more."""
         self._closed = True
         for timer in (self._retry, self._backoff):
             if timer is not None:

@@ -15,7 +15,8 @@ from quorate.quorum.seams import Address, Seams
 class ReplicaFetcherManager:
     """The replica fetchers by leader. The event loop owns it.
 
-    Invariant: a followed partition is at exactly one fetcher, or waits for its leader's address."""
+    Invariant: a followed partition with a leader is at exactly one fetcher, or waits for its
+    leader's address."""
 
     def __init__(
         self,
@@ -35,8 +36,10 @@ class ReplicaFetcherManager:
         self._unreachable: dict[Key, HostedPartition] = {}  # leaders without a known address
 
     def follow(self, hosted: HostedPartition) -> None:
-        """Fetch a partition from its present leader, if it has one. Call it when a new leader epoch
-        begins."""
+        """Fetch a partition from its present leader. Call it when a new leader epoch begins.
+
+        Without a leader, only end the fetches from the earlier one. If the leader's address is
+        unknown, wait until `metadata_applied` finds it."""
         leader_id = hosted.partition.leader_id
         if self._leaders.get(hosted.key, leader_id) != leader_id:
             self.unfollow(hosted.key)
@@ -71,8 +74,8 @@ class ReplicaFetcherManager:
             yield from fetcher.lags()
 
     def metadata_applied(self) -> None:
-        """Close idle fetchers, replace the fetcher of a broker with a new address, and end all
-        backoffs."""
+        """Close idle fetchers, replace the fetcher of a broker with a new address, end all
+        backoffs, and follow the partitions whose leader has an address now."""
         for leader_id, fetcher in list(self._fetchers.items()):
             address = self._address_of(leader_id)
             if not len(fetcher) or (address is not None and address != fetcher.address):

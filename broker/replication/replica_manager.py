@@ -35,6 +35,8 @@ from quorate.quorum.rpc.budget import Memory
 from quorate.quorum.seams import Address, Seams, Timer
 
 JOIN_CHECK_INTERVAL_MS = 500
+"""The interval at which caught-up followers outside of the ISR are proposed again, and unsent
+proposals are sent."""
 RETAINED_PER_SLICE = 64
 """The number of logs to which retention is applied in one loop iteration."""
 
@@ -154,22 +156,26 @@ class ReplicaManager:
         return self._applier.unopened
 
     def when_settled(self, callback: Callable[[], None]) -> None:
-        """Call back once, when every partition that metadata has named so far is open."""
+        """Call back once, when every partition that metadata has named is open and every deleted
+        one has freed its name. Call it only after the first `apply`."""
         self._applier.when_settled(callback)
 
     def close(self, done: Callable[[BaseException | None], None]) -> None:
-        """Stop, flush and close all logs, and write the clean shutdown file. `done` gets the error,
-        or None."""
+        """Stop, flush and close all logs, and write the clean shutdown file (`LogManager.close`).
+        `done` gets the error, or None. After an earlier failure, nothing is written and `done` gets
+        None."""
         self.stop()
         self.logs.close(self._broker_epoch(), self._high_watermarks(), done)
 
     def node_failed(self, error: BaseException) -> None:
-        """Note the damage that stops the node, so that its next start finds it."""
+        """Note the damage that stops the node, so that its next start finds it. Blocks. Do nothing
+        if `error` is not a CorruptLog."""
         if isinstance(error, CorruptLog):
             self.logs.distrust(error)
 
     def stop(self) -> None:
-        """Cancel all timers, fetches and waiting requests. Nothing is answered any more."""
+        """Cancel all timers, fetches and waiting requests. The waiting fetches of followers are
+        answered; no other request is answered any more. It may be called again."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

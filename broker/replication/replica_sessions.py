@@ -9,8 +9,9 @@ Rules:
 
 - A partition that was answered with records, an error or a diverging epoch is not answered again
   until its follower names it. A new high watermark or log start is sent with the next answer.
-- A partition that this broker does not lead yet, in a leader epoch that it has not replayed, waits
-  for the metadata, for AWAIT_METADATA_MAX_MS at most. An error would cost the follower its backoff.
+- A partition waits for the metadata if it is not open here, or if the follower names a leader epoch
+  that this broker has not replayed. After AWAIT_METADATA_MAX_MS, the next answer has an error for
+  it. An immediate error would cost the follower its backoff.
 - A named partition counts as fetched at its offset. One that is not named is where it was, so its
   follower has everything while nothing is readable for it (`Partition.follower_seen`).
 - A partition that neither this broker nor its metadata knows is not kept: at most MAX_UNKNOWN of
@@ -46,9 +47,12 @@ from quorate.quorum.seams import Clock
 AWAIT_METADATA_MAX_MS = 5000
 IDLE_SESSION_MAX_MS = 120_000
 MAX_UNKNOWN = 10_000
+"""A session refuses an unknown partition while this many of its partitions wait for metadata. A
+request may name this many partitions more than are open here."""
 
 Respond = Callable[[int, int, Sequence[FetchPartitionResult]], None]
-"""(error, session id, partitions)."""
+"""(error, session id, partitions). With an error, the session id is 0 and there are no
+partitions."""
 
 
 class ReplicaSessions:
@@ -74,10 +78,12 @@ class ReplicaSessions:
         self._sessions: dict[int, ReplicaSession] = {}  # by replica id
 
     def fetch(self, request: FetchRequest, respond: Respond) -> None:
-        """Answer the Fetch of a follower: call `respond` once.
+        """Answer the Fetch of a follower: call `respond` once, at the latest when the session ends
+        or the follower sends another Fetch.
 
         Errors of the session: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST for too many partitions,
-        FETCH_SESSION_ID_NOT_FOUND and INVALID_FETCH_SESSION_EPOCH."""
+        FETCH_SESSION_ID_NOT_FOUND (also if the cache has no room) and
+        INVALID_FETCH_SESSION_EPOCH."""
         if request.replica_id not in self.registry.image.brokers:
             # An invented replica id must not begin a session.
             respond(ErrorCode.BROKER_ID_NOT_REGISTERED, NO_SESSION, ())
@@ -116,14 +122,15 @@ class ReplicaSessions:
             session.retry_awaiting()
 
     def end_idle(self) -> None:
-        """End the sessions that have sent no fetch for IDLE_SESSION_MAX_MS."""
+        """End the sessions that have sent no fetch for IDLE_SESSION_MAX_MS. Call it
+        periodically."""
         now_ms = self.clock.now_ms()
         for session in list(self._sessions.values()):
             if session.idle_since_ms + IDLE_SESSION_MAX_MS < now_ms:
                 self._cache.remove(session.id)
 
     def close(self) -> None:
-        """End all sessions."""
+        """End all sessions. Their waiting fetches are answered."""
         for session in list(self._sessions.values()):
             self._cache.remove(session.id)
 
@@ -166,14 +173,15 @@ class ReplicaSession:
 
     @property
     def idle_since_ms(self) -> int:
-        """Return the time of the last fetch, in ms."""
+        """Return the monotonic time of the last fetch, in ms."""
         return self._last_fetch_ms
 
     # --- the follower's requests
 
     def fetch(self, request: FetchRequest, respond: Respond) -> None:
-        """Take note of the request's partitions. Answer soon if there is something to send, or when
-        the follower's wait is over."""
+        """Take note of the request's partitions. Answer at the end of the loop iteration if there
+        is something to send, or otherwise when the follower's wait is over. An earlier fetch that
+        still waits is answered immediately."""
         if self._respond is not None:
             # A follower has one fetch in flight, so the link of the earlier fetch is gone.
             self._answer()

@@ -1,4 +1,5 @@
-"""The settings of replication, with Kafka's names and defaults, and the settings of a topic."""
+"""The settings of replication, with Kafka's names and defaults where Kafka has them, and the
+settings of a topic."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class ReplicationSettings:
 
     @classmethod
     def of(cls, node: Mapping[str, Any], log_dir: str) -> ReplicationSettings:
-        """Return the settings of a node's typed configuration (`quorate.config`)."""
+        """Return the settings of a node's typed configuration (`quorate.config`). A missing key
+        gives the default."""
         return cls(
             log_dir=log_dir,
             **{name: node[key] for name, key in _NODE_KEYS.items() if key in node},
@@ -72,7 +74,7 @@ class TopicSettings:
     @classmethod
     def of(cls, configs: Mapping[str, Any], replication: ReplicationSettings) -> TopicSettings:
         """Return the settings of a topic's effective, typed configs
-        (`quorate.config.topic_keys`)."""
+        (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete."""
         deletes = "delete" in configs["cleanup.policy"]
         return cls(
             partition=PartitionSettings(

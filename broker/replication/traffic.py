@@ -1,7 +1,8 @@
 """Counters of the traffic of each topic, for the metrics.
 
-The counters of a topic exist while one of its partitions is hosted here. The counters of former
-topics are kept as one sum, so that the totals of the broker never fall.
+The counters of a topic exist while one of its partitions is hosted here, and then until the next
+scrape. The counters of former topics are kept as one sum, so that the totals of the broker never
+fall.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from dataclasses import dataclass, fields
 
 @dataclass(slots=True)
 class TopicTraffic:
-    """The counters of one topic since this broker began to host it. Sizes are in bytes."""
+    """The counters of one topic since this broker began to host it. Sizes are in bytes.
+
+    `produce_requests` and `fetch_requests` count each partition of a request once, also the failed
+    ones and the reads of followers. `messages_in` counts records."""
 
     messages_in: int = 0
     bytes_in: int = 0
@@ -64,14 +68,14 @@ class Traffic:
         return found
 
     def by_topic(self, hosted: Collection[str]) -> dict[str, TopicTraffic]:
-        """Return the counters of the `hosted` topics. The counters of other topics are added to
-        `elsewhere`."""
+        """Return the counters of those of the `hosted` topics that have any. The counters of all
+        other topics are removed and added to `elsewhere`."""
         for topic in [each for each in self._topics if each not in hosted]:
             self.elsewhere.add(self._topics.pop(topic))
         return self._topics
 
     def total(self) -> TopicTraffic:
-        """Return the sum over all topics."""
+        """Return the sum over all topics and `elsewhere`."""
         sum_ = TopicTraffic()
         for each in (self.elsewhere, *self._topics.values()):
             sum_.add(each)
