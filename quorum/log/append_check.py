@@ -12,8 +12,9 @@ def require_continuation(
     """Raise BrokenChain unless these batches, at least one, continue the log in `directory`.
 
     The log ends at `end_offset` in `latest_epoch`. A leader assigns both numbers, and a follower
-    appends what its leader sent, so that the error means a defect of the caller or a divergence of
-    the two logs."""
+    appends what its leader sent. The error therefore means a defect of the caller or a divergence
+    of the two logs. Raise BrokenChain also if the batches span more offsets than the index of a
+    segment can hold."""
     expected, epoch = end_offset, latest_epoch
     for _, header in placed:
         if header.base_offset != expected:

@@ -16,12 +16,12 @@ class Kind(enum.Enum):
     """An interrupted write that was never acknowledged. The next start, or a repair, cuts it off.
     """
     DERIVED = "derived"
-    """A fault of a file that can be rebuilt from other files. The next start, or a repair, rebuilds
-    it."""
+    """A fault of a file that can be rebuilt from other files, or that a start can do without. The
+    next start settles it. A repair settles only indexes and leader epochs."""
     DAMAGED = "damaged"
-    """Damage of bytes that may have been acknowledged. A repair never changes them."""
+    """Damage or loss of bytes that may have been acknowledged. A repair never changes them."""
     NOTE = "note"
-    """A remark; nothing is wrong."""
+    """A remark. Nothing has to be done."""
 
 
 @dataclass(frozen=True, slots=True)

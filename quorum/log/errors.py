@@ -1,14 +1,17 @@
 """The errors of a log.
 
 LogError
-    ├── CorruptBatch      bytes of a producer that are no valid batch; the client gets the error
+    ├── CorruptBatch      bytes that are no valid batch, for example those of a producer
+    │   └── ExpandsTooFar     a payload expands beyond the bound (compression.py)
     ├── BrokenChain       an append does not continue the log; the caller broke its contract
     ├── OffsetOutOfRange  an offset outside of the log
     ├── CorruptLog        stored bytes, which may have been acknowledged, are damaged
-    └── CorruptCheckpoint a small file does not have Kafka's format
+    ├── CorruptCheckpoint a small file does not have its format, or is too large
+    └── ArchiveRefused    the archive directory cannot be used (archive.py)
 
-The messages of the last two are for the operator and say what to do. Errors of the disk itself stay
-OSErrors. After an OSError of a flush the owner of the log stops using it (R45, tests/scenarios).
+The messages of the last three are for the operator and say what to do. Errors of the disk itself
+stay OSErrors. After an OSError of a flush the owner of the log stops using it, because a second
+fsync may succeed without the bytes (R45, tests/scenarios).
 """
 
 from __future__ import annotations
@@ -24,15 +27,18 @@ class LogError(Exception):
 
 
 class CorruptBatch(LogError):
-    """The bytes are no valid batch. An append raises it, and the log is unchanged.
+    """The bytes are no valid batch. If an append raises it, the log is unchanged.
 
-    A lookup raises it for a stored batch whose CRC is right but whose payload is unreadable."""
+    Functions that parse or decompress batches raise it. A log raises CorruptLog instead if it finds
+    such bytes on its disk, with one exception. A lookup raises CorruptBatch for a stored batch
+    whose CRC is right but whose payload is unreadable, because its producer sent it like this."""
 
     retriable = True  # the bytes may have been damaged on their way
 
 
 class BrokenChain(LogError):
-    """The batch does not continue the log: wrong base offset or a lower leader epoch."""
+    """The batches do not continue the log: a wrong base offset, a lower leader epoch, or more
+    offsets in one append than the index of a segment can hold."""
 
 
 class OffsetOutOfRange(LogError):
@@ -47,7 +53,7 @@ class OffsetOutOfRange(LogError):
 
 
 class CorruptLog(LogError):
-    """Stored bytes are damaged or missing. `path`, `position` and `offset` say where.
+    """Stored bytes are damaged or missing. `path`, `position` (in bytes) and `offset` say where.
 
     A log is not shortened to repair this damage, unless other replicas have the records, because
     they may have been acknowledged. `consequence` tells the operator whether the log was changed.
@@ -79,7 +85,7 @@ class CorruptLog(LogError):
 
 
 class CorruptCheckpoint(LogError):
-    """A small file cannot be read. The message names the line."""
+    """A small file cannot be read. The message names the line, 0 if the whole file is too large."""
 
     for_operator = True
 

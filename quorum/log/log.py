@@ -105,9 +105,15 @@ class Log(LogReader):
     ) -> IncrementalWork[Log]:
         """Return the steps that open the log in `directory`, which is created if it is missing.
 
-        After a clean shutdown (`clean`) no batch is read. Otherwise all batches from
-        `recovery_point` on are checked and a torn end is cut off. Raise CorruptLog if the log lost
-        bytes that may have been acknowledged. `loading.OpenOptions` defines all options."""
+        After a clean shutdown (`clean`) only batch headers near the end are read, or all headers if
+        the epoch checkpoint is unusable. Otherwise recovery checks all batches above the trusted
+        offset: the recovery point or, in the metadata log, the flushed marker if it is higher.
+        Recovery cuts off a torn end, and in a partition everything from the first damage on. A
+        metadata log is then flushed. If the log ends below `start_offset` after a crash, it is
+        opened empty at `start_offset`.
+
+        Raise CorruptLog if the log lost bytes that may have been acknowledged, or OSError.
+        `loading.OpenOptions` defines all options."""
         loaded = yield from loading.load(disk, directory, settings, **options)
         log = cls(disk, directory, settings, loaded)
         if log.start_offset > log.end_offset:  # a crash took records that were deleted already
@@ -119,8 +125,10 @@ class Log(LogReader):
     def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
         """Append one or more whole batches at the log end. On return they are in the page cache.
 
-        `wall_ms` decides if the active segment is old enough to be replaced by a new one. A caller
-        that has checked the CRC of a single batch passes its header as `checked`.
+        The record timestamps decide if the active segment is old enough to be replaced by a new
+        one. `wall_ms` decides it if the segment's first batch has no timestamp. A caller that has
+        checked the CRC of a single batch passes its header as `checked`. Empty `data` changes
+        nothing.
 
         Raise CorruptBatch if `data` is damaged, and BrokenChain if its offsets or leader epochs do
         not continue the log. After any error, including OSError, the log holds the same batches as
@@ -148,7 +156,9 @@ class Log(LogReader):
         assert segment.next_offset == self.end_offset
 
     def assign_epoch(self, epoch: int) -> None:
-        """Record that this replica leads `epoch`, whose first offset is the log end."""
+        """Record that this replica leads `epoch`, whose first offset is the log end.
+
+        Entries that contradict this are removed. The next flush writes the entries to the disk."""
         self.epochs.assign(epoch, self.end_offset)
 
     # -- truncate --------------------------------------------------------------------------------
@@ -156,13 +166,14 @@ class Log(LogReader):
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and everything after it.
 
-        The log then ends at the first offset of that batch. If `settings.flushed_is_acknowledged`
-        is set, the truncation is on disk on return. Otherwise the next flush makes it durable.
-        The log removes segments newest first, so that a crash leaves a prefix of the log. Block:
+        The log then ends at the first offset of that batch. If `offset` is the log end or above it,
+        no batch is removed. A flush in flight becomes void. If `settings.flushed_is_acknowledged`
+        is set, the truncation is on disk on return. Otherwise the next flush makes it durable. The
+        log removes segments newest first, so that a crash leaves a prefix of the log. Block:
         usually less than a millisecond, half a second where half a gigabyte is freed.
 
-        Raise OffsetOutOfRange if `offset` lies below the log start, and CorruptLog if an earlier
-        batch reaches beyond `offset`."""
+        Raise OffsetOutOfRange if `offset` lies below the log start. Raise CorruptLog if an earlier
+        batch reaches beyond `offset`; the batches after it are removed then."""
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
@@ -183,8 +194,9 @@ class Log(LogReader):
         """Remove all batches and continue with an empty log at `offset`.
 
         The owner resets the log when a snapshot replaces it, for example. `epoch` is the leader
-        epoch of the last record before `offset`. The offsets change immediately. `run_reset`
-        removes the files. By default it blocks until they are removed."""
+        epoch of the last record before `offset`, if it is known. The offsets change immediately,
+        and a flush in flight becomes void. `run_reset` removes the files, and syncs that if
+        `settings.flushed_is_acknowledged` is set. By default it blocks until they are removed."""
         self._lower_flushed_offset(0)
         old = self._segments.replace_all(offset)
         for segment in old:
@@ -238,13 +250,14 @@ class Log(LogReader):
 
     @property
     def flushed_offset(self) -> int:
-        """Everything below this offset is on disk."""
+        """Everything below this offset is on disk. More may be, because only a completed flush or a
+        start raises it."""
         return self._flushes.flushed_offset
 
     @property
     def generation(self) -> int:
-        """Number of truncations and resets. A flush that was prepared before the last one is void
-        (R22, tests/scenarios)."""
+        """Number of truncations and resets since the log was opened. A flush that was prepared
+        before the last one is void (R22, tests/scenarios)."""
         return self._flushes.generation
 
     def prepare_flush(self) -> Flush:
@@ -256,10 +269,11 @@ class Log(LogReader):
         return self._flushes.prepare(self, self.end_offset, self.epochs)
 
     def complete_flush(self, flush: Flush) -> bool:
-        """Raise `flushed_offset` after `flush.run` has returned.
+        """Raise `flushed_offset` after `flush.run` has returned without an error.
 
-        Return False if the log was truncated meanwhile: the flush then proves nothing (R22,
-        tests/scenarios)."""
+        Return False if the log was truncated meanwhile. The flush then proves nothing about the
+        records that were appended after the truncation, and they need another flush (R22,
+        tests/scenarios). `flushed_offset` of a deleted log is not raised."""
         assert flush.generation != self.generation or flush.end_offset <= self.end_offset
         return self._flushes.complete(flush)
 
@@ -276,8 +290,8 @@ class Log(LogReader):
     def advance_start(self, offset: int) -> None:
         """Raise the log start offset to `offset`; a lower one changes nothing.
 
-        `take_expired` removes the segments below it later. Raise OffsetOutOfRange if `offset` lies
-        above the log end."""
+        The change is only in memory. `take_expired` removes the segments below the offset later.
+        Raise OffsetOutOfRange if `offset` lies above the log end."""
         if offset > self.end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
         if offset > self.start_offset:
@@ -288,8 +302,9 @@ class Log(LogReader):
         """Apply retention: remove expired segments from the log and return them, oldest first.
 
         A segment that reaches above `high_watermark` never expires (`retention.py` has the rules).
-        The caller removes the files of the returned segments (`file_removal.py`). If all segments
-        are expired, an empty active segment takes their place."""
+        The log start rises to the first segment that stays. The caller removes the files of the
+        returned segments (`file_removal.py`). If all segments are expired, an empty active segment
+        takes their place."""
         segments = self._segments
         count = expired_segments(
             segments.all,
@@ -312,8 +327,8 @@ class Log(LogReader):
     def close(self) -> None:
         """Close the log cleanly: flush it, save indexes and epochs, close all files. Block.
 
-        If a flush is in flight, close the files without another flush. The caller must then not
-        record a clean shutdown."""
+        If a flush is in flight or has failed, close the files without another flush. The caller
+        must then not record a clean shutdown."""
         if not self._flushes.in_flight:
             self.flush()
         for segment in self._segments:

@@ -16,11 +16,12 @@ from quorate.quorum.seams import Disk
 
 
 class LogReader:
-    """The methods of a log that change nothing. `Log` inherits them and sets the attributes.
+    """The methods of a log that change no batch. `Log` inherits them and sets the attributes.
 
     One thread calls them, the one that calls the methods of `Log`. Batches that were appended
-    recently come from the page cache and were checked by the append. All others are checked when
-    they are read, because a start reads only the end of a log (see `integrity.py`).
+    recently come from the page cache and were checked by the append. `read` checks all others,
+    because a start reads only the end of a log (see `integrity.py`). A method that finds a wrong
+    index rebuilds it. All methods that read the disk raise CorruptLog for damage and OSError.
     """
 
     directory: str
@@ -41,7 +42,8 @@ class LogReader:
 
     @property
     def last_epoch(self) -> int:
-        """The latest leader epoch of the log, -1 if it never had one."""
+        """The highest leader epoch of the log, even if it has no records yet; -1 if there is none.
+        """
         return self.epochs.latest
 
     @property
@@ -60,8 +62,9 @@ class LogReader:
         """Return whole batches of one segment, beginning with the batch that holds `offset`.
 
         All of them lie below `end`, by default the log end. The first one is returned even if it
-        exceeds `max_bytes`; the result is empty if no batch lies below `end`. Raise
-        OffsetOutOfRange, or CorruptLog if the disk does not return the bytes that were appended."""
+        exceeds `max_bytes`; the result is empty if it does not lie below `end`. Raise
+        OffsetOutOfRange below the log start and above the log end. Raise CorruptLog if the disk
+        does not return the bytes that were appended."""
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
         if end is None or end > self.end_offset:
@@ -78,7 +81,8 @@ class LogReader:
     def control_batches(self, offset: int) -> Iterator[bytes]:
         """Yield the control batches from `offset` on, the base offset of a batch. Block.
 
-        Raise CorruptLog at a damaged batch."""
+        Of other batches only the headers are read. Raise CorruptLog at a damaged control batch or
+        header."""
         for segment in self._segments:
             if segment.next_offset <= offset:
                 continue
@@ -93,7 +97,8 @@ class LogReader:
         return self._segments.bytes_below(offset)
 
     def segment_of(self, offset: int) -> Segment:
-        """Return the segment that holds `offset`, which must not lie below the first segment."""
+        """Return the segment that holds `offset`, which must not lie below the first segment. It is
+        the active one if `offset` is the log end."""
         return self._segments.segment_of(offset)
 
     def learn_max_timestamps(self) -> IncrementalWork[None]:
@@ -111,7 +116,8 @@ class LogReader:
     def check(self, path: str = "") -> None:
         """Read all batches, or those of the segment file `path`. Block.
 
-        Raise CorruptLog at the first damaged batch."""
+        A path that is no segment of this log checks nothing. Raise CorruptLog at the first damaged
+        batch."""
         wanted = (each for each in self._segments if path in ("", each.path))
         check_all(wanted, self._epoch_of)
 

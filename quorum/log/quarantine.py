@@ -1,7 +1,9 @@
 """Keeps damaged bytes that recovery cuts off, in `.damaged` files, which no node reads.
 
-Recovery cuts off bytes that were synced only where other replicas have the records. A crash between
-the copy and the cut leaves the log damaged as before, and the next start repeats both.
+Recovery uses it only if the log's owner says that other replicas have all acknowledged records
+(`set_aside` of `OpenOptions`). A crash between the copy and the cut leaves the log damaged as
+before, and the next start repeats both. A new `.damaged` file replaces an earlier one of the same
+name.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from quorate.quorum.log.settings import LogSettings
 def must_roll(
     segment: Segment, settings: LogSettings, placed: list[PositionedBatch], active_ms: int
 ) -> bool:
-    """Return True if the batches `placed` belong into a new segment.
+    """Return True if the batches `placed`, at least one, belong into a new segment.
 
     The reasons are the size of the segment, the range of its index, and its age. The age counts
-    from the timestamp of its first batch, in the time of the records. If that batch has no
-    timestamp, the age is `active_ms`, the time for which the segment has been active."""
+    from the timestamp of its first batch to that of the last batch in `placed`. If the first batch
+    has no timestamp, the age is `active_ms`, the time for which the segment has been active."""
     position, last = placed[-1]
     size_bytes = position + last.size_bytes
     if segment.size + size_bytes > settings.segment_bytes or not segment.fits_indexes(

@@ -36,6 +36,8 @@ class SegmentList:
         self.active = segments[-1]
         """The segment that is appended to."""
         self.active_since_ms = wall_ms
+        """The wall time at which the active segment was created by `roll`, or else that of the
+        opening of the log."""
         self._disk = disk
         self._directory = directory
         self._index_interval_bytes = index_interval_bytes
@@ -69,8 +71,7 @@ class SegmentList:
     def max_timestamp_ms(self) -> int:
         """Largest timestamp of all records, -1 if no record has one.
 
-        May read a whole sealed segment whose time index has no entry.
-        """
+        May read a whole sealed segment whose time index has no entry. Raise CorruptLog."""
         return max(segment.max_timestamp_ms for segment in self._segments)
 
     def segment_of(self, offset: int) -> Segment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 UNLIMITED = -1
+"""The value of a retention setting without a bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,7 @@ class LogSettings:
     flushed_is_acknowledged: bool = False
     """True for the metadata log, because a voter acknowledges records after it has flushed them.
 
-    Such a log keeps a flushed marker, syncs every truncation, and refuses to open if flushed bytes
-    are missing or damaged. It is False for partitions: their records are acknowledged when every
-    ISR member has them in its page cache, before any flush.
-    """
+    Such a log keeps a flushed marker and syncs every truncation. It refuses to open if flushed
+    bytes are missing or damaged, and also if later bytes are damaged but not torn. The setting is
+    False for partitions: their records are acknowledged when every ISR member has them in its page
+    cache, before any flush. Such a log refuses to open only for damage below its recovery point."""

@@ -1,7 +1,8 @@
 """Tools for the data directory of a stopped node: format, verify, repair, and rebuild a lost
 quorum.
 
-The commands are `quorate storage ...` and `quorate metadata-quorum force-voters` (`cli/`). The
+The commands are `quorate storage format`, `verify` and `repair-epoch`, and `quorate metadata-quorum
+force-voters` (`cli/`). `quorate storage declare` is in `quorum/node/metadata_opening.py`. The
 package decides the following:
 
 - the content of a newly formatted directory;
@@ -12,8 +13,9 @@ package decides the following:
 
 Inputs are the files of a `Disk` and node configurations. Outputs are results of checks, plans and
 changed directories. All functions block, in one thread. The caller holds the lock of the directory,
-or takes it by `force_voters.locked`, so that no node runs meanwhile. A tool changes only files for
-whose content another file, or the operator, vouches.
+or takes it by `force_voters.locked`, so that no node runs meanwhile. A tool removes or rewrites
+bytes only in three cases: they were never acknowledged, other files have their content, or the
+operator requests it.
 
 Files in reading order:
 

@@ -1,17 +1,18 @@
 """`quorate storage repair-epoch`: lowers a controller's epoch that a false request raised.
 
-A false vote request can raise a node's epoch so far that no election fits above it. Older versions
-even saved epochs beyond 2^31-1, in which no record can be written. The repair sets the epoch to the
-last epoch of the log plus EPOCH_MARGIN, without a vote and without a leader.
+A false vote request can raise a node's epoch so far that no higher epoch is left for an election.
+Older versions even saved epochs beyond 2^31-1, in which no record can be written. The repair sets
+the epoch to the last epoch of the log plus EPOCH_MARGIN, or to one that the operator names. The
+node then has no vote and knows no leader. The epochs above the new one are abandoned.
 
-The operator must run it on every voter while all of them are stopped. It is safe then:
+The operator must run the repair on every voter while all of them are stopped. It is safe then:
 
 - No log has records of the abandoned epochs, because the new epoch is above the last one of the
   log.
 - No voter has a vote in the abandoned epochs any more, and therefore no election can use one.
 - The margin covers epochs that other voters reached shortly before.
 
-A voter on which it was not run is left behind: the others reject its epoch as implausible.
+A voter on which the repair was not run is left behind: the others reject its epoch as implausible.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from quorate.quorum.seams import Disk
 
 
 class EpochKept(Exception):
-    """The epoch is not changed; the message says why."""
+    """The epoch is not changed; the message says why. A torn end of the log may have been cut off.
+    """
 
 
 def repair_epoch(
@@ -39,9 +41,13 @@ def repair_epoch(
 ) -> tuple[int, int]:
     """Return the epoch that the directory held and the one that it holds now. Block.
 
-    The new epoch is `epoch`, or the last one of the log plus EPOCH_MARGIN. It is durable on return.
-    A torn end of the log is cut off, as by the next start. No node may run on the directory. Raise
-    EpochKept, ElectionFileError or LogError."""
+    The new epoch is `epoch`, or the last one of the log plus EPOCH_MARGIN. The election and the
+    mark (`quorate-metadata-mark`) with this epoch are durable on return. A torn end of the log is
+    cut off, as by the next start. The directory must be formatted, and no node may run on it.
+
+    Raise EpochKept if the held epoch is at most MAX_EPOCH_JUMP above the last one of the log. Raise
+    it also if `epoch` is not above the last one of the log, or too high. Raise ElectionFileError,
+    LogError or OSError."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     storage = MetadataStorage.open(disk, directory, metadata_log_settings(config), wall_ms=wall_ms)

@@ -2,17 +2,19 @@
 
 Every broker holds the committed metadata log. The directory of any node can therefore be a source.
 The tool chooses the source with the greatest (generation, last epoch, end offset). Each controller
-of the new quorum gets a copy of its log, an epoch that no node has seen, and the records that make
-exactly these controllers the voters (kraft.version 1). The generation rises, so that nodes of the
-old quorum and of the new one refuse each other. `raft/generation.py` has the rules by which other
-nodes follow into the new generation.
+of the new quorum gets a copy of its log, an epoch above all epochs of the sources, and records that
+make exactly these controllers the voters (kraft.version 1). The generation, which counts the
+rebuilds, rises, so that nodes of the old quorum and of the new one refuse each other.
+`raft/generation.py` has the rules by which other nodes follow into the new generation.
 
 The tool cannot know whether a lost controller acknowledged records that no source has. Such changes
 are lost: the topics created last are missing, and an ISR may name a replica that had left it. That
 replica may then lead without all committed records. The operator must therefore give every
 directory that remains.
 
-Only the directories of the new controllers are written to.
+The caller calls `locked`, then `complete_interrupted`, `plan` and `carry_out`. `carry_out` writes
+only to the directories of the new controllers. `complete_interrupted` writes only where an earlier
+rebuild was interrupted.
 """
 
 from __future__ import annotations
@@ -44,11 +46,12 @@ from quorate.quorum.seams import Disk, Random
 
 EPOCH_MARGIN = 1000
 """The distance of the new epoch from the highest one in the sources. Nodes whose directories are
-not given may have reached epochs in between."""
+not given may have reached epochs in between. `epoch_repair.py` keeps the same distance from the
+last epoch of a log."""
 
 
 class ForceRefused(Exception):
-    """The rebuild cannot be made as requested. Nothing was changed."""
+    """The rebuild cannot be made as requested. It has changed nothing."""
 
     for_operator = True
 
@@ -60,9 +63,9 @@ class NewController:
     config: NodeConfig
     voter: Voter
     is_formatted: bool
-    """True if its directory is formatted already."""
+    """True if its `metadata_log_dir` is formatted already."""
     replaces: bool
-    """True if it has a metadata directory, which becomes the backup."""
+    """True if it has a metadata directory, which `carry_out` renames to the backup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +78,10 @@ class LogComparison:
     surplus: range
     """Offsets of the other log that the chosen one does not have."""
     never_committed: bool
-    """True if the surplus was never committed, because a later leader was elected without it.
-    False, for a source of another generation, means not known."""
+    """True if the surplus, which may be empty, was never committed, because a later leader was
+    elected without it. False, for a source of another generation, means not known."""
     changes: Mapping[str, Sequence[str]]
-    """Names of the objects that differ in the chosen log, by kind of change."""
+    """The result of `changes_between` from the other source to the chosen one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,7 @@ class Plan:
 
     chosen: SourceDirectory
     others: tuple[LogComparison, ...]
-    """All sources but the chosen one."""
+    """All sources but the chosen one, in the order in which they were given."""
     quorum: NewQuorum
     controllers: tuple[NewController, ...]
 
@@ -99,10 +102,11 @@ class Plan:
 
 @contextmanager
 def locked(disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]) -> Iterator[None]:
-    """Hold the locks of all these directories, so that no node runs on them.
+    """Hold the locks of the sources and of the new controllers, so that no node runs on them.
 
-    A directory without a lock file, on which no node ever ran, is not locked. Raise ForceRefused if
-    a node runs."""
+    The lock of a node is a file in its `log.dirs`. A directory without that file is not locked: no
+    node ever ran on it, or it is a separate `metadata.log.dir`. Raise ForceRefused if a node runs.
+    """
     paths = [*directories, *(config.log_dir for config in configs)]
     with ExitStack() as held:
         for path in dict.fromkeys(path.rstrip("/") for path in paths):
@@ -122,8 +126,17 @@ def plan(
 ) -> Plan:
     """Return the plan of the rebuild. Block, and change nothing.
 
-    `directories` are the sources, `configs` those of the new controllers. Raise ForceRefused, and
-    the errors of `read_source`."""
+    `directories`, at least one, are the sources. `configs` are those of the new controllers.
+    `random` makes the ids of the rebuild and of unformatted directories. Raise the errors of
+    `read_source`. Raise ForceRefused in the following cases:
+
+    - An earlier rebuild of one of the directories is not complete.
+    - The directories belong to different clusters, or no source has records.
+    - A config has no controller role, no port for its controller listener, or the node id of
+      another config.
+    - A new controller's directory is formatted, and belongs to another node or is not among the
+      sources.
+    - The new epoch would be too high."""
     given = list(dict.fromkeys(each.rstrip("/") for each in directories))
     for parent in (*given, *(config.metadata_log_dir for config in configs)):
         if replacement_is_pending(disk, parent):
@@ -165,7 +178,7 @@ def plan(
 
 
 def compare(chosen: SourceDirectory, other: SourceDirectory) -> LogComparison:
-    """Return the differences between another source and the chosen one."""
+    """Return the differences between `other` and the chosen source."""
     agreed = agreed_offset(chosen, other)
     return LogComparison(
         source=other,
@@ -177,8 +190,9 @@ def compare(chosen: SourceDirectory, other: SourceDirectory) -> LogComparison:
 
 
 def changes_between(old: SourceDirectory, new: SourceDirectory) -> dict[str, list[str]]:
-    """Return the names of the objects that changed from one source to another, by kind of
-    change."""
+    """Return the names of the objects that changed from `old` to `new`, by kind of change.
+
+    A kind is a phrase such as "topics created". Kinds without a change are absent."""
     delta = difference(old.image, new.image)
     changed = delta.partitions()
     found = {
@@ -266,17 +280,25 @@ def _voter(config: NodeConfig, directory_id: Uuid) -> Voter:
 def complete_interrupted(
     disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]
 ) -> None:
-    """Complete rebuilds that an earlier run had decided, before anything is read. Block."""
+    """Complete the rebuilds of these directories that an earlier run began to carry out. Block.
+
+    Call it before `plan`, which refuses such a directory. A missing directory is skipped. Raise
+    StorageError if the file that records such a rebuild is damaged. Raise OSError."""
     for parent in (*directories, *(config.metadata_log_dir for config in configs)):
         if disk.is_dir(parent):
             finish_replacement(disk, parent.rstrip("/"))
 
 
 def carry_out(disk: Disk, planned: Plan, *, wall_ms: int, backup: str) -> None:
-    """Rebuild the quorum. Block.
+    """Rebuild the quorum. Block; durable on return.
 
-    Directories that are replaced are renamed to `backup`. All copies are durable before the first
-    of them replaces a directory. Raise StorageError if the backup's name is taken."""
+    Directories that are replaced are renamed to `backup`, a name that begins with
+    `__cluster_metadata-0.` and is new in each of them. All copies are durable before the first of
+    them replaces a directory. After a crash in between, some controllers may have the new directory
+    and others the old one. Run the command again then.
+
+    Raise StorageError if the backup's name is taken, and LogError if a copy fails: no directory was
+    replaced then. Raise OSError at any step."""
     for each in planned.controllers:
         config = each.config
         if disk.exists(f"{config.metadata_log_dir}/{backup}"):

@@ -1,8 +1,9 @@
 """Checks the files beside the metadata log, for `storage verify`: mark, vote, generation,
 snapshots.
 
-The rules are those of a start: `raft/quorum_state.py` for the vote, `metadata_storage.py` for
-snapshots. Nothing is changed.
+The rules are those of a start: `raft/quorum_state.py` for the vote, `node/metadata_mark.py` for the
+mark, `node/metadata_storage.py` for snapshots. Nothing is changed. All functions block. They raise
+OSError, and some CorruptCheckpoint for a file that is too large.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from quorate.quorum.raft.quorum_state import (
 from quorate.quorum.seams import Disk
 
 BEFORE_ALL = EpochOffset(0, 0)
-"""The snapshot with the initial voters, which `storage format` writes."""
+"""The snapshot with the initial voters, which `storage format` writes. `bootstrap.checkpoint` has
+the same end offset and epoch."""
 WAY_OUT = (
     "the other nodes have the metadata. On a broker, run `storage verify --repair` with its "
     "--config; "
@@ -40,15 +42,20 @@ WAY_OUT = (
     "directory, keep all other files, and start the node; it catches up before it votes. Or "
     "restore this file from a backup"
 )
+"""The advice for damage of the metadata log or of a snapshot."""
 SET_ASIDE = "the log still has its records; the next start sets it aside"
+"""The advice for a damaged snapshot that a start can do without."""
 
 Report = Callable[[CheckResult], None]
 """Receives one result."""
 
 
 def check_mark(disk: Disk, parent: str, metadata: DirectoryContents, report: Report) -> None:
-    """Report records or a vote that the metadata directory lost, according to the mark beside
-    it."""
+    """Compare the mark in the data directory `parent` with the contents of the metadata directory.
+
+    Report as DAMAGED that the metadata directory lost records or a vote, or that the node has to
+    catch up before it votes. A damaged mark is DERIVED. A missing one is no fault, unless the
+    metadata directory says that the node has to catch up."""
     directory, mark = f"{parent}/{METADATA_TOPIC}-0", read_mark(disk, parent)
     if mark is not None:
         lost = why_lost(mark, metadata)
@@ -66,9 +73,11 @@ def check_mark(disk: Disk, parent: str, metadata: DirectoryContents, report: Rep
 def check_election(
     disk: Disk, directory: str, report: Report, *, has_records: bool
 ) -> Election | None:
-    """Return the election that the next start will believe, None if it will believe none.
+    """Return the election that the next start will believe, None if the start will be refused.
 
-    `has_records` says that the log has records. A missing vote is damage then."""
+    The refusal is reported as DAMAGED. A fault of one file that the other one makes good is
+    reported as DERIVED or as a note. `has_records` says that the log has records: a missing vote is
+    damage then, otherwise the node never voted."""
     kafka, kafka_says = read_saved_election(disk, f"{directory}/{KAFKA_NAME}", decode_kafka)
     copy, copy_says = read_saved_election(disk, f"{directory}/{COPY_NAME}", decode_copy)
     files = {KAFKA_NAME: kafka_says, COPY_NAME: copy_says}
@@ -94,7 +103,7 @@ def check_election(
 
 
 def check_generation(disk: Disk, directory: str, report: Report) -> None:
-    """Report a damaged file of the quorum's generations."""
+    """Report a damaged file of the quorum's generations. A missing file is no fault."""
     file = GenerationFile(disk, directory)
     try:
         file.load()
@@ -105,7 +114,9 @@ def check_generation(disk: Disk, directory: str, report: Report) -> None:
 def check_snapshots(disk: Disk, directory: str, log: LogCheck, report: Report) -> None:
     """Report damaged snapshots, and a log that begins after the records of all whole snapshots.
 
-    The check `log` must have run."""
+    A damaged snapshot is DERIVED if the log still has its records, otherwise DAMAGED. A snapshot
+    with another epoch in its name than the log has is damaged. A snapshot that will replace the log
+    is reported as a note. The check `log` must have run."""
     files = SnapshotFiles(disk, directory, disk.list(directory))
     whole: list[EpochOffset] = []
     for snapshot in files:
@@ -145,7 +156,9 @@ def check_snapshot(
 ) -> str:
     """Return the fault of a snapshot's content, empty if there is none.
 
-    A record type of another version is reported as a note only."""
+    `snapshot` is the end offset and epoch that the content must have. `path` is only for the
+    report. A record type of another version is reported as a note, and the rest of the content is
+    not checked."""
     try:
         read_snapshot(snapshot, chunks)
     except CorruptSnapshot as error:

@@ -1,7 +1,7 @@
 """Writes the metadata directory of a rebuilt quorum, as `__cluster_metadata-0.rebuilt`.
 
-It holds a copy of the chosen log, the records of the new voters, the new epoch and the generations.
-`quorum/node/directory_replacement.py` then replaces the old directory by it.
+It holds a copy of the chosen log and its snapshots, the records of the new voters, the new epoch
+and the generations. `quorum/node/directory_replacement.py` then replaces the old directory with it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from quorate.quorum.seams import Disk
 
 COPIED_SUFFIXES = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
 COPIED_NAMES = (EPOCHS_NAME, FLUSHED_MARKER_NAME)
+"""The files that are copied in addition to those with COPIED_SUFFIXES. The election is not copied.
+"""
 COPY_BYTES = 1 << 20
 
 
@@ -41,8 +43,9 @@ class NewQuorum:
     source: str
     """The metadata directory that is copied."""
     end: EpochOffset
-    """The end of its log."""
+    """The last epoch and the end offset of its log."""
     epoch: int
+    """The epoch of the new records, in which no voter has voted."""
     rebuilds: Rebuilds
     """All rebuilds of this quorum, the new one included."""
     voters: tuple[Voter, ...]
@@ -53,7 +56,8 @@ def prepare(
 ) -> None:
     """Write the rebuilt directory in `parent`. Block. It is durable on return, and not yet in use.
 
-    Raise CorruptLog if the copied log does not end as planned, LogError, and OSError."""
+    `parent` is created if it is missing, and the rest of an earlier attempt is removed. Raise
+    CorruptLog if the copied log does not end as planned. Raise other LogErrors and OSError."""
     directory = f"{parent}/{REBUILT_DIRECTORY}"
     disk.make_dirs(parent)
     if disk.is_dir(directory):

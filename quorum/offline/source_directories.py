@@ -1,10 +1,10 @@
 """Reads the metadata in the directories of stopped nodes, from which a quorum can be rebuilt.
 
 Nothing is changed. The rules for a log are those of `storage verify`. A torn end ends the log.
-Damage is refused, because the records after it may have been committed. A broker holds committed
-records only. Its directory is therefore as good as a controller's. The log of a controller may also
-hold records that were never committed. They are kept, because no directory alone shows which they
-are.
+Damage before a torn end is refused, because the records after it may have been committed. A damaged
+snapshot is skipped in favor of an older one or of the log. A broker holds committed records only.
+Its directory is therefore as good as a controller's. The log of a controller may also hold records
+that were never committed. They are kept, because no directory alone shows which they are.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from quorate.quorum.seams import Disk
 REPLAYED_AT_ONCE = 1000
 """Batches that are replayed in one call."""
 NOTHING = EpochOffset(0, 0)
+"""The end of an empty log."""
 
 
 class DamagedSource(Exception):
@@ -61,27 +62,30 @@ class SourceDirectory:
     """The metadata in one directory that was given to `force-voters`."""
 
     directory: str
-    """The data directory of the node."""
+    """The `log.dirs` or the `metadata.log.dir` of the node."""
     meta: MetaProperties
     rebuilds: Rebuilds
-    """All rebuilds of its quorum."""
+    """All rebuilds of its quorum. Their number is its generation."""
     highest_epoch: int
-    """The highest epoch in its log or its election."""
+    """The highest epoch in its log and in the readable files of its election."""
     epochs: tuple[EpochOffset, ...]
     """The start of each leader epoch of its log. If the log begins after a snapshot of an older
-    epoch, that snapshot's end comes first."""
+    epoch, that snapshot's end comes first. If a snapshot replaces the log, its end is the only
+    entry."""
     end: EpochOffset
-    """The last epoch and the end offset of its log."""
+    """The last epoch and the end offset of its log, or of the snapshot that replaces the log."""
     image: MetadataImage
-    """The metadata at the end of its log."""
+    """The metadata at `end`."""
 
     @property
     def rank(self) -> tuple[int, EpochOffset]:
-        """The order of sources: a later generation counts more than any offset of an older one."""
+        """The key by which sources are compared: the generation, then the last epoch, then the end
+        offset."""
         return len(self.rebuilds), self.end
 
     def end_of(self, epoch: int) -> int:
-        """Return the offset at which `epoch` ended in this log."""
+        """Return the offset at which `epoch` ended in this log: the start of the next later epoch.
+        """
         later = (each.offset for each in self.epochs if each.epoch > epoch)
         return next(later, self.end.offset)
 
@@ -89,7 +93,9 @@ class SourceDirectory:
 def agreed_offset(one: SourceDirectory, other: SourceDirectory) -> int:
     """Return the offset up to which two logs are the same.
 
-    Both logs have the same records of the latest epoch that both contain, up to the shorter end."""
+    Both logs have the same records of the latest epoch that both contain, up to the shorter end. If
+    they have no epoch in common, one log is empty or begins after the end of the other. The result
+    is then the lower end offset."""
     common = {each.epoch for each in one.epochs} & {each.epoch for each in other.epochs}
     if not common:  # one log is empty, or begins with a snapshot after the other's last epoch
         return min(one.end.offset, other.end.offset)
@@ -100,7 +106,9 @@ def agreed_offset(one: SourceDirectory, other: SourceDirectory) -> int:
 def read_source(disk: Disk, directory: str) -> SourceDirectory:
     """Read the metadata in `directory`, the data directory of a stopped node. Block.
 
-    Raise StorageError, DamagedSource, GenerationFileError, LogError or MetadataError."""
+    If the node has no metadata directory yet, the result has an empty log. Raise StorageError if
+    `directory` is not formatted or its identity is unreadable. Raise DamagedSource,
+    GenerationFileError, LogError, MetadataError or OSError."""
     meta = read_meta(disk, directory)
     if meta is None:
         raise StorageError(

@@ -2,13 +2,15 @@
 
 A formatted directory holds the following files:
 
-- `meta.properties` with the ids of cluster, node and directory;
+- `meta.properties` with the ids of cluster, node and directory, and its checksummed copy;
 - `bootstrap.checkpoint` with the features that the first active controller finalizes;
-- on a controller, the mark of a new metadata log;
-- in a dynamic quorum, the snapshot at offset 0 with the voters.
+- on a controller, the mark of a new metadata log (`quorate-metadata-mark`);
+- if initial voters are given, the snapshot at offset 0 with these voters.
 
-`meta.properties` is written last, because it makes the directory a formatted one. The bytes are
-Kafka's at metadata.version 27.
+If `metadata.log.dir` is another directory than `log.dirs`, both get `meta.properties`, and only
+`metadata.log.dir` gets the rest. `meta.properties` is written last, because it makes the directory
+a formatted one. `meta.properties`, `bootstrap.checkpoint` and the snapshot are in Kafka's format at
+metadata.version 27. Apache Kafka ignores the other files.
 """
 
 from __future__ import annotations
@@ -42,9 +44,12 @@ from quorate.quorum.raft.control_records import (
 from quorate.quorum.seams import Disk
 
 METADATA_LEVEL = 27
+"""The feature level of metadata.version in a new cluster, the only one that is supported."""
 METADATA_LEVEL_NAME = "4.1-IV1"
+"""Kafka's name of METADATA_LEVEL."""
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
+"""The path of the snapshot with the initial voters, below the metadata log directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,9 @@ def format_directory(
 ) -> None:
     """Format `config.log_dir`, and `config.metadata_log_dir`, for this node and cluster. Block.
 
-    Everything is durable on return. `voters` makes the quorum a dynamic one. Raise OSError."""
+    Missing directories are created, and other users lose their access. Everything is durable on
+    return. `voters` makes the quorum a dynamic one. An existing format is overwritten: the caller
+    checks first that there is none. Raise OSError."""
     log_dir, metadata_dir = config.log_dir, config.metadata_log_dir
     disk.make_dirs(log_dir)
     disk.make_dirs(metadata_dir)
@@ -130,12 +137,12 @@ def voters_snapshot(voters: Sequence[InitialVoter], listener: str, wall_ms: int)
 
 
 def footer(offset: int, wall_ms: int) -> bytearray:
-    """Return the batch that ends a snapshot."""
+    """Return the batch that ends a snapshot. It has one record, at `offset`."""
     return control(offset, wall_ms, (ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0)))
 
 
 def control(offset: int, wall_ms: int, *messages: tuple[ControlType, object]) -> bytearray:
-    """Return one batch of control records, the first of which has `offset`."""
+    """Return one batch of control records in leader epoch 0, the first of which has `offset`."""
     records = [
         Record(offset + number, wall_ms, control_key(kind), encode(message, 0))
         for number, (kind, message) in enumerate(messages)

@@ -1,8 +1,9 @@
 """`quorate storage verify --repair`: makes the repairs of the next start, by the same code.
 
-A log with any damage below the trusted offset is not changed at all. In addition, the metadata log
-of a broker can be moved away, because it is a copy of the quorum's log. The log of a voter never
-is, because its records count as acknowledged.
+A log with any result of kind DAMAGED, at any offset, is not changed at all. Only logs are repaired:
+the next start settles the other faults by itself. In addition, the metadata directory of a broker
+can be moved away, because it is a copy of the quorum's metadata. The caller must never move that of
+a voter, because the voter's records count as acknowledged.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from quorate.quorum.seams import Disk
 
 
 def repair(disk: Disk, verification: Verification) -> None:
-    """Repair the logs that have no damage: torn ends, indexes and leader epoch checkpoints.
-    Block."""
+    """Repair the torn ends, the indexes and the leader epoch checkpoints of the logs without
+    damage. Block.
+
+    `verification` is the result of `verify`, and nothing has changed the directory since then.
+    Raise LogError or OSError; the logs before the failed one are repaired then."""
     for each in verification.logs:
         if not each.damaged:
             _rebuild_indexes(disk, each)
@@ -54,8 +58,10 @@ def _recover(disk: Disk, log: CheckedLog) -> None:
 def set_aside_metadata(disk: Disk, log_dir: str, unique: str) -> str:
     """Rename a broker's metadata directory and return its new path. Block; durable on return.
 
-    The election and the quorum's generations stay. The broker fetches the log again. `unique` is
-    part of the new name."""
+    The new name is `__cluster_metadata-0.<unique>-stray`. A new directory gets copies of the
+    election and of the quorum's generations. The broker fetches everything else again. The function
+    does not check that the node is a broker. Raise OSError, and CorruptCheckpoint for a file that
+    is too large."""
     directory = f"{log_dir}/{METADATA}"
     target = f"{directory}.{unique}{STRAY_DIRECTORY_SUFFIX}"
     disk.rename(directory, target)

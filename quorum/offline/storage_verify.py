@@ -1,7 +1,7 @@
 """Checks the directory of a stopped node: identity, vote, metadata log, snapshots and partitions.
 
-The check reads every file that a node would read, and notes every file that a node would ignore. It
-changes nothing; `storage_repair.py` repairs.
+The check reads the files that a node would read, and notes those that no node reads. It changes
+nothing; `storage_repair.py` repairs.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ OFFSETS_NAMES = (
     checkpoints.START_OFFSETS_NAME,
     CLEANER_OFFSETS_NAME,
 )
+"""The checkpoints with one offset for each partition."""
 ROOT_FILES = (
     META_FILE,
     META_COPY,
@@ -74,6 +75,7 @@ ROOT_FILES = (
     BOOTSTRAP_FILE,
     checkpoints.CLEAN_SHUTDOWN_NAME,
 )
+"""The other files that belong into a node's directory."""
 LOG_FILES = (
     checkpoints.EPOCHS_NAME,
     checkpoints.PARTITION_METADATA_NAME,
@@ -83,12 +85,14 @@ LOG_FILES = (
     GENERATION_NAME,
     CATCHING_UP_NAME,
 )
+"""The files that belong into a log's directory, apart from segments and snapshots."""
 LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, TEMPORARY_SUFFIX, PART_SUFFIX)
+"""The suffixes of files that a crash leaves in a log's directory."""
 
 
 @dataclass(slots=True)
 class CheckedLog:
-    """One log of the directory, with the results of its check."""
+    """One log of the directory, with the results of the check of its segments and leader epochs."""
 
     directory: str
     expected: LogExpectations
@@ -98,7 +102,7 @@ class CheckedLog:
 
     @property
     def damaged(self) -> bool:
-        """True if the log has damage, which a repair does not touch."""
+        """True if the log has a result of kind DAMAGED. A repair does not change such a log."""
         return any(each.kind is Kind.DAMAGED for each in self.results)
 
 
@@ -113,14 +117,16 @@ class Verification:
 
     @property
     def sound(self) -> bool:
-        """True if all results are notes."""
+        """True if all results are notes. A torn end or a wrong index is no note."""
         return all(each.kind is Kind.NOTE for each in self.results)
 
 
 def verify(disk: Disk, directory: str, *, whole_producers: Callable[[bytes], bool]) -> Verification:
     """Check a node's directory, or the directory of a single log. Block, and change nothing.
 
-    `whole_producers` returns True if the bytes are a valid producer snapshot. Raise OSError."""
+    A directory with at least one segment file is a single log. Any other one is a node's directory.
+    `whole_producers` returns True if the bytes are a valid producer snapshot. Raise OSError, and
+    CorruptCheckpoint for a file that is too large."""
     check = _Check(disk, directory, whole_producers)
     names = disk.list(directory)
     if any(name.endswith(LOG_SUFFIX) and offset_of(name) is not None for name in names):
