@@ -23,11 +23,14 @@ HEADER_BYTES = HEADER.size
 PREFIX_BYTES = 12
 """Bytes of the base offset and the length, which the field `length` does not count."""
 CRC_FROM = 21
+"""The position, in a batch, of the first byte that its CRC covers: the attributes."""
 MIN_LENGTH = HEADER_BYTES - PREFIX_BYTES
 MAGIC = 2
 NO_PRODUCER = -1
+"""The producer id of a batch without an idempotent producer."""
 
 CODEC_MASK = 0x07
+"""The bits of the attributes that hold the compression codec. The other bits follow."""
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
@@ -124,7 +127,8 @@ def checksum_of(buffer: Buffer, position: int, header: BatchHeader) -> int:
 def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, BatchHeader]]:
     """Yield (position, header) of each batch in the buffer.
 
-    Raise CorruptBatch at a batch that is cut off or invalid, or that fails its CRC if `verify`."""
+    Raise CorruptBatch at a batch that is cut off or invalid, or that fails its CRC if `verify`. The
+    batches before it have been yielded by then."""
     view = memoryview(buffer)
     position, size = 0, len(view)
     while position < size:
@@ -148,9 +152,11 @@ def batches(buffer: Buffer, *, verify: bool = True) -> Iterator[tuple[int, Batch
 
 
 def records_of(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[Record]:
-    """Yield the records of one batch, decompressed where needed. The CRC is not checked.
+    """Return the records of one batch, one after another. The CRC is not checked.
 
-    Raise CorruptBatch, and no other error, if the payload cannot be read."""
+    The call itself decompresses the payload. The call and the iteration raise CorruptBatch, and no
+    other error, if the payload cannot be read. Valid records before the fault may have been yielded
+    by then."""
     payload = payload_of(buffer, position, header)
     if header.codec:
         payload = decompress(header.codec, payload)
@@ -183,7 +189,8 @@ def assign(
 
 
 def set_append_time(buffer: bytearray | memoryview, wall_ms: int, position: int = 0) -> None:
-    """Set the timestamps of the batch to `wall_ms` (LogAppendTime), and renew its CRC."""
+    """Set the timestamps of the batch to `wall_ms` (LogAppendTime), and renew its CRC. Raise
+    CorruptBatch if the header is invalid."""
     header = read_header(buffer, position)
     struct.pack_into(">h", buffer, position + CRC_FROM, header.attributes | LOG_APPEND_TIME)
     struct.pack_into(">q", buffer, position + 35, wall_ms)

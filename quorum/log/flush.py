@@ -67,7 +67,8 @@ class Unsynced:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """One flush: when `run` has returned, everything below `end_offset` is on disk."""
+    """One flush: when `run` has returned, everything below `end_offset` is on disk, unless the log
+    was truncated meanwhile."""
 
     log: FlushedLog
     end_offset: int
@@ -81,8 +82,8 @@ class Flush:
     def run(self) -> None:
         """Sync the segments, the epochs and the directories. Block; may run in any thread.
 
-        Raise OSError if a sync fails. The caller must not flush this log again. Files of a log that
-        was deleted meanwhile may be missing."""
+        Raise OSError if a sync fails. The caller must not flush this log again. If the log was
+        deleted meanwhile, missing files are no error, and the remaining ones are not synced."""
         try:
             for segment in self.segments:
                 segment.sync()
@@ -110,7 +111,7 @@ class FlushState:
         """Begin with this flushed offset. `directories` have names that are not synced yet."""
         self.flushed_offset = flushed_offset
         self.generation = 0
-        """Number of truncations and resets."""
+        """Number of truncations and resets since the log was opened."""
         self.unsynced = Unsynced(directories=directories)
         self.in_flight = False
         self._marker = marker
@@ -125,7 +126,10 @@ class FlushState:
         return Flush(log, end_offset, self.generation, segments, content, directories)
 
     def complete(self, flush: Flush) -> bool:
-        """Raise the flushed offset. Return False if a truncation made the flush void."""
+        """Raise the flushed offset, unless the log was deleted. The marker is raised too, without a
+        sync.
+
+        Return False, and raise nothing, if a truncation made the flush void."""
         assert self.in_flight, "no flush is in flight"
         self.in_flight = False
         if flush.generation != self.generation:

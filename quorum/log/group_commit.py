@@ -12,9 +12,10 @@ from quorate.quorum.seams import Disk
 class GroupCommit:
     """The flushes of one log, one at a time, in the disk's thread.
 
-    The log's thread calls `request`. While a flush runs, further requests wait for the next one.
-    The callbacks run in the log's thread. A flush that ends after a truncation proves nothing and
-    is repeated (R22). After a failed flush no other one is started (R45; both in tests/scenarios).
+    The log's thread, which runs the event loop, calls `request`. While a flush runs, further
+    requests wait for the next one. The callbacks run in the log's thread. A flush that ends after a
+    truncation proves nothing and is repeated (R22). After a failed flush no other one is started,
+    because it may succeed without the bytes (R45; both in tests/scenarios).
     """
 
     def __init__(
@@ -24,8 +25,8 @@ class GroupCommit:
         on_flushed: Callable[[int], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """Call `on_flushed` with each new flushed offset, and `on_failure` with the error of a
-        flush."""
+        """Call `on_flushed` after each flush that counts, with the flushed offset, which may be the
+        same as before. Call `on_failure` once, with the error of the failed flush."""
         self._log = log
         self._disk = disk
         self._on_flushed = on_flushed
@@ -37,7 +38,8 @@ class GroupCommit:
     def request(self) -> None:
         """Request that everything appended so far becomes durable.
 
-        Batches that are appended before the flush starts are included in it."""
+        Batches that are appended before the flush starts are included in it. After a failed flush
+        the call does nothing."""
         self._requested = True
         if not self._running and not self._failed:
             self._start()

@@ -65,7 +65,9 @@ class IndexCheck:
                 self._started = None
 
     def wrong(self, end_offset: int) -> Iterator[tuple[str, str]]:
-        """Yield (file suffix, fault) for each faulty index, after the last batch."""
+        """Yield (file suffix, fault) for each faulty index, after the last batch.
+
+        `end_offset` is the offset after that batch."""
         if self._started is not None:
             self._offsets.problem = (
                 "the segment has no batch that ends with offset "

@@ -27,14 +27,15 @@ class OpenOptions(TypedDict):
     wall_ms: int
     """The time now, from which the age of the active segment is counted."""
     clean: bool
-    """True if the last shutdown was clean. No batch is read then."""
+    """True if the last shutdown was clean. No batch is checked then."""
     recovery_point: NotRequired[int]
-    """Everything below this offset was flushed. 0 by default."""
+    """Everything below this offset was flushed. 0 by default. In the metadata log the flushed
+    marker counts too; the higher of the two is used."""
     start_offset: NotRequired[int]
     """The log start offset in the checkpoint. 0 by default."""
     set_aside: NotRequired[bool]
-    """True if other replicas have all acknowledged records: damage is then cut off at any offset,
-    and the cut bytes are kept in quarantine."""
+    """True if other replicas have all acknowledged records. After an unclean shutdown, damage is
+    then cut off at any offset, and the cut bytes are kept in `.damaged` files."""
     latest_unsaved_epoch: NotRequired[int]
     """The highest leader epoch that an unflushed batch may have without an entry in the epoch
     checkpoint. Any epoch by default, as in Apache Kafka."""
@@ -51,11 +52,13 @@ class LoadedLog:
     """True if `epochs` differs from the epoch checkpoint on disk."""
     start_offset: int
     flushed_offset: int
+    """Everything below it is on disk."""
     wall_ms: int
     report: RecoveryReport
     unsynced: list[Segment]
     """Segments with bytes that only the page cache may hold."""
     unsynced_directories: list[str]
+    """Directories with names that may not be on disk."""
     marker: FlushedMarker | None
     """The flushed marker, which only the metadata log has."""
 
@@ -74,8 +77,9 @@ def load(
 ) -> IncrementalWork[LoadedLog]:
     """Return the steps that load the log in `directory`; `OpenOptions` defines the arguments.
 
-    The directory is created if it is missing. Raise CorruptLog if the log lost bytes that may have
-    been acknowledged. Nothing else may use the directory before the last step."""
+    The directory is created if it is missing, but not its parent. Raise CorruptLog if the log lost
+    bytes that may have been acknowledged, or OSError. Nothing else may use the directory before the
+    last step."""
     try:
         names = disk.list(directory)
     except FileNotFoundError:

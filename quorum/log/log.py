@@ -166,12 +166,13 @@ class Log(LogReader):
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and everything after it.
 
-        The log then ends at the first offset of that batch. If `offset` is the log end or above it,
-        no batch is removed. A flush in flight becomes void. If `settings.flushed_is_acknowledged`
-        is set, the truncation is on disk on return. Otherwise the next flush makes it durable. The
-        log removes segments newest first, so that a crash leaves a prefix of the log. Block:
-        usually less than a millisecond, half a second where half a gigabyte is freed.
+        The log then ends at the first offset of that batch, and a flush in flight is void. If
+        `settings.flushed_is_acknowledged` is set, the truncation is on disk on return. Otherwise
+        the next flush makes it durable. The log removes segments newest first, so that a crash
+        leaves a prefix of the log. Block: usually less than a millisecond, half a second where half
+        a gigabyte is freed.
 
+        If `offset` is the log end or above it, only leader epochs that start there are removed.
         Raise OffsetOutOfRange if `offset` lies below the log start. Raise CorruptLog if an earlier
         batch reaches beyond `offset`; the batches after it are removed then."""
         self.epochs.truncate_to(offset)
@@ -271,9 +272,10 @@ class Log(LogReader):
     def complete_flush(self, flush: Flush) -> bool:
         """Raise `flushed_offset` after `flush.run` has returned without an error.
 
-        Return False if the log was truncated meanwhile. The flush then proves nothing about the
-        records that were appended after the truncation, and they need another flush (R22,
-        tests/scenarios). `flushed_offset` of a deleted log is not raised."""
+        Return False, and raise nothing, if the log was truncated meanwhile. Other records may have
+        taken the place of those that the flush covered, so another flush is needed (R22,
+        tests/scenarios). The `flushed_offset` of a deleted log is not raised either, but the result
+        is True."""
         assert flush.generation != self.generation or flush.end_offset <= self.end_offset
         return self._flushes.complete(flush)
 

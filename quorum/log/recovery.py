@@ -2,23 +2,27 @@
 
 After a clean shutdown the end is found from the index of the last segment. Otherwise recovery reads
 and checks every batch from the trusted offset on. The trusted offset is the recovery point of a
-partition, or the flushed marker of the metadata log. The batches are one stream over all segments,
-because a crash may keep any part of the bytes that were not synced.
+partition, or the flushed marker of the metadata log. Everything below it was flushed. The batches
+are one stream over all segments, because a crash may keep any part of the bytes that were not
+synced.
 
 | fault                                             | consequence                                 |
 |---------------------------------------------------|---------------------------------------------|
 | below the trusted offset: damage, a hole, the end | CorruptLog: those bytes were durable        |
-| above it, in the metadata log                     | a torn batch is cut off; damage: CorruptLog |
-| above it, in a partition                          | cut off: its ISR acknowledged, not one disk |
-| anywhere, if other replicas have the records      | cut off, and kept in quarantine             |
+| above it, in the metadata log                     | a torn batch or a missing segment is cut    |
+|                                                   | off with all that follows; other damage:    |
+|                                                   | CorruptLog, because bytes may have been     |
+|                                                   | flushed after the marker was written        |
+| above it, in a partition                          | cut off with all that follows, because the  |
+|                                                   | ISR acknowledged it, not this disk alone    |
+| anywhere, if other replicas have the records      | cut off, and kept in `.damaged` files       |
 
-The leader epoch of a batch lies outside of its CRC. Below the trusted offset the saved epochs must
-agree with it. Above it the saved epochs may be out of date. The owner of the log then says up to
-which epoch a batch is believed; if other replicas have the records, none is. (Kafka believes any
-epoch.)
+The leader epoch of a batch lies outside of its CRC. Below the recovery point or the marker the saved
+epochs must agree with it. Above them the saved epochs may be out of date. The owner of the log then
+says up to which epoch a batch is believed (`latest_unsaved_epoch`). Kafka believes any epoch.
 
-A cut removes everything after it, and the file is truncated before the next append (R43,
-tests/scenarios). A batch is torn if the file ends within it, or if its bytes in some sector are all
+A cut removes everything after it, and the file is truncated before the next append. Otherwise old
+bytes could follow the new batch (R43, tests/scenarios). A batch is torn if the file ends within it, or if its bytes in some sector are all
 zero, because that sector was never written. Damage that keeps every sector filled is not torn.
 
 To read gigabytes takes many seconds. Recovery therefore works in steps, and nothing else uses the
@@ -56,10 +60,13 @@ class RecoveryReport:
     """The work of a recovery. All fields keep their defaults after a clean shutdown."""
 
     scanned_bytes: int = 0
+    """Bytes of the valid batches that were read."""
     cut_bytes: int = 0
+    """Bytes that were cut off, in all segments."""
     cut_at_offset: int | None = None
     """The offset at which the log was cut, None if it was not."""
     reason: str = ""
+    """The fault at `cut_at_offset`, empty if the log was not cut."""
 
 
 class Damage(NamedTuple):
@@ -71,7 +78,7 @@ class Damage(NamedTuple):
 
 
 def recorded_start(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int | None:
-    """Return the offset at which a cleanly closed log began, None if it is not known.
+    """Return the offset at which a cleanly closed log began, None if no epochs were saved.
 
     `start_offset` is the log start offset of the checkpoint, 0 if it has none."""
     return max(start_offset, saved_epochs[0].offset) if saved_epochs else None
@@ -80,9 +87,10 @@ def recorded_start(saved_epochs: list[EpochOffset] | None, start_offset: int) ->
 class LogRecovery:
     """One pass over the segments of a log that is being opened.
 
-    The pass changes the list `segments` in place. Invariant after it: the segments are contiguous,
-    the last one is active, and `epochs` has the epochs of all batches. The thread that opens the
-    log owns the object.
+    The caller runs either `trust` or `check`. The pass changes the list `segments` in place.
+    Invariant after it: the segments are contiguous, the last one is active, and `epochs` has the
+    epochs of all batches. `trust` takes this invariant from the file names and the saved epochs.
+    The thread that opens the log owns the object.
     """
 
     def __init__(
@@ -116,10 +124,11 @@ class LogRecovery:
         self._saved = EpochCache(saved_epochs or ())
 
     def trust(self, start_offset: int) -> IncrementalWork[None]:
-        """Return the steps that load a log after a clean shutdown, without reading its batches.
+        """Return the steps that load a log after a clean shutdown, without checking its batches.
 
-        If the epoch checkpoint is missing or damaged, the steps read all headers. Raise CorruptLog
-        if a segment is missing at the beginning or the end."""
+        The steps read the headers after the last index entry. If the epoch checkpoint is missing or
+        damaged, they read all headers. Raise CorruptLog if a segment is missing at the beginning or
+        the end. A segment that is missing in between is only found by a read."""
         if self._stored:
             self.segments[-1].resume()
             if self._saved_epochs is None:
@@ -131,7 +140,9 @@ class LogRecovery:
     def check(self) -> IncrementalWork[None]:
         """Return the steps that check all batches, from the segment of the trusted offset on.
 
-        A torn end is cut off. Raise CorruptLog for damage that must not be cut off."""
+        A torn end is cut off, and in a partition other damage too. If the epoch checkpoint is
+        missing or damaged, the headers of the older segments are read as well. Raise CorruptLog for
+        damage that must not be cut off."""
         if self._stored:
             first = 0
             while (
@@ -161,11 +172,12 @@ class LogRecovery:
             raise CorruptLog(last.path, last.size, last.next_offset, reason)
 
     def write_again(self) -> None:
-        """Write the unsynced bytes again. Block.
+        """Write the bytes of the segments that recovery has read again, from the trusted offset on.
+        Block.
 
         A failed sync leaves pages that are readable and marked clean, but not on disk (fsyncgate,
-        R45, tests/scenarios). A sync of this process would skip them. Pages that were written again
-        are synced."""
+        R45, tests/scenarios). A sync of this process would skip them. After the bytes are written
+        again, the next sync covers them."""
         for segment in self.unsynced:
             position = segment.position_of(self.trusted_offset)
             while position < segment.size:

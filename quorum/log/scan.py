@@ -1,7 +1,9 @@
 """Reads a segment that may be damaged, and distinguishes a torn write from damage.
 
-A batch is torn if the file ends within it, or if its bytes in some sector are all zero, because
-that sector was never written. Damage that keeps every sector filled is not torn.
+A batch is torn if its bytes in some sector are all zero, because that sector was never written. It
+is also torn if the file ends within it. It is damaged instead if the rest of the file has a right
+CRC or holds a later valid batch, because then only the length in its header is wrong. Damage that
+keeps every sector filled is not torn.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from quorate.quorum.seams import File
 
 SCAN_BYTES = 1024 * 1024
 SECTOR_BYTES = 512
+"""The unit that a disk writes completely or not at all."""
 
 
 class StoredSegment(Protocol):
@@ -36,10 +39,11 @@ class StoredSegment(Protocol):
 
 
 def scan(segment: StoredSegment) -> Iterator[tuple[int, BatchHeader | None, bool]]:
-    """Yield (position, header, valid) of each batch, with its CRC checked.
+    """Yield (position, header, valid) of each batch from byte 0 on. Block.
 
-    The scan ends after the first batch that is not valid. Its header is None if the bytes there
-    cannot be a header."""
+    A batch is valid if it is complete and its CRC is right. Offsets and epochs are not checked. The
+    scan ends after the first batch that is not valid. Its header is None if the bytes there cannot
+    be a header."""
     size = segment.size
     position, chunk, chunk_from = 0, b"", 0
     while position < size:
@@ -65,7 +69,8 @@ def scan(segment: StoredSegment) -> Iterator[tuple[int, BatchHeader | None, bool
 
 
 def is_torn(segment: StoredSegment, start: int, offset: int) -> bool:
-    """Return True if the batch expected at `start` with `offset` may be an interrupted write."""
+    """Return True if the invalid batch at byte `start`, expected at `offset`, may be an interrupted
+    write. Block."""
     file, size = segment.file, segment.size
     head = file.pread(HEADER_BYTES, start)
     if len(head) < HEADER_BYTES:

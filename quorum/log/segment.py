@@ -19,6 +19,7 @@ from quorate.quorum.seams import Buffer, Disk
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """An index entry holds an offset relative to the base offset in 31 bits."""
 HEADERS_PER_STEP = 256
+"""Batch headers that one step of long work reads."""
 
 PositionedBatch = tuple[int, BatchHeader]
 """The position of a batch in the data that is appended, and its header."""
@@ -95,7 +96,7 @@ class Segment(IndexedBatchFile):
         self.next_offset = header.next_offset
 
     def seal(self) -> None:
-        """Write the indexes to their files and release their memory.
+        """Write the indexes to their files, without a sync, and release their memory.
 
         If that raises OSError, the segment stays active."""
         self._indexes.seal()
@@ -114,7 +115,8 @@ class Segment(IndexedBatchFile):
         self.close_file()
 
     def remove(self) -> None:
-        """Remove all files of the segment. May run in any thread."""
+        """Remove all files of the segment, apart from `.damaged` ones. May run in any thread. The
+        removal is not synced."""
         self._remove_indexes()
         if self._disk.exists(self.path):
             self._disk.remove(self.path)
@@ -122,8 +124,8 @@ class Segment(IndexedBatchFile):
     def rename_deleted(self) -> str:
         """Remove the indexes, rename the data file to `.deleted`, and return the new path.
 
-        A new segment may take the old names immediately. The caller removes the renamed file later,
-        in any thread; after a crash the next start removes it."""
+        The rename is not synced. A new segment may take the old names immediately. The caller
+        removes the renamed file later, in any thread; after a crash the next start removes it."""
         self._remove_indexes()
         self._disk.rename(self.path, self.path + DELETED_SUFFIX)
         return self.path + DELETED_SUFFIX
@@ -197,9 +199,10 @@ class Segment(IndexedBatchFile):
         return self._indexes.max_timestamp_offset
 
     def offset_before_time(self, timestamp_ms: int) -> int:
-        """Return an offset below which no record of this segment is as late as `timestamp_ms`.
+        """Return an offset from which to search for the first record as late as `timestamp_ms`.
 
-        A search for the first such record begins there. Raise CorruptLog."""
+        No batch that ends below that offset has such a record. The batch that holds the offset may
+        have one at a lower offset. Raise CorruptLog."""
         entry = self._indexes.by_time(timestamp_ms)
         if entry is not None and not self._time_agrees(*entry):
             self.rebuild_indexes()

@@ -1,10 +1,15 @@
 """The check of one log's directory without opening the log: it reads everything and changes
 nothing.
 
-The rules for batches are those of `recovery.py`. The check covers all segments, not only those
-above the trusted offset, and after a fault it continues with the next segment. A start therefore
-cuts off the batches with a `TORN` result. It refuses the log for a `DAMAGED` result below the
-trusted offset, if it reads that far.
+The check covers all segments, not only those above the trusted offset, and after a fault it
+continues with the next segment. The rules for batches are those of `recovery.py`, with one
+exception: leader epochs above the trusted offset need not agree with the checkpoint.
+
+A start cuts off the batches with a `TORN` result. It may treat a `DAMAGED` result in three ways:
+
+- Below the trusted offset the start refuses the log, if it reads that far.
+- Above the trusted offset it refuses a metadata log.
+- Above the trusted offset it cuts off the rest of a partition's log.
 """
 
 from __future__ import annotations
@@ -31,11 +36,14 @@ FROM_PEERS = (
     "if another replica is in sync, let it lead the partition and start this broker, which fetches "
     "the records from the leader; otherwise restore this file from a backup"
 )
+"""The advice for damage of a partition."""
 CUT_AT_START = (
     "it was never acknowledged; the next start cuts it off with all that follows; --repair "
     "does so now"
 )
+"""The advice for a torn end."""
 REBUILT = "the next start reads the batches instead; --repair rewrites it"
+"""The advice for a wrong index or wrong leader epochs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +54,8 @@ class LogExpectations:
     """True for the metadata log: flushed means acknowledged, and a marker holds the flushed
     offset."""
     trusted_offset: int = 0
-    """Everything below was flushed. The metadata log has a flushed marker instead."""
+    """Everything below was flushed. A valid flushed marker of the metadata log replaces this value.
+    """
     start_offset: int = 0
     """Records below it may be missing."""
     clean: bool = False
@@ -68,7 +77,11 @@ class SegmentFile:
 
 
 class LogCheck:
-    """The check of one log. `run` fills the results and the facts about the log."""
+    """The check of one log. `run` fills the results and the facts about the log.
+
+    `start_offset` is the base offset of the first segment, and `end_offset` the offset after the
+    last valid batch. Both are 0 if there is no segment. `batches` is the number of valid batches.
+    """
 
     def __init__(self, disk: Disk, directory: str, expected: LogExpectations) -> None:
         """Check the log in `directory`, which must exist."""
