@@ -1,8 +1,9 @@
 """Moves sealed segments and old snapshots of the metadata log into an archive directory.
 
 Analytics reads the archive; the node never does. A file is renamed, never copied, and keeps its
-name. The archive must therefore be on the same file system as the log. When `archive` returns, the
-file is durable in the archive. A crash before leaves the file where it was.
+name. A file of that name in the archive is replaced. The archive must be on the same file system as
+the log. When `archive` returns, the file is durable in the archive. After a crash before that, the
+file is whole in the log or in the archive.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ class ArchiveRefused(LogError):
 
 
 def archive(disk: Disk, file: Archivable, directory: str) -> None:
-    """Make a file durable and move it into `directory`. Block; may run in any thread."""
+    """Make a file durable and move it into `directory`. Block; may run in any thread. Raise
+    OSError."""
     file.sync()
     archive_path(disk, file.path, directory)
 
 
 def archive_path(disk: Disk, path: str, directory: str) -> None:
-    """Move a file that is durable already into `directory`. Block; may run in any thread."""
+    """Move a file that is durable already into `directory`, durably. Block; may run in any thread.
+    Raise OSError."""
     disk.rename(path, f"{directory}/{path.rpartition('/')[2]}")
     disk.sync_dir(directory)
 

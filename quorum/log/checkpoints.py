@@ -27,9 +27,11 @@ START_OFFSETS_NAME = "log-start-offset-checkpoint"
 
 CHECKPOINT_VERSION = 0
 MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024
+"""Bound of a file with an entry for each partition, and of an index."""
 MAX_STATE_FILE_BYTES = 1024 * 1024
 """Bound of a file about one node or one log, which does not grow with the number of partitions."""
 MAX_COUNT_DIGITS = 10
+"""Bound of the digits of a number of entries."""
 MAX_PARTITION = (1 << 31) - 1
 MAX_OFFSET = (1 << 63) - 1
 MAX_EPOCH = (1 << 31) - 1
@@ -38,7 +40,7 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Re
 
 
 def replace(disk: Disk, path: str, content: Buffer) -> None:
-    """Write a file atomically. Block.
+    """Write a file atomically, in an existing directory. Block.
 
     The new content is durable on return. After a crash the file has the old content or the new one.
     """
@@ -78,7 +80,7 @@ def read_small(disk: Disk, path: str, *, max_bytes: int = MAX_SMALL_FILE_BYTES) 
 
 
 def encode_lines(lines: Iterable[str]) -> bytes:
-    """Return a text checkpoint with these entries."""
+    """Return a text checkpoint with these entries. An entry must not contain a newline."""
     body = list(lines)
     return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(body), *body)).encode()
 
@@ -126,7 +128,8 @@ def encode_epochs(entries: Iterable[EpochOffset]) -> bytes:
 def read_epochs(disk: Disk, directory: str) -> list[EpochOffset] | None:
     """Return the leader epochs of the log in `directory`, with their start offsets. Block.
 
-    Return None if the checkpoint is missing or damaged: the caller reads the batches instead."""
+    Return None if the checkpoint is missing or damaged, or if its numbers do not rise: the caller
+    reads the batches instead."""
     try:
         content = read_small(disk, epochs_path(directory))
         if content is None:
@@ -198,7 +201,8 @@ def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None
 def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
     """Return the topic id, or None if the file is missing or empty, as after a power cut. Block.
 
-    Raise CorruptCheckpoint if the file holds anything else."""
+    A file of zero bytes only counts as empty. Raise CorruptCheckpoint if the file holds anything
+    else."""
     path = f"{directory}/{PARTITION_METADATA_NAME}"
     content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
     if content is None or not content.strip(b"\0"):

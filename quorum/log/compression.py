@@ -34,8 +34,8 @@ _SENTINEL = b"\x9d\x1b\xe7\x43\xf8\x06\xc5\x7a"
 """See `_fill`. A producer that ends its content with these bytes, exactly at the end of the output,
 makes only its own batch unreadable."""
 GZIP_MEMBERS_BYTES = 64 * 1024
-"""A longer gzip payload is read as one member only, because many small members cost microseconds
-each."""
+"""Of a longer gzip payload, `decompress_beginning` reads only the first member, because many small
+members cost microseconds each."""
 XERIAL_SMALL_BLOCKS = 64
 XERIAL_AVERAGE_BLOCK_BYTES = 256
 """Above XERIAL_SMALL_BLOCKS blocks, snappy blocks must have this average size. Even blocks of zeros
@@ -79,15 +79,17 @@ def compress(codec: Codec, payload: Buffer) -> bytes:
 
 
 def largest(payload: Buffer) -> int:
-    """Return the number of bytes to which this compressed payload may expand."""
+    """Return the number of bytes to which this compressed payload may expand, before it is
+    rejected."""
     return max(MAX_DECOMPRESSED_BYTES, LARGE_PAYLOAD_RATIO * len(payload))
 
 
 def decompress(codec: int, payload: Buffer, max_bytes: int | None = None) -> Buffer:
     """Return the decompressed payload. The call blocks; see the module's docstring.
 
-    Raise CorruptBatch if the payload is not valid for the codec, and ExpandsTooFar if it expands to
-    more than `max_bytes` (`largest(payload)` if None)."""
+    For codec 0 that is `payload` itself, whatever its size. Raise CorruptBatch if the payload is
+    not valid for the codec, and ExpandsTooFar if it expands to more than `max_bytes`
+    (`largest(payload)` if None)."""
     if codec == Codec.NONE:
         return payload
     known = known_codec(codec)
@@ -112,8 +114,10 @@ def decompress(codec: int, payload: Buffer, max_bytes: int | None = None) -> Buf
 def decompress_beginning(codec: int, payload: Buffer, max_bytes: int) -> Decompressed:
     """Return the first `max_bytes` of the decompressed payload, or all of it if it is not longer.
 
-    A single snappy block cannot be decompressed in part: for a longer one, nothing is returned.
-    Raise CorruptBatch if the decompressed part is not valid for the codec."""
+    The codec must not be 0. The result may be shorter: of snappy it holds only whole blocks,
+    perhaps none, and of a long gzip payload only the first member. `whole` is then False. It may
+    also be False for a long gzip payload of exactly `max_bytes`. Raise CorruptBatch if the
+    decompressed part is not valid for the codec."""
     known = known_codec(codec)
     if known is Codec.SNAPPY:
         return _beginning_of_snappy(payload, max_bytes)

@@ -2,8 +2,9 @@
 
 zstd and lz4 payloads are frames of blocks, and each block starts with its size. A walk over the
 block headers shows that the frame is complete, and bounds its decompressed size from below and from
-above. The walk ends after MAX_BLOCKS blocks. A reader that later decompresses the payload applies
-the bound of `compression.py`.
+above. The walk ends after MAX_BLOCKS blocks, and the rest of a longer payload stays unchecked. Of
+gzip only the first header is checked. A reader that later decompresses the payload applies the
+bound of `compression.py`.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ class Expansion(NamedTuple):
 
 
 def expansion(codec: int, payload: Buffer) -> Expansion:
-    """Return the bounds of the decompressed size.
+    """Return the bounds of the decompressed size. `most` is at most `largest(payload)`.
 
-    Raise CorruptBatch if the payload is no frame of this codec, if it is cut, or if it expands to
-    more than `largest(payload)`."""
+    Raise CorruptBatch if the checked part shows that the payload is no frame of this codec, that it
+    is cut, or that it expands to more than `largest(payload)`."""
     known = known_codec(codec)
     try:
         found = _MEASURES[known](payload)

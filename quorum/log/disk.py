@@ -30,6 +30,7 @@ from quorate.quorum.seams import Buffer
 T = TypeVar("T")
 
 CLOSED = -1
+"""The number of a descriptor that is not open."""
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 """The data is the node's own: other users get no access, whatever the umask permits."""
@@ -246,14 +247,17 @@ class OsDisk:
             os.close(fd)
 
     def restrict(self, path: str) -> bool:
-        """Take the access of group and others from a directory. Return True if they had some."""
+        """Take the access of group and others from a directory. Return True if they had some.
+
+        Raise PermissionError if another user owns the directory and they have access."""
         is_open = bool(stat.S_IMODE(os.stat(path).st_mode) & ~DIRECTORY_MODE)
         if is_open:
             os.chmod(path, DIRECTORY_MODE)
         return is_open
 
     def lock(self, path: str) -> OsLock:
-        """Lock a file exclusively. Raise BlockingIOError if another process holds the lock."""
+        """Lock a file exclusively, and create it if it is missing. Raise BlockingIOError if another
+        process, or another OsLock of this one, holds the lock."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -268,9 +272,11 @@ class OsDisk:
         """Run `work` in the worker thread, and then `done(result, error)` on the running event
         loop.
 
-        The thread starts with the first work. It gets the work when the loop has finished its
-        current callbacks. Before, it would only wake to wait for the interpreter's lock, and each
-        such switch costs both threads time."""
+        Work runs in the order of the calls, one piece at a time. If the loop is closed meanwhile,
+        `done` is not called. Raise RuntimeError if no loop runs. The thread starts with the first
+        work. It gets the work when the loop has finished its current callbacks. Before, it would
+        only wake to wait for the interpreter's lock, and each such switch costs both threads time.
+        """
         if self._worker is None:
             self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
             self._worker.start()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from quorate.quorum.ids import EpochOffset
 
 NO_EPOCH = -1
+"""The epoch of a log without epochs."""
 
 
 class EpochCache:
@@ -43,8 +44,10 @@ class EpochCache:
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record that `epoch` starts at `start_offset`.
 
-        Entries that contradict the new one are removed: their epochs had no records, or lost them.
-        Raise ValueError if a number is negative."""
+        If `epoch` is the latest one and starts at or below `start_offset` already, nothing changes.
+        Entries that contradict the new one are removed: those of the same or a higher epoch, or of
+        the same or a higher offset. Their epochs had no records, or lost them. Raise ValueError if
+        a number is negative."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} cannot start at offset {start_offset}")
         if self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]:
@@ -99,7 +102,7 @@ class EpochCache:
 
     def advance_start(self, start_offset: int) -> None:
         """Raise the start of the log: the epoch of `start_offset` starts there, earlier ones are
-        removed."""
+        removed. A start at or below the first entry changes nothing."""
         index = bisect_right(self._starts, start_offset) - 1
         if index < 0 or (index == 0 and self._starts[0] == start_offset):
             return

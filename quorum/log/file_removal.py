@@ -1,7 +1,8 @@
 """Removes, archives or renames files that have left a log. All functions block, in any thread.
 
 The log no longer uses the files. The caller must do the work in the order in which the files left
-the log, because a later segment or directory may take the same name.
+the log, because a later segment or directory may take the same name. All functions raise OSError. A
+removal is not synced: after a power cut the next start may find the files again.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def remove_segments(disk: Disk, expired: Iterable[Segment], archive_directory: s
 
 
 def remove_files(disk: Disk, paths: Iterable[str]) -> None:
-    """Remove the renamed files of segments. Files whose directory was renamed meanwhile are
-    skipped."""
+    """Remove the renamed files of segments (`Segment.rename_deleted`). Missing files are skipped,
+    because their directory may have been renamed meanwhile."""
     for path in paths:
         if disk.exists(path):
             disk.remove(path)
@@ -37,8 +38,9 @@ def rename_for_deletion(disk: Disk, directory: str, unique: str) -> str:
     """Rename the directory of a deleted log to `<topic>-<partition>.<unique>-delete`, and return
     its path.
 
-    The rename is durable on return. The tree may be removed later (`Disk.remove_tree`). Raise
-    ValueError if `directory` is not named `<topic>-<partition>`."""
+    The topic is cut if the name would be too long. The rename is durable on return. The tree may be
+    removed later (`Disk.remove_tree`). Raise ValueError if `directory` is not named
+    `<topic>-<partition>`."""
     parent, _, name = directory.rpartition("/")
     partition = partition_of(name)
     if partition is None:

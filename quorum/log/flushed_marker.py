@@ -19,9 +19,10 @@ FLUSHED_MARKER_NAME = "quorate-flushed-offset"
 class FlushedMarker:
     """A lower bound of the flushed offset of one log, which survives the process.
 
-    Used in the log's thread. `raise_to` does not sync, so that a flush costs no second fsync: after
-    a power cut the marker may be older, after a crash of the process it is exact. `lower_to` syncs,
-    and the log calls it before it removes the bytes.
+    `raise_to` does not sync, so that a flush costs no second fsync. After a power cut the marker
+    may therefore be older or missing, after a crash of the process it is exact. `lower_to` syncs,
+    and the log calls it before it removes the bytes. The log's thread uses the object. `lower_to`
+    may run in another thread while no flush completes. All methods raise OSError.
     """
 
     def __init__(self, disk: Disk, directory: str) -> None:
@@ -30,6 +31,7 @@ class FlushedMarker:
         self._path = f"{directory}/{FLUSHED_MARKER_NAME}"
         self._file: File | None = None
         self.offset = self._read()
+        """The offset that was written last."""
 
     def raise_to(self, offset: int) -> None:
         """Write a higher offset, up to which the log was synced. A lower one changes nothing."""

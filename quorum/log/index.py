@@ -19,6 +19,7 @@ from quorate.quorum.log.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, seg
 from quorate.quorum.seams import Disk, File
 
 NO_TIMESTAMP = -1
+"""The largest timestamp of a batch or segment whose records have none."""
 OFFSET_ENTRY = struct.Struct(">ii")  # last offset of a batch - base offset, position of the batch
 TIME_ENTRY = struct.Struct(
     ">qi"
@@ -28,8 +29,8 @@ TIME_ENTRY = struct.Struct(
 class SparseIndex:
     """One index: entries of two numbers, which both rise from entry to entry.
 
-    The entries are in memory (after `start` or `load`) or in the file. `at`, `last` and the
-    searches work in both states; the other methods need the memory. Used in the log's thread only.
+    The entries are in memory (after `start` or `load`) or in the file. `append`, `keep` and `save`
+    need them in memory; the other methods work in both states. Used in the log's thread only.
     """
 
     def __init__(self, disk: Disk, path: str, entry: struct.Struct) -> None:
@@ -59,7 +60,8 @@ class SparseIndex:
         return True
 
     def save(self) -> None:
-        """Write the entries in memory to the file. An OSError may leave a part of them there."""
+        """Write the entries in memory to the file, without a sync. An OSError may leave a part of
+        them there."""
         assert self._memory is not None
         file = self._opened() or self._disk.open(self.path, create=True)
         if file.size() > len(self._memory):
@@ -255,7 +257,8 @@ class SegmentIndexes:
     def by_time(self, timestamp_ms: int) -> tuple[int, int] | None:
         """Return (timestamp, offset) of the last entry that is not later than `timestamp_ms`.
 
-        No record before that offset is later. Return None if there is no such entry."""
+        The offset is the last one of a batch that has this largest timestamp. No record up to that
+        offset has a later one. Return None if there is no such entry."""
         index = self._times.last_by_first(timestamp_ms)
         if index < 0:
             return None

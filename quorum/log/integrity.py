@@ -18,7 +18,8 @@ from quorate.quorum.log.scan import scan
 from quorate.quorum.log.segment import Segment
 
 RECENT_BYTES = 4 * 1024 * 1024
-"""Between so many bytes and twice as many, those appended last, are read without a check."""
+"""At least so many bytes and at most about twice as many, those appended last, are read without a
+check. There are fewer after a start."""
 
 EpochOf = Callable[[BatchHeader], int]
 """Returns the leader epoch that the log's epoch cache has for a batch."""
@@ -28,7 +29,8 @@ class RecentlyAppended:
     """The offset from which batches were appended recently and need no check.
 
     The append checked them, and reads come from the page cache. The usual reader, at the end of the
-    log, therefore costs no second check. `offset` is that offset; it only rises.
+    log, therefore costs no second check. `offset` is that offset. After a truncation it may lie
+    above the log end: the batches that are appended below it are checked when they are read.
     """
 
     def __init__(self, offset: int) -> None:
@@ -67,7 +69,9 @@ def check_read(segment: Segment, data: bytes, offset: int, epoch_of: EpochOf) ->
 
 
 def check_all(segments: Iterable[Segment], epoch_of: EpochOf) -> None:
-    """Read and check all batches of these segments. Block. Raise CorruptLog at the first damage."""
+    """Read and check all batches of these segments. Block.
+
+    Raise CorruptLog at the first damage, or if a segment ends before its last offset."""
     for segment in segments:
         offset, position = segment.base_offset, 0
         for position, header, intact in scan(segment):

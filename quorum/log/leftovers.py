@@ -1,9 +1,10 @@
 """Settles the files that an interrupted deletion, compaction or split left in a log's directory.
 
-The rules are Apache Kafka's. `.deleted` and `.cleaned` files are removed. `.swap` files from the
-first `.cleaned` offset on are removed too, because that swap had not been decided. All other
-`.swap` files had been decided: the segments that they replace are removed, and then they are
-renamed. Indexes without a `.log` file are removed.
+The rules are Apache Kafka's. `.deleted` and `.cleaned` files are removed, apart from deleted
+snapshots, which `snapshots.py` removes. `.swap` files from the first `.cleaned` offset on are
+removed too, because that swap had not been decided. All other `.swap` files had been decided: the
+segments that they replace are removed, and then they are renamed. Indexes without a `.log` file are
+removed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFF
 def settle_leftovers(disk: Disk, directory: str, names: list[str]) -> list[str]:
     """Settle the leftover files among `names`, and return the names that remain. Block.
 
-    Raise CorruptLog if a swapped segment has no valid headers."""
+    Raise CorruptLog if a swapped segment has an invalid batch header, or OSError."""
     if any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
         _settle(disk, directory, names)
         names = disk.list(directory)

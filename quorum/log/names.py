@@ -21,8 +21,11 @@ SEGMENT_SUFFIXES = (
 
 TEMPORARY_SUFFIX = ".tmp"
 CLEANED_SUFFIX = ".cleaned"
+"""Follows the name of a segment file that Kafka's log cleaner is writing."""
 SWAP_SUFFIX = ".swap"
+"""Follows the name of a complete segment file that is about to replace others."""
 DELETED_SUFFIX = ".deleted"
+"""Follows the name of a segment's data file that is about to be removed."""
 SNAPSHOT_SUFFIX = ".checkpoint"
 SNAPSHOT_DELETED_SUFFIX = ".checkpoint.deleted"
 PART_SUFFIX = ".part"
@@ -31,6 +34,7 @@ DAMAGED_SUFFIX = ".damaged"
 """Follows the name of a file that was set aside because it is damaged."""
 DELETED_DIRECTORY_SUFFIX = "-delete"
 STRAY_DIRECTORY_SUFFIX = "-stray"
+"""Ends the name of a directory that no node reads: a stray, or metadata that was set aside."""
 
 OFFSET_DIGITS = 20
 MAX_NAME_BYTES = 255

@@ -56,10 +56,11 @@ def encode_records(records: Sequence[Record]) -> bytearray:
 def decode_records(
     payload: Buffer, count: int, base_offset: int, base_timestamp_ms: int
 ) -> Iterator[Record]:
-    """Yield `count` records of a payload.
+    """Yield `count` records of a payload. Record attributes are ignored.
 
     Raise CorruptBatch if the payload is not `count` whole records, or if a number leaves its range:
-    timestamps are int64, offset deltas int32."""
+    timestamps are int64, offset deltas int32. A base timestamp within ONE_BYTE_DELTA_MS of the
+    limits of int64 is also refused. Records before the fault have been yielded by then."""
     if not (
         base_timestamp_ms - ONE_BYTE_DELTA_MS in INT64_RANGE
         and base_timestamp_ms + ONE_BYTE_DELTA_MS in INT64_RANGE

@@ -18,9 +18,11 @@ from quorate.quorum.seams import Buffer
 LEAST_RECORD_BYTES = 7
 """Length, attributes, two deltas, key, value and headers take at least one byte each."""
 STEPS = 16
+"""The number of steps for a small payload."""
 BYTES_PER_STEP = 16 * 1024
 """The walk has one more step for each so many bytes of the payload."""
 RUN_AT_FIRST = 64
+"""The records that are compared first when a run begins."""
 COPIED_BYTES = 64 * 1024
 """A payload up to this size is copied first, because slices of a view cost ten times as much."""
 RECORDS_PER_STEP = 32
@@ -28,10 +30,11 @@ RECORDS_PER_STEP = 32
 
 
 def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
-    """Raise CorruptBatch if `payload` does not consist of `count` records.
+    """Raise CorruptBatch if the walk finds that `payload` does not consist of `count` records.
 
-    The walk checks that the first record is valid and that each length that it meets fits.
-    `payload` is the whole payload if `whole`, else its beginning."""
+    `payload` is not compressed. It is the whole payload if `whole`, else its beginning. The walk
+    checks that the first record is valid and that each length that it meets fits. Records that it
+    does not reach are not checked. The counts are compared with the size only if `whole`."""
     size = len(payload)
     if size <= COPIED_BYTES:
         payload = bytes(payload)

@@ -11,19 +11,20 @@ synced.
 | below the trusted offset: damage, a hole, the end | CorruptLog: those bytes were durable        |
 | above it, in the metadata log                     | a torn batch or a missing segment is cut    |
 |                                                   | off with all that follows; other damage:    |
-|                                                   | CorruptLog, because bytes may have been     |
-|                                                   | flushed after the marker was written        |
+|                                                   | CorruptLog, because the marker is a lower   |
+|                                                   | bound of what was flushed                   |
 | above it, in a partition                          | cut off with all that follows, because the  |
 |                                                   | ISR acknowledged it, not this disk alone    |
 | anywhere, if other replicas have the records      | cut off, and kept in `.damaged` files       |
 
-The leader epoch of a batch lies outside of its CRC. Below the recovery point or the marker the saved
-epochs must agree with it. Above them the saved epochs may be out of date. The owner of the log then
-says up to which epoch a batch is believed (`latest_unsaved_epoch`). Kafka believes any epoch.
+The leader epoch of a batch lies outside of its CRC. Below the recovery point or the marker the
+saved epochs must agree with it. Above them the saved epochs may be out of date. The owner of the
+log then says up to which epoch a batch is believed (`latest_unsaved_epoch`). Kafka believes any
+epoch.
 
 A cut removes everything after it, and the file is truncated before the next append. Otherwise old
-bytes could follow the new batch (R43, tests/scenarios). A batch is torn if the file ends within it, or if its bytes in some sector are all
-zero, because that sector was never written. Damage that keeps every sector filled is not torn.
+bytes could follow the new batch (R43, tests/scenarios). `scan.py` distinguishes a torn batch from
+damage.
 
 To read gigabytes takes many seconds. Recovery therefore works in steps, and nothing else uses the
 log meanwhile.

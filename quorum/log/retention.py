@@ -18,8 +18,6 @@ class SegmentView(Protocol):
     def next_offset(self) -> int:
         """The offset that follows the last record."""
 
-    """The facts about a segment that the rules need; `Segment` satisfies it."""
-
     @property
     def size(self) -> int:
         """Bytes of all batches."""
@@ -39,8 +37,9 @@ def expired_segments(
 ) -> int:
     """Return the number of the oldest segments that retention removes.
 
-    A removed segment lies below the high watermark and is not empty. In addition it lies below the
-    log start, or is older than `retention_ms`, or the rest of the log still has `retention_bytes`.
+    A removed segment lies below the high watermark and is not empty. In addition it lies below
+    `start_offset`, the log start, or its largest timestamp is older than `retention_ms`, or the
+    rest of the log still has `retention_bytes`. The count ends at the first segment that stays.
     Kafka uses the modification time of the file for a segment without timestamps; see `_latest_ms`.
     """
     excess_bytes = 0
@@ -91,7 +90,8 @@ def expired_snapshots(
 
     Each of `snapshots` is (snapshot, bytes, timestamp of its last record), oldest first.
     `log_bytes` is the size of the log. The log below the next snapshot is removed together with a
-    snapshot (KIP-630)."""
+    snapshot (KIP-630). The result does not count the bytes that this frees, so the rest may be
+    smaller than `retention_bytes`."""
     excess_bytes = log_bytes + sum(size for _, size, _ in snapshots) - retention_bytes
     count = 0
     for _, size, timestamp_ms in snapshots[:-1]:

@@ -1,9 +1,9 @@
 """Reads a segment that may be damaged, and distinguishes a torn write from damage.
 
 A batch is torn if its bytes in some sector are all zero, because that sector was never written. It
-is also torn if the file ends within it. It is damaged instead if the rest of the file has a right
-CRC or holds a later valid batch, because then only the length in its header is wrong. Damage that
-keeps every sector filled is not torn.
+is also torn if the file ends within it, with one exception: the rest of the file has a right CRC,
+or it holds a later valid batch. Then only the length in its header is damaged. Damage that keeps
+every sector filled is not torn.
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ class SnapshotReader:
         """Return the bytes from `position` on, at most `max_bytes`, fewer at the end of the file.
         Block.
 
-        Raise CorruptBatch if a batch there is damaged."""
+        `position` must not lie beyond the end of the file. Raise CorruptBatch if a batch that the
+        bytes touch is damaged. Raise it also for a damaged header between the bytes read before and
+        `position`."""
         end = min(position + max_bytes, self._size)
         while self._starts[-1] < position:
             self._header(len(self._starts) - 1)

@@ -48,8 +48,8 @@ def snapshot_of(name: str) -> EpochOffset | None:
 def is_behind(end: EpochOffset, snapshot: EpochOffset) -> bool:
     """Return True if a log that ends at `end` lacks records that `snapshot` contains.
 
-    The snapshot was then replacing the log. The last epoch of the log may be the higher one, if it
-    came from a leader that no voter followed."""
+    A crash then interrupted the replacement of the log by the snapshot. The last epoch of the log
+    may be the higher one, if it came from a leader that no voter followed."""
     return end.offset < snapshot.offset or end.epoch < snapshot.epoch
 
 
@@ -61,8 +61,9 @@ class SnapshotFiles:
     """
 
     def __init__(self, disk: Disk, directory: str, names: list[str]) -> None:
-        """`names` are the names of all files in `directory`. Use `open` to clean up parts as
-        well."""
+        """Find the snapshots among `names`, the names of all files in `directory`. Block.
+
+        Use `open` to clean up parts as well."""
         self.disk = disk
         self.directory = directory
         self._sizes: SortedDict = SortedDict()  # EpochOffset -> bytes
@@ -72,7 +73,8 @@ class SnapshotFiles:
         self.damaged: set[EpochOffset] = set()
         """Snapshots that a read found damaged."""
         self.run_removal: Callable[[Callable[[], None]], None] = lambda work: work()
-        """Runs the removal of files: immediately, or in the disk's thread."""
+        """Runs the removal of files: immediately, unless the owner sets a function that runs it in
+        the disk's thread."""
         for name in names:
             snapshot = snapshot_of(name)
             if snapshot is not None and snapshot.offset > 0:
@@ -83,7 +85,7 @@ class SnapshotFiles:
         """Return the snapshots in `directory`, which may be missing. Block.
 
         Parts of snapshots that are later than all complete ones stay, so that the node continues to
-        receive them. Older parts are removed."""
+        receive them. Older parts, and snapshots whose removal was interrupted, are removed."""
         try:
             names = disk.list(directory)
         except FileNotFoundError:
@@ -132,9 +134,12 @@ class SnapshotFiles:
     # -- reading ---------------------------------------------------------------------------------
 
     def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> bytes | None:
-        """Return bytes of a snapshot from `position` on, None if it is damaged. Block.
+        """Return at most `max_bytes` of a snapshot from `position` on, None if it is damaged.
+        Block.
 
-        The file stays open for the next read of the same snapshot."""
+        `position` must not lie beyond the end of the file, because the snapshot would be taken for
+        damaged. The file stays open for the next read of the same snapshot. Raise KeyError if the
+        snapshot is not in the list, or OSError."""
         if snapshot in self.damaged:
             return None
         if self._reading is None or self._reading[0] != snapshot:
@@ -171,7 +176,8 @@ class SnapshotFiles:
     def part_bytes(self, snapshot: EpochOffset) -> int:
         """Return the bytes that were received of a snapshot, and open its part.
 
-        Parts of older snapshots that were being received are removed."""
+        Open parts of older snapshots are removed, apart from the one that this node writes itself.
+        """
         for other in [each for each in self._parts if each < snapshot and each != self._written]:
             self.drop_part(other)
         return self._part(snapshot).size()
@@ -216,9 +222,10 @@ class SnapshotFiles:
         self._sizes[snapshot] = size_bytes
 
     def timestamp_of(self, snapshot: EpochOffset) -> int:
-        """Return the timestamp of the last record that a snapshot contains. Block.
+        """Return the timestamp, in ms, of the last record that a snapshot contains. Block.
 
-        Return 0 for a damaged or empty snapshot, so that retention removes it first."""
+        Return 0 for a snapshot that is empty or whose first batch is damaged, so that retention
+        removes it first."""
         head = self.read(snapshot, 0, HEADER_BYTES)
         return read_header(head).max_timestamp_ms if head else 0
 
@@ -231,14 +238,17 @@ class SnapshotFiles:
 
     def remove(self, snapshot: EpochOffset, archive_directory: str = "") -> None:
         """Remove the file of a snapshot that left the list, or move it into the archive. Block; may
-        run in any thread."""
+        run in any thread.
+
+        The removal is not synced. After a power cut the next start may find the snapshot again."""
         if archive_directory:
             archive_path(self.disk, self.path(snapshot), archive_directory)
         else:
             self.disk.remove(self.path(snapshot))
 
     def remove_before(self, offset: int) -> None:
-        """Remove all snapshots that end below `offset`, the start of the log.
+        """Take all snapshots that end below `offset`, the start of the log, out of the list.
+        `run_removal` removes their files.
 
         A leader compares the epoch of the earliest snapshot with a follower's last epoch, to decide
         whether the follower needs a snapshot. The earliest one must therefore not be older than the

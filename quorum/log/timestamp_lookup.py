@@ -114,7 +114,8 @@ def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOf
     """Return the record with the lowest offset that is not older than `timestamp_ms`, None if there
     is none.
 
-    The result is also None if the log is deleted meanwhile. Raise CorruptBatch or CorruptLog."""
+    The search covers the offsets from `log.start_offset` to `log.end_offset`. The result is also
+    None if the log is deleted meanwhile. Raise CorruptBatch, CorruptLog or OSError."""
     offset, generation = log.start_offset, log.generation
     base = -1  # base offset of the current segment
     skipped = 0
