@@ -201,8 +201,8 @@ def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None
 def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
     """Return the topic id, or None if the file is missing or empty, as after a power cut. Block.
 
-    A file of zero bytes only counts as empty. Raise CorruptCheckpoint if the file holds anything
-    else."""
+    A file that holds only zero bytes counts as empty. Raise CorruptCheckpoint if the file holds
+    anything else."""
     path = f"{directory}/{PARTITION_METADATA_NAME}"
     content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
     if content is None or not content.strip(b"\0"):

@@ -129,7 +129,7 @@ class FlushState:
         """Raise the flushed offset, unless the log was deleted. The marker is raised too, without a
         sync.
 
-        Return False, and raise nothing, if a truncation made the flush void."""
+        If a truncation made the flush void, return False and leave both as they are."""
         assert self.in_flight, "no flush is in flight"
         self.in_flight = False
         if flush.generation != self.generation:

@@ -272,10 +272,10 @@ class Log(LogReader):
     def complete_flush(self, flush: Flush) -> bool:
         """Raise `flushed_offset` after `flush.run` has returned without an error.
 
-        Return False, and raise nothing, if the log was truncated meanwhile. Other records may have
-        taken the place of those that the flush covered, so another flush is needed (R22,
-        tests/scenarios). The `flushed_offset` of a deleted log is not raised either, but the result
-        is True."""
+        If the log was truncated meanwhile, return False and leave the offset as it is. Other
+        records may have taken the place of those that the flush covered, so another flush is needed
+        (R22, tests/scenarios). The `flushed_offset` of a deleted log is not raised either, but the
+        result is True."""
         assert flush.generation != self.generation or flush.end_offset <= self.end_offset
         return self._flushes.complete(flush)
 

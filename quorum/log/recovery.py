@@ -173,8 +173,7 @@ class LogRecovery:
             raise CorruptLog(last.path, last.size, last.next_offset, reason)
 
     def write_again(self) -> None:
-        """Write the bytes of the segments that recovery has read again, from the trusted offset on.
-        Block.
+        """Write again what the segments hold from the trusted offset on. Block.
 
         A failed sync leaves pages that are readable and marked clean, but not on disk (fsyncgate,
         R45, tests/scenarios). A sync of this process would skip them. After the bytes are written

@@ -137,9 +137,9 @@ class SnapshotFiles:
         """Return at most `max_bytes` of a snapshot from `position` on, None if it is damaged.
         Block.
 
-        `position` must not lie beyond the end of the file, because the snapshot would be taken for
-        damaged. The file stays open for the next read of the same snapshot. Raise KeyError if the
-        snapshot is not in the list, or OSError."""
+        The snapshot must be in the list. `position` must not lie beyond the end of the file,
+        because the snapshot would be taken for damaged. The file stays open for the next read of
+        the same snapshot. Raise OSError."""
         if snapshot in self.damaged:
             return None
         if self._reading is None or self._reading[0] != snapshot:

@@ -5,11 +5,11 @@ The check covers all segments, not only those above the trusted offset, and afte
 continues with the next segment. The rules for batches are those of `recovery.py`, with one
 exception: leader epochs above the trusted offset need not agree with the checkpoint.
 
-A start cuts off the batches with a `TORN` result. It may treat a `DAMAGED` result in three ways:
+A start cuts off the batches with a `TORN` result. A `DAMAGED` result has other consequences:
 
 - Below the trusted offset the start refuses the log, if it reads that far.
-- Above the trusted offset it refuses a metadata log.
-- Above the trusted offset it cuts off the rest of a partition's log.
+- Above the trusted offset it refuses a metadata log, and cuts off the rest of a partition's log.
+- After a clean shutdown it checks no batches. A later read of the batch raises CorruptLog.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ class SegmentFile:
 class LogCheck:
     """The check of one log. `run` fills the results and the facts about the log.
 
-    `start_offset` is the base offset of the first segment, and `end_offset` the offset after the
-    last valid batch. Both are 0 if there is no segment. `batches` is the number of valid batches.
+    `start_offset` is the base offset of the first segment. `end_offset` is the offset after the
+    last valid batch, or the base offset of the last segment if that is higher. Both are 0 if there
+    is no segment. `batches` is the number of valid batches.
     """
 
     def __init__(self, disk: Disk, directory: str, expected: LogExpectations) -> None:
