@@ -42,8 +42,7 @@ class LogReader:
 
     @property
     def last_epoch(self) -> int:
-        """The highest leader epoch of the log, even if it has no records yet; -1 if there is none.
-        """
+        """The highest leader epoch of the log, even one without records; -1 if there is none."""
         return self.epochs.latest
 
     @property

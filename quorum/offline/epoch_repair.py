@@ -32,8 +32,7 @@ from quorate.quorum.seams import Disk
 
 
 class EpochKept(Exception):
-    """The epoch is not changed; the message says why. A torn end of the log may have been cut off.
-    """
+    """The epoch is not changed; the message says why. A torn end of the log may have been cut."""
 
 
 def repair_epoch(

@@ -84,8 +84,7 @@ class SourceDirectory:
         return len(self.rebuilds), self.end
 
     def end_of(self, epoch: int) -> int:
-        """Return the offset at which `epoch` ended in this log: the start of the next later epoch.
-        """
+        """Return the offset at which `epoch` ended in this log: the start of the next epoch."""
         later = (each.offset for each in self.epochs if each.epoch > epoch)
         return next(later, self.end.offset)
 
