@@ -11,8 +11,8 @@ when such a block is freed. Later large blocks come from the heap, and a small p
 one keeps its memory. After requests of 20 MB each, a node kept all of their memory. With a fixed
 size, a freed block goes back to the system.
 
-The settings hold for the whole process, so only a node's process asks for them. Other C libraries
-have no such settings.
+The settings hold for the whole process, so only a node's process asks for them. With a C library
+that has no `mallopt`, both functions do nothing.
 """
 
 from __future__ import annotations

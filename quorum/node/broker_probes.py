@@ -31,7 +31,8 @@ class BrokerProbes:
     """The probes of one controller. It owns their tasks and timers, on the node's event loop."""
 
     def __init__(self, seams: Seams, probed: Probed) -> None:
-        """`probed` gets the result of each probe. An exception that it raises stops the node."""
+        """`probed` gets the result of each probe that was not dropped or cancelled. An exception
+        that it raises stops the node."""
         self._clock = seams.clock
         self._transport = seams.transport
         self._probed = probed
@@ -43,7 +44,8 @@ class BrokerProbes:
         self._last_key = 0
 
     def start(self, effect: ProbeBroker) -> None:
-        """Connect to the broker after the delay of `effect`. Do nothing after `close`."""
+        """Connect to the broker after the delay of `effect`. Do nothing after `close`, or if
+        MAX_PROBES are in flight (without a delay) or wait (with one)."""
         if not effect.delay_ms:
             self._start_now(effect)
         elif not self._closed and self._has_room(len(self._delayed), effect):

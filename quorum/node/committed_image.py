@@ -5,10 +5,10 @@ replayed its records when it appended them, so it only installs the resulting im
 the active controller is also a broker, it replays its log all the same, because the broker needs
 the deltas.
 
-After a replay, listeners receive the new image and a delta. For the image of a snapshot there is no
-delta, so the listeners receive it in two parts. First each listener prepares, in steps that change
-nothing visible. Then the image and the prepared state of all listeners are installed in one step.
-Until then:
+After each slice of a replay, listeners receive the new image and a delta. For the image of a
+snapshot there is no delta, so the listeners receive it in two parts. First each listener prepares,
+in steps that change nothing visible. Then the image and the prepared state of all listeners are
+installed in one step. Until then:
 
 - the old image stays in place;
 - newly committed records are not replayed;
@@ -37,15 +37,18 @@ from quorate.quorum.metadata.pace import freed
 from quorate.quorum.seams import Buffer, Clock, Timer
 
 SLICE_BYTES = 32 * 1024
-"""Maximum bytes of the log that are replayed in one iteration of the event loop."""
+"""Maximum bytes of the log that are replayed in one iteration of the event loop. A larger batch is
+replayed in one step."""
 
 BEHIND_MS = 20
 """Maximum delay, in ms, before a standby controller begins to replay a commit. It replays the
 commits of that time together."""
 
 DONE = object()
+"""Marks the end of the steps in `release`."""
 
 ImageChanged = Callable[[MetadataImage, ImageDelta], None]
+"""Follows a change: gets the new image, and the delta that leads to it."""
 InstallImage = Callable[[], None]
 """Makes a prepared image visible to one listener, in one step."""
 PrepareLoad = Callable[[MetadataImage], IncrementalWork[InstallImage]]
@@ -85,7 +88,8 @@ class CommittedImage:
 
     - `image` holds exactly the committed records below `position`, apart from an open transaction.
     - `position` never decreases, and never passes the high watermark of the quorum.
-    - A listener sees every change exactly once, in the order of the log.
+    - A listener sees every replayed change exactly once, in the order of the log. Changes in a
+      snapshot and in an adopted image reach it without a delta, or not at all.
 
     If the log cannot be read or contradicts the image, `on_failed` is called and nothing more is
     replayed."""
@@ -130,16 +134,17 @@ class CommittedImage:
         return self._loader.in_transaction
 
     def caught_up_with(self, high_watermark: int) -> bool:
-        """Return True if everything below `high_watermark` is replayed and installed."""
+        """Return True if everything below `high_watermark` is replayed and installed. Return False
+        while a listener prepares."""
         return self._preparing is None and self._loader.position == high_watermark
 
     def committed(self, high_watermark: int, *, at_once: bool = True) -> None:
         """Replay the log up to `high_watermark`.
 
-        If `at_once`, replay the first SLICE_BYTES before the return, and the rest in later
-        iterations of the event loop. Otherwise begin within BEHIND_MS. If a replay or a preparation
-        is in progress, continue with the new records after it. The image may therefore be behind
-        `high_watermark` on return; see `caught_up_with`.
+        If `at_once`, replay the first SLICE_BYTES before the return, with the calls of the
+        listeners, and the rest in later iterations of the event loop. Otherwise begin within
+        BEHIND_MS. If a replay or a preparation is in progress, continue with the new records after
+        it. The image may therefore be behind `high_watermark` on return; see `caught_up_with`.
 
         A standby controller needs the image only when it is elected. It replays several commits
         together, because that costs much less than one replay for each."""
@@ -158,7 +163,10 @@ class CommittedImage:
 
     def load(self, image: MetadataImage) -> None:
         """Begin to load the image of a snapshot, which has replaced the log up to the image's
-        offset. Discard a load that is in progress."""
+        offset. A small image is installed before the return.
+
+        Discard a load that is in progress. A preparation of one listener starts anew after the
+        load."""
         assert image.last.offset < self._log.end_offset, "a snapshot beyond the log's end"
         self._high_watermark = max(self._high_watermark, image.last.offset + 1)
         unfinished = self._preparing
@@ -168,7 +176,7 @@ class CommittedImage:
 
     def prepare(self, prepare: PrepareLoad) -> None:
         """Queue the preparation of one listener. It prepares for the image that is current when its
-        turn comes.
+        turn comes, and the first step may run before the return.
 
         The replay is paused until the prepared state is installed."""
         self._next.append(prepare)
@@ -185,7 +193,8 @@ class CommittedImage:
         self._loader = Loader(image)
 
     def release(self, steps: IncrementalWork[None]) -> None:
-        """Run `steps`, which free memory, one step in each iteration of the event loop."""
+        """Run `steps`, which free memory: the first step now, then one in each iteration of the
+        event loop. `close` ends that."""
         if not self._closed and next(steps, DONE) is not DONE:
             self._clock.call_soon(lambda: self.release(steps))
 

@@ -10,7 +10,9 @@ from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_R
 
 
 class Refusal(enum.Enum):
-    """The reason why a request was not carried out. The values are texts for clients."""
+    """The reason why a request has no response of the rules. The values are texts for clients.
+
+    After UNKNOWN the request may have been carried out. After all others nothing was changed."""
 
     NOT_CONTROLLER = "not the active controller"
     UNKNOWN = "leadership was lost before the outcome was known"
@@ -28,7 +30,7 @@ Encode = Callable[[object], object]
 # as long to make.
 @dataclass(slots=True)
 class WaitingAnswer:
-    """The answer to a request that has been decided."""
+    """The answer to a request that has been decided. `changes` is True if it has records."""
 
     offset: int  # The answer leaves when the high watermark has passed this offset.
     response: object
@@ -36,15 +38,18 @@ class WaitingAnswer:
     changes: bool
 
     def leadership_lost(self, *, appended: bool = True) -> None:
-        """Answer that leadership was lost before the commit. A request without records can be
-        repeated on the next controller, so its answer is NOT_CONTROLLER."""
+        """Answer that leadership was lost before the commit. `appended` is False if the log refused
+        the records.
+
+        A request without appended records can be repeated on the next controller, so its answer is
+        NOT_CONTROLLER."""
         is_unknown = appended and self.changes
         self.answer(Refusal.UNKNOWN if is_unknown else Refusal.NOT_CONTROLLER)
 
 
 @dataclass(slots=True)
 class WaitingRequest:
-    """A request that waits to be decided. The fields are the arguments of `submit`."""
+    """A request that waits to be decided. The fields are arguments of `ControllerShell.submit`."""
 
     request: object
     answer: Answer
@@ -54,14 +59,15 @@ class WaitingRequest:
 
 @dataclass(slots=True)
 class Batch:
-    """The records that one iteration of the event loop appends, and the answers that wait."""
+    """The records that are appended next, as one batch, and the answers that wait for that."""
 
     values: list[bytes] = field(default_factory=list)
     answers: list[WaitingAnswer] = field(default_factory=list)
     size_bytes: int = 0
 
     def has_room_for(self, values: list[bytes]) -> bool:
-        """Return True if `values` fit in the bounds of one batch."""
+        """Return True if `values` fit into the batch: at most MAX_BATCH_RECORDS records and
+        MAX_BATCH_BYTES. The caller may add larger `values` to an empty batch."""
         return (
             len(self.values) + len(values) <= MAX_BATCH_RECORDS
             and self.size_bytes + sum(map(len, values)) <= MAX_BATCH_BYTES

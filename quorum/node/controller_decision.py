@@ -24,7 +24,8 @@ MAX_BATCH_RECORDS = 1_000
 """Maximum number of records of a batch, because every node replays a batch in one step. An atomic
 result is one batch, whatever its number of records."""
 MAX_BATCH_BYTES = 4 << 20
-"""Maximum size of a batch that holds several parts. A single part may be larger."""
+"""Maximum size, without framing, of a batch that holds several parts. A single part may be
+larger."""
 MAX_RESULT_BYTES = 6 << 20
 """Maximum size of an atomic result, which must fit in one batch of the metadata log (8 MiB with its
 framing)."""
@@ -58,8 +59,8 @@ def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: i
     """Return the parts that carry out `result`: none if it has no records.
 
     An atomic result is one part. Any other result is split into parts of MAX_BATCH_RECORDS records.
-    `first` is the epoch and the offset of the first record. `wall_ms` is the
-    wall time of the records in ms since 1970.
+    `first` is the epoch and the offset of the first record. `wall_ms` is the wall time of the
+    records, in ms since 1970.
 
     Raise TooLarge if an atomic result exceeds its bound, and ReplayError if a record contradicts
     `image`. Raise EncodeError or UnreadableRecord if a record does not survive encoding and

@@ -1,7 +1,8 @@
 """The metrics of a controller.
 
 Every controller reports the metrics of the cluster from its own replayed metadata, so a scrape of
-any controller is sufficient.
+any controller is sufficient. The image of the active controller includes records that are not
+committed yet. The image of a standby may be behind the high watermark.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def controller_metrics(
 
 
 def of_the_cluster(rules: Controller, shell: ControllerShell) -> Iterator[tuple[str, str, float]]:
-    """Yield (name, help, value) for the state of the cluster."""
+    """Yield (name, help, value) for the state of the cluster, and for this node's part in it
+    (activecontrollercount)."""
     image, index = rules.image, rules.index
     fenced = sum(broker.fenced for broker in image.brokers.values())
     partitions = sum(len(topic.partitions) for topic in image.topics.values())

@@ -2,7 +2,8 @@
 
 The port speaks three protocols. Nodes send messages over WebSockets. Admin clients
 (`--bootstrap-controller`) speak Kafka's protocol, and brokers forward such requests in envelopes.
-Monitoring uses HTTP. Requests of nodes and of admin clients are decided by the same rules.
+Monitoring uses HTTP. The same rules decide the requests of brokers and of admin clients. The Raft
+core answers the requests about voters and about the quorum (`controller_port.py`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 RESIGN_TIMEOUT_MS = 2000
 """Maximum time that a stopping leader waits for another voter to be elected."""
 MAX_FRAME_BYTES = 32 << 20
+"""Maximum size of a frame on the controller's port, unless socket.request.max.bytes is larger."""
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -62,7 +64,8 @@ BROKER_REQUESTS = (
     AllocateProducerIdsRequest,
 )
 REFUSALS = {Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR}
-"""Kafka's errors for refused requests of brokers. All others are NOT_CONTROLLER."""
+"""Kafka's errors for refused requests of brokers. Every other refusal becomes NOT_CONTROLLER, also
+UNKNOWN and TOO_LARGE."""
 
 
 class ControllerNode:
@@ -136,11 +139,14 @@ class ControllerNode:
 
     @property
     def addresses(self) -> list[Address]:
-        """Return the addresses of the open ports, in the order of the configuration."""
+        """Return the addresses of the open ports, in the order of the configuration. Empty before
+        `start`."""
         return [each.address for each in self._listeners]
 
     async def stop(self) -> None:
-        """Resign, wait at most RESIGN_TIMEOUT_MS for a successor, then close the ports."""
+        """Resign, wait at most RESIGN_TIMEOUT_MS for a successor, then close the ports.
+
+        Only a leader waits. The core stays open; its creator closes it."""
         self.core.replica.put(self.core.raft.resign)
         try:
             async with asyncio.timeout(RESIGN_TIMEOUT_MS / 1000):
@@ -238,7 +244,8 @@ class ControllerNode:
         self.core.on_peer(channel)
 
     def on_peer_down(self, channel: Channel) -> None:
-        """Handle the end of a link. It is a hint that the broker's process has died."""
+        """Handle the end of a link. If it belonged to a broker's registration, it is a hint that
+        the broker's process has died."""
         session = self._sessions.pop(channel.peer, None)
         if session is not None and not self.core.failed:
             self._carry_out(self.rules.connection_lost(*session))
@@ -281,7 +288,11 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
 
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
-    """Run a controller until `stop` is set. If the node fails, raise the failure."""
+    """Run a controller until `stop` is set. If the node fails, raise the failure.
+
+    The files and the lock stay open after a failure; the process is expected to end. Raise the
+    errors of `NodeCore` if the directory cannot be opened. This function replaces the exception
+    handler of the event loop (`unhandled.py`)."""
     failure: list[BaseException] = []
 
     def failed(error: BaseException) -> None:

@@ -1,8 +1,10 @@
 """Admin requests in Kafka's protocol: those that brokers forward and those of admin clients.
 
-Both kinds end in `_ask`. It answers DescribeQuorum from Raft's state, gives requests about voters
-to `voter_admin.py`, and gives all others to the controller's rules. The answer has Kafka's bytes in
-the version of the request.
+An admin client that is connected to this port gets ApiVersions, DescribeCluster and DescribeConfigs
+from this node's own state. Every other request, forwarded or not, ends in `_ask`. It answers
+DescribeQuorum from Raft's state if this node leads the quorum. It gives requests about voters to
+`voter_admin.py`, and all others to the controller's rules. The answer has Kafka's bytes in the
+version of the request.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 CONTROLLERS = 2  # endpoint type of KIP-919
 ENDPOINT_TYPE_SINCE = 1
+"""The first version of DescribeCluster with a field for the endpoint type."""
 RULED = (
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
@@ -56,6 +59,7 @@ RULED = (
     ApiKey.UNREGISTER_BROKER,
     ApiKey.UPDATE_FEATURES,
 )
+"""The requests that the rules decide, apart from an UpdateFeatures of kraft.version."""
 # Kafka's error for each refusal, for admin clients and for brokers that forward a request.
 REFUSALS = {
     Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
@@ -101,7 +105,8 @@ class ControllerPort:
         return self._server.accept(link)
 
     def envelope(self, peer: Peer, message: EnvelopeRequest, reply: Reply) -> None:
-        """Handle a request that a broker forwards for its client (KIP-590).
+        """Handle a request that a broker forwards for its client (KIP-590). Call `reply` once, now
+        or later.
 
         The response holds the bytes for the client. Its error is UNSUPPORTED_VERSION for an API or
         version that is not forwarded, INVALID_REQUEST for bytes that cannot be decoded, and the
@@ -212,8 +217,8 @@ class ControllerPort:
 
 
 def no_such_quorum(request: DescribeQuorumRequest) -> Message:
-    """Return the answer to a DescribeQuorum of anything but the metadata log:
-    UNKNOWN_TOPIC_OR_PARTITION for each partition."""
+    """Return the answer to a DescribeQuorum that does not name exactly the metadata log:
+    UNKNOWN_TOPIC_OR_PARTITION for each named partition."""
     from quorate.quorum.protocol.schemas import cluster
 
     def unknown(each: cluster.QuorumPartition) -> cluster.QuorumPartitionState:
@@ -239,7 +244,7 @@ def no_such_quorum(request: DescribeQuorumRequest) -> Message:
 
 def quorum_response(description: QuorumDescription, core: NodeCore) -> Message:
     """Return the answer to DescribeQuorum (KIP-595, KIP-836): the leader, the high watermark, and
-    the log end offset and the fetch times of each replica."""
+    the log end offset and the fetch times (ms since 1970) of each replica."""
     from quorate.quorum.protocol.schemas import cluster
 
     def replica(each: ReplicaDescription) -> cluster.QuorumReplicaState:

@@ -5,8 +5,8 @@ Clients come after them, one source after the other, so a source with many reque
 itself. A source is the connection or the node that a request came through. To keep clients from
 starving, every second request is a client's while both wait.
 
-Bounded: MAX_QUEUED requests of nodes, and as many of clients, because clients must not take the
-places of heartbeats. MAX_QUEUED_PER_SOURCE requests of one client's source.
+The queue is bounded. MAX_QUEUED requests of nodes may wait, and as many of clients, because clients
+must not take the places of heartbeats. Of one client source, MAX_QUEUED_PER_SOURCE may wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class ControllerQueue(Generic[R]):
     def push(self, request: R, source: Hashable | None) -> bool:
         """Queue a request of a client's `source`, or of a node if `source` is None.
 
-        Return False if the queue is full; the request is then not queued."""
+        Return False if the queue is full, or the part of this source. The request is then not
+        queued."""
         if source is None:
             if len(self._nodes) >= MAX_QUEUED:
                 return False

@@ -2,13 +2,16 @@
 
 The requests that wait in one iteration of the event loop are decided one after the other. Each
 decision rests on the image that the previous one resulted in. Their records are appended as one
-batch, which costs one write, one fsync and one round of replication (group commit). After SLICE_MS
-the batch is appended, and other work of the event loop runs before the next requests.
+batch, which costs one write, one fsync and one round of replication (group commit). A batch that
+is full is appended earlier (`controller_decision.py` has the bounds). After SLICE_MS the batch is
+appended, and other work of the event loop runs before the next requests.
 
 A request is decided completely before anything changes: the rule runs, its records are encoded and
 read back, they are replayed on the latest image, and the answer is encoded. The image is a
 persistent value, so the replay does not change it. An exception in these steps is the request's
-fault: the request is refused with FAILED, and nothing is appended.
+fault: the request is refused with FAILED, or with TOO_LARGE, and nothing is appended. Only
+StateInDoubt stops the node. A decision without a request (a tick, a probe, an activation) has no
+sender to refuse, so any exception in it stops the node.
 
 Invariants:
 
@@ -16,9 +19,9 @@ Invariants:
   is committed, and it has replayed all records of earlier epochs.
 - An answer leaves only when everything that its decision rests on is committed, also if the request
   has no records of its own.
-- Every answer callback runs exactly once. NOT_CONTROLLER proves that nothing was appended for the
-  request. UNKNOWN means that its records were appended, and that leadership was lost before they
-  were committed.
+- Every answer callback runs exactly once, unless the node fails. NOT_CONTROLLER proves that no
+  change of the request was appended. UNKNOWN means that leadership was lost after changes of the
+  request may have been appended. The next leader may still commit them.
 - The latest image is the committed image plus the records that are appended or in the batch.
 """
 
@@ -57,13 +60,15 @@ from quorate.quorum.seams import Clock, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
 
 MAX_UNCOMMITTED = 20_000
-"""Maximum number of answers that wait for a commit. Commits stall while no majority of the voters
-is reachable."""
+"""Number of answers waiting for a commit at which new requests are refused. Commits stall while no
+majority of the voters is reachable. Requests that are queued already are still decided."""
 MAX_IMAGES = 1_000
-"""Maximum number of stored images of batches that are not committed yet."""
+"""Maximum number of stored images of batches that are not committed yet. Beyond it, the image of a
+new batch replaces that of the batch before."""
 SLICE_MS = 10
 """Time, in ms, after which the controller appends its batch and lets the event loop run."""
 NO_OP = Result((NoOpRecord(),))
+"""A record that changes nothing. A linearizable answer waits for it if there is no other record."""
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -80,7 +85,8 @@ class MetadataLog(Protocol):
         """Return the log end offset."""
 
     def append(self, values: list[bytes]) -> int:
-        """Append one batch and return the offset of its last record. Raise NotLeader."""
+        """Append one batch and return the offset of its last record. Raise NotLeader, or
+        BatchTooLarge, which the bounds of `controller_decision.py` must prevent."""
 
 
 def _nobody(_: object) -> None:
@@ -94,8 +100,9 @@ def _as_it_is(response: object) -> object:
 class ControllerShell:
     """The shell of one controller. Owned by the node's event loop; no method blocks.
 
-    `operations`, `turned_away` and `failed_requests` count for the metrics: decisions, requests
-    refused because a queue was full, and requests refused with FAILED."""
+    Three attributes count for the metrics. `operations`: decisions on requests and events, also
+    failed ones. `turned_away`: requests refused because a queue was full or MAX_UNCOMMITTED answers
+    waited. `failed_requests`: requests refused with FAILED."""
 
     def __init__(
         self,
@@ -139,14 +146,19 @@ class ControllerShell:
         source: Hashable | None = None,
         linearizable: bool = False,
     ) -> None:
-        """Decide `request` soon: requests of nodes first, then one source after the other.
+        """Decide `request` in a later iteration of the loop, in the order of `ControllerQueue`.
 
         `encode` runs before anything is appended. If it or the rule raises, the answer is FAILED.
+        The answer is TOO_LARGE if an atomic change exceeds its bound. It is UNKNOWN or
+        NOT_CONTROLLER if leadership is lost before the commit (see the module).
+
         `source` is the connection or node through which a client's request came, or None for a
         node's own request. If `linearizable`, the answer waits for a commit even if the request
-        changes nothing. A deposed leader that does not know it can then not answer (R33 in
-        tests/scenarios). The answer is NOT_CONTROLLER, immediately, if this controller is not
-        active, if its queue is full, or if MAX_UNCOMMITTED answers wait for a commit."""
+        changes nothing. A deposed leader that does not know of its successor can then not answer
+        from an old image (R33 in tests/scenarios).
+
+        The answer is NOT_CONTROLLER, before the return, if this controller is not active, if the
+        queue or the part of `source` is full, or if MAX_UNCOMMITTED answers wait for a commit."""
         waiting = WaitingRequest(request, answer, encode, linearizable)
         stalled = len(self._waiting) >= MAX_UNCOMMITTED
         if not self.active or stalled or not self._requests.push(waiting, source):
@@ -156,8 +168,11 @@ class ControllerShell:
         self._schedule()
 
     def activate(self, image: MetadataImage, epoch: int, *, in_transaction: bool) -> None:
-        """Become the active controller of `epoch`. `image` is that of the whole log, which is
-        committed. `in_transaction` says that the log ends inside a metadata transaction."""
+        """Become the active controller of `epoch`, and append the records of the activation.
+
+        `image` is that of the whole log, which is committed. `in_transaction` is True if the log
+        ends inside a metadata transaction. This controller must not be active, and `epoch` must be
+        later than that of its last activation."""
         assert not self.active and not self._batch.values, "a controller was activated twice"
         assert epoch > self._epoch, "a controller was activated in an old epoch"
         logger.info("active controller of epoch %d at offset %d", epoch, image.last.offset)
@@ -170,8 +185,10 @@ class ControllerShell:
         )
 
     def deactivate(self) -> None:
-        """Stop deciding, because leadership is lost. Refuse all requests that wait, and drop the
-        latest image. Do nothing if this controller is not active."""
+        """Stop deciding, because leadership is lost, and drop the latest image.
+
+        Refuse all requests that wait: those whose changes were appended with UNKNOWN, the others
+        with NOT_CONTROLLER. Do nothing if this controller is not active."""
         if not self.active:
             return
         logger.info("no longer the active controller (epoch %d)", self._epoch)
@@ -190,8 +207,8 @@ class ControllerShell:
             request.answer(Refusal.NOT_CONTROLLER)
 
     def committed(self, high_watermark: int) -> MetadataImage | None:
-        """Answer the requests that are committed now. Return the image of the last committed batch,
-        or None if none became committed."""
+        """Answer the requests that are committed now. Return the latest stored image that is
+        committed now, or None if none became committed."""
         assert high_watermark >= self._high_watermark, "the high watermark fell"
         self._high_watermark = high_watermark
         image = None
@@ -201,8 +218,10 @@ class ControllerShell:
         return image
 
     def handle_event(self, event: Rule) -> None:
-        """Decide on an event that no request caused, such as the result of a probe. Do nothing if
-        this controller is not active."""
+        """Decide on an event that no request caused, such as the result of a probe, and append the
+        records before the return. Do nothing if this controller is not active.
+
+        An exception of the rule is raised to the caller, and must stop the node."""
         if self.active:
             self._rule_now(event)
 

@@ -41,9 +41,10 @@ def keep_private(disk: Disk, path: str) -> None:
 def require_formatted(disk: Disk, config: NodeConfig, *, repair: bool = True) -> MetaProperties:
     """Return the identity that meta.properties in the node's directory states. Block.
 
-    If `repair`, write a missing or damaged copy of meta.properties again. Raise StorageError if the
-    directory is not formatted or belongs to another node. If the configuration names a cluster,
-    raise it also if the directory belongs to another cluster."""
+    If `repair` and meta.properties or its copy is missing or damaged, write both again. Raise
+    StorageError if the directory is not formatted or belongs to another node. Raise it also if both
+    files are damaged or they differ. If the configuration names a cluster, raise it also if the
+    directory belongs to another cluster."""
     meta = read_meta(disk, config.log_dir, repair=repair)
     if meta is None:
         raise StorageError(

@@ -1,7 +1,8 @@
 """DescribeConfigs (API 32): the keys of a topic or a broker, their effective values and sources.
 
 The order of precedence is Kafka's: the topic's own value, the broker's dynamic value, the dynamic
-default of the cluster, the node's configuration file, the default of the key.
+default of the cluster, the node's configuration file, the default of the key. A node describes only
+itself, topics, and the dynamic defaults of the cluster (the broker with the empty name).
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class DescribeConfigsHandler:
     ) -> IncrementalWork[None] | None:
         """Answer the request, or return the rest of the work as steps if it is long.
 
+        Keys that do not exist are left out. For the empty broker name, so are keys without a value.
         A result has INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION or INVALID_REQUEST (another
         broker's id, or an unsupported type) in place of configs."""
         return begun(self._describe(context, request))

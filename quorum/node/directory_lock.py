@@ -22,7 +22,8 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
     and mark a directory that Apache Kafka formatted as new.
 
     Raise StorageError if the directory is not formatted or belongs to another node. Raise
-    NodeRefused if another process holds the lock. Nothing has changed then."""
+    NodeRefused if another process holds the lock. Nothing has changed then. Raise StorageError also
+    if the file that completes a replacement is damaged."""
     meta = require_formatted(seams.disk, config, repair=False)
     try:
         lock = seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")

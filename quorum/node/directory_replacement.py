@@ -1,9 +1,10 @@
-"""Replaces a node's metadata directory by the rebuilt one beside it, atomically across crashes.
+"""Replaces a node's metadata directory by a rebuilt one, atomically across crashes.
 
-`quorate metadata-quorum force-voters` writes the new directory as `__cluster_metadata-0.rebuilt`
-and makes it durable. One small file then decides. Before this file exists, nothing has changed.
-After it exists, the rebuilt directory takes the place of the old one, which stays as a backup. If a
-crash interrupts the replacement, `finish_replacement` completes it; every start of a node calls it.
+`quorate metadata-quorum force-voters` writes the new directory as `__cluster_metadata-0.rebuilt`,
+in the same parent directory, and makes it durable. One small file then decides. Before this file
+exists, nothing has changed. After it exists, the rebuilt directory takes the place of the old one,
+which stays as a backup. If a crash interrupts the replacement, `finish_replacement` completes it.
+Every start of a node calls that function.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ logger = logging.getLogger("quorate.storage")
 def replace_metadata_directory(disk: Disk, parent: str, backup: str) -> None:
     """Replace the metadata directory in `parent`; the old one is renamed to `backup`. Block.
 
-    The decision is durable before anything is renamed. From then on only the backup leads back."""
+    The rebuilt directory must be durable. The decision is durable before anything is renamed. From
+    then on only the backup leads back. The mark of the old directory is removed
+    (`metadata_mark.py`). The replacement is durable on return."""
     replace(disk, f"{parent}/{DECISION_FILE}", backup.encode())
     _move(disk, parent, backup)
 

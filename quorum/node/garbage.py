@@ -17,6 +17,7 @@ from time import thread_time
 LONG_S = 0.005
 """CPU time of a full collection, in seconds, after which the survivors are frozen."""
 OLDEST = 2
+"""The number of the oldest generation of objects. Its collection is a full one."""
 
 
 class Collections:

@@ -45,8 +45,8 @@ class Generations:
     ) -> None:
         """Read the generation from `directory`. Raise GenerationFileError if the file is damaged.
 
-        `standing` returns the state that decides. `followed` is called when this node has followed,
-        and `superseded` when it stays although a later generation exists."""
+        `standing` returns the state that decides. `followed` is called when this node has followed.
+        `superseded` is called when a controller stays although a later generation exists."""
         self._file = GenerationFile(disk, directory)
         self._standing = standing
         self._followed = followed
@@ -57,8 +57,11 @@ class Generations:
         self.rebuilds = self._file.load()
 
     def met(self, hello: Hello) -> None:
-        """Follow the sender of `hello` into its later generation, if this node may. Blocks for the
-        write of one small file."""
+        """Follow the sender of `hello` into its later generation, if this node may.
+
+        Otherwise log the reason and, on a controller, report a later generation to `superseded`.
+        Blocks for the write of one small file. If the disk fails, call `on_failed` and do not
+        follow."""
         standing = self._standing(self.rebuilds)
         reason = why_not_follow(standing, hello.rebuilds)
         if reason:

@@ -6,7 +6,9 @@
 | valid | missing or damaged | writes the copy; Apache Kafka formats a directory without one |
 | missing or damaged | valid | writes meta.properties |
 | valid | valid and different | is refused, because one identity is wrong and nothing says which |
-| neither is valid | one at least is damaged | is refused |
+| damaged | missing or damaged | is refused |
+| missing | damaged | is refused |
+| missing | missing | is refused, because the directory is not formatted |
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def decode(content: bytes, path: str) -> MetaProperties:
 
 
 def decode_copy(content: bytes, path: str) -> MetaProperties:
-    """Return the identity in a copy. Raise StorageError if it is damaged."""
+    """Return the identity in a copy. Raise StorageError if it is damaged or names no identity."""
     line, _, rest = content.partition(b"\n")
     if line != b"#crc32c=%08x" % crc32c(rest):
         raise StorageError(f"{path} is damaged: its checksum does not match its content")
@@ -99,8 +101,9 @@ def decode_copy(content: bytes, path: str) -> MetaProperties:
 def read_meta(disk: Disk, log_dir: str, *, repair: bool = False) -> MetaProperties | None:
     """Return the identity of `log_dir`, or None if the directory is not formatted. Blocks.
 
-    If `repair`, write the one of the two files that is missing or damaged. Raise StorageError if
-    both are damaged, or if both are valid and differ."""
+    If `repair` and one of the two files is missing or damaged, write both from the valid one. Keys
+    that Quorate does not know are lost then. Raise StorageError if a file exists and none is valid,
+    or if both are valid and differ."""
     path, copy_path = f"{log_dir}/{META_FILE}", f"{log_dir}/{META_COPY}"
     content, copied = _read(disk, path), _read(disk, copy_path)
     if content is None and copied is None:
@@ -134,7 +137,8 @@ def _read(disk: Disk, path: str) -> bytes | None:
 def attempt(
     content: bytes | None, path: str, decoder: Decoder
 ) -> tuple[MetaProperties | None, str]:
-    """Return the decoded identity and an empty string, or None and the problem."""
+    """Return the decoded identity and an empty string, or None and the problem. `content` is None
+    if the file is missing."""
     if content is None:
         return None, f"{path} is missing"
     try:

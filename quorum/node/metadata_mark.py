@@ -1,8 +1,8 @@
 """A controller's mark: facts about the metadata log, stored outside of the metadata directory.
 
 A voter that lost its log or its vote must not vote again as if it were new (`raft/catching_up.py`).
-An empty metadata directory alone does not show whether anything was lost. Therefore a file beside
-it, `quorate-metadata-mark`, says what the metadata directory must hold:
+An empty metadata directory alone does not show whether anything was lost. Therefore a file in its
+parent directory, `quorate-metadata-mark`, says what the metadata directory must hold:
 
 - the directory id that the mark belongs to, so that a new directory id makes the disk a new one;
 - the last epoch in which this node may have voted or acknowledged;
@@ -11,8 +11,9 @@ it, `quorate-metadata-mark`, says what the metadata directory must hold:
 
 Invariants:
 
-- The mark never says more than the metadata directory holds. The election and the records are
-  durable before the mark says so, and nothing leaves the node before both are durable.
+- The mark never says more than the metadata directory holds, unless that has lost something. The
+  election and the records are durable before the mark says so. Nothing that rests on them leaves
+  the node before both are durable.
 - A node that has to catch up says so in two files, `quorate-metadata-mark` and, in the metadata
   directory, `quorate-catching-up`. The loss of either one does not lift the restriction.
 
@@ -55,7 +56,7 @@ class Mark:
     directory_id: Uuid
     """The directory id to which the mark belongs."""
     epoch: int = 0
-    """The last epoch in which this node may have voted, or 0 if it never did."""
+    """The last epoch in which this node may have voted or acknowledged, or 0 if there is none."""
     has_records: bool = False
     """True if the metadata log has had flushed records."""
     catching_up: bool = False
@@ -115,7 +116,7 @@ def _mark(state: Any) -> Mark:
 
 
 def read_mark(disk: Disk, parent: str) -> Mark | None:
-    """Return the mark of the directory `parent`, or None if it is missing or damaged."""
+    """Return the mark in the directory `parent`, or None if it is missing or damaged. Block."""
     try:
         content = read_small(disk, f"{parent}/{MARK_NAME}", max_bytes=MAX_MARK_BYTES)
     except CorruptCheckpoint:
@@ -124,12 +125,13 @@ def read_mark(disk: Disk, parent: str) -> Mark | None:
 
 
 def write_mark(disk: Disk, parent: str, mark: Mark) -> None:
-    """Replace the mark of `parent`. It is durable on return."""
+    """Replace the mark in `parent`. It is durable on return. Block."""
     replace_file(disk, f"{parent}/{MARK_NAME}", encode(mark))
 
 
 def remove_mark(disk: Disk, parent: str) -> None:
-    """Remove the mark, if there is one. The caller syncs `parent`."""
+    """Remove the mark, if there is one. The removal is durable when the caller has synced
+    `parent`."""
     if disk.exists(f"{parent}/{MARK_NAME}"):
         disk.remove(f"{parent}/{MARK_NAME}")
 
@@ -154,10 +156,11 @@ def why_lost(mark: Mark | None, found: DirectoryContents) -> str:
 
 
 def settled(mark: Mark | None, found: DirectoryContents, me: ReplicaKey) -> tuple[Mark, Election]:
-    """Return the mark and the election to start with.
+    """Return the mark and the election to start with. Write nothing.
 
-    Where the vote of the last epoch is lost, this node counts as its own candidate of that epoch,
-    so that it votes for no other."""
+    The mark restricts the node if `why_lost` finds a loss. If the vote of the mark's epoch is lost,
+    the election contains a vote of this node for itself in that epoch. The node then votes for no
+    other candidate there."""
     lost = bool(why_lost(mark, found))
     if mark is None:
         mark = Mark(directory_id=me.directory_id)
@@ -176,8 +179,10 @@ def settled(mark: Mark | None, found: DirectoryContents, me: ReplicaKey) -> tupl
 
 
 class MarkFile:
-    """The mark of a running node. Its methods block and run on the disk's thread, apart from `mark`
-    and the constructor."""
+    """The mark of a node. `mark` is its content on the disk.
+
+    The methods block, so they run on the disk's thread, apart from `begin_catching_up`, which runs
+    before the event loop has work. What they write is durable on return."""
 
     def __init__(self, disk: Disk, parent: str, directory: str, mark: Mark) -> None:
         """`mark` is the mark on the disk, and `directory` is the metadata directory."""
@@ -188,22 +193,22 @@ class MarkFile:
         self._directory = directory
 
     def begin_catching_up(self) -> None:
-        """Create the second file that restricts this node. It is durable on return."""
+        """Create the second file that restricts this node, if it does not exist."""
         if not self._disk.exists(self._flag):
             replace_file(self._disk, self._flag, b"")
 
     def voted(self, epoch: int) -> None:
-        """Note that an election of `epoch` is durable."""
+        """Note that an election of `epoch` is durable. Write only if the epoch is new."""
         if epoch > self.mark.epoch:
             self._write(replace(self.mark, epoch=epoch))
 
     def flushed(self) -> None:
-        """Note that records are durable."""
+        """Note that records are durable. Write only the first time."""
         if not self.mark.has_records:
             self._write(replace(self.mark, has_records=True))
 
     def caught_up(self) -> None:
-        """Lift the restriction. A crash in between leaves it in force."""
+        """Lift the restriction in both files. A crash in between leaves it in force."""
         self._write(replace(self.mark, has_records=True, catching_up=False))
         if self._disk.exists(self._flag):
             self._disk.remove(self._flag)

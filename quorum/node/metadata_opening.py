@@ -121,7 +121,7 @@ def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
 
     No node may run on the directory. The mark may name a later epoch than the election file. Then
     this function records a vote for this node in that epoch, so that it votes for no other node
-    there. The change is durable on return.
+    there. The new mark says that the disk never had records. The change is durable on return.
 
     Raise ElectionFileError if the last vote cannot be known."""
     parent = config.metadata_log_dir
@@ -142,7 +142,8 @@ def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
 def declare_lost(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
     """Make a controller catch up with the leader before it votes again, from its next start on.
 
-    No node may run on the directory. The change is durable on return."""
+    No node may run on the directory. This function changes only the mark; the next start creates
+    the second file of the restriction. The change is durable on return."""
     parent = config.metadata_log_dir
     mark = read_mark(disk, parent)
     if mark is None or mark.directory_id != me.directory_id:

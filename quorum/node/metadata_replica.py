@@ -9,9 +9,10 @@ Invariants:
 - An effect that follows a `Persist` is carried out only after that election is durable. No vote and
   no epoch therefore leaves the node before it is on the disk (Raft, Figure 2; R1 and R2 in
   tests/scenarios).
-- A completed flush counts for the core only in the epoch in which it was requested (R22).
-- While the disk's thread replaces the log by a snapshot, the core gets no input. Otherwise it could
-  append records behind files that are about to be removed.
+- A completed flush counts for the core only in the epoch in which it was requested, because a
+  later leader may have replaced the flushed records (R22).
+- While the disk's thread replaces the log by a snapshot, the core gets no input that could append.
+  Otherwise records could be written behind files that are about to be removed.
 - A failed write, fsync or rename stops the node. `on_failed` is called once, and the replica takes
   no further input.
 """
@@ -52,8 +53,9 @@ logger = logging.getLogger("quorate.quorum.raft")
 class MetadataReplica:
     """One node's copy of the metadata log. Owned by the node's event loop.
 
-    A method that gives Raft an input raises StateInDoubt if the core raises: its state may then be
-    half changed, so the node must stop."""
+    If the core raises in `put`, its state may be half changed, so the node must stop. `put`, and
+    the methods that call it, then raise StateInDoubt. They raise an error of the disk or of the log
+    unchanged."""
 
     def __init__(
         self,
@@ -130,7 +132,8 @@ class MetadataReplica:
     def put(self, method: RaftInput[P], *args: P.args, **kwargs: P.kwargs) -> None:
         """Give the core an input: call `method(now_ms, *args)`, then carry out the effects.
 
-        While the log is being replaced, the input waits, and gets the time at which it is taken."""
+        While the log is being replaced, the input waits, and gets the time at which it is taken. If
+        an election is being saved, the effects wait. After `close` no effect is carried out."""
         if self._replacing:
             self._held.append(lambda now_ms: method(now_ms, *args, **kwargs))
             return
@@ -166,7 +169,9 @@ class MetadataReplica:
     def append(self, values: Sequence[bytes]) -> int:
         """Append `values` as one batch. Return the offset of the last record.
 
-        Raise NotLeader if this node does not lead the quorum, and BatchTooLarge."""
+        The batch is in the log on return, but not durable, and it may never be committed. Raise
+        NotLeader if this node does not lead the quorum, and BatchTooLarge. Nothing was appended
+        then."""
         offset = self.raft.append(self._clock.now_ms(), self._clock.wall_ms(), values)
         assert offset == self.log.end_offset - 1, "the batch is not at the end of the log"
         self._listener.on_appended(offset, len(values))
@@ -174,7 +179,8 @@ class MetadataReplica:
         return offset
 
     def fetch_now(self) -> None:
-        """End an observer's pause between two fetches, because a request waits for a commit."""
+        """End an observer's pause between two fetches, because a request waits for a commit. Do
+        nothing if there is no pause."""
         if self.raft.fetch_paused:
             self.put(self.raft.fetch_now)
 

@@ -1,14 +1,15 @@
 """The metadata on a node's disk: one log, its snapshots, and the state to start with.
 
-Invariants, also after a crash at any step:
+Invariants of an opened directory. After a crash at any step, `MetadataStorage.open` restores them:
 
-- The log starts at 0 or at the end of the earliest snapshot, without a gap.
+- The log starts at 0 or at the end of the earliest snapshot, without a gap. Its first segment may
+  hold older records, which no reader gets.
 - No snapshot ends below the start of the log.
 - If the log ends below the latest snapshot, a crash interrupted its replacement by this snapshot.
   The start completes the replacement.
-- The node starts with the state of the latest undamaged snapshot. A damaged snapshot is set aside
-  if the log, or an older snapshot and the log, still hold its records. Otherwise the node does not
-  start.
+- The node starts with the state of the latest undamaged snapshot. A damaged snapshot that is later
+  than this one is set aside if the log, or an older snapshot and the log, still hold its records.
+  Otherwise the node does not start. Older snapshots are not checked.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ from quorate.quorum.raft.voter_history import STATIC_VOTERS, QuorumVoters, Voter
 from quorate.quorum.seams import Disk
 
 BEFORE_ALL = EpochOffset(0, 0)
+"""The end of the snapshot that `storage format` writes in a dynamic quorum, with only voters."""
 EMPTY = SnapshotContents(MetadataImage(), STATIC_VOTERS)
+"""The state before the first record, if there is no snapshot."""
 
 logger = logging.getLogger("quorate.quorum.storage")
 
@@ -48,7 +51,8 @@ class MetadataStorage:
     log: Log
     snapshots: SnapshotFiles
     beginning: SnapshotContents
-    """The image and the voters of the latest snapshot, or those of an empty log."""
+    """The image and the voters of the latest snapshot, or EMPTY without one. The log after the
+    snapshot is not replayed."""
     history: VoterHistory
     """The voter sets of the latest snapshot and of the log after it, committed or not."""
 

@@ -3,7 +3,7 @@
 They are the node's identity, its data directory, its copy of the metadata log, the committed image,
 and the links to the voters. A process that is both a broker and a controller has one `NodeCore`.
 
-`NodeCore(...)` opens the directory, `start` sends the first message, `close` stops, and `release`
+`NodeCore(...)` opens the directory, `start` connects to the voters, `close` stops, and `release`
 closes the files. `fail` stops the node after a failure that it cannot survive: a failed fsync, a
 log that contradicts itself, StateInDoubt.
 """
@@ -29,10 +29,7 @@ from quorate.quorum.node.generations import Generations
 from quorate.quorum.node.metadata_opening import open_metadata
 from quorate.quorum.node.metadata_replica import MetadataReplica
 from quorate.quorum.node.node_listeners import NodeListeners
-from quorate.quorum.node.node_membership import (
-    configured_voters,
-    voter_addresses,
-)
+from quorate.quorum.node.node_membership import configured_voters, voter_addresses
 from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, affordable, check_speaker
 from quorate.quorum.node.node_settings import snapshot_settings
 from quorate.quorum.node.quorum_links import QuorumLinks
@@ -95,7 +92,8 @@ class NodeCore:
         opened = open_metadata(seams.disk, config, self.me, seams.clock.wall_ms())
         self.storage = opened.storage
         self.lost = opened.lost
-        """The reason why this node had to catch up before it voted. Empty if it had not."""
+        """The loss that the start found and that keeps this controller from voting, or empty. It
+        stays the same when the controller has caught up."""
         self.log = self.storage.log
         self._election_file = opened.election_file
         self.generations = Generations(
@@ -141,7 +139,9 @@ class NodeCore:
     # -- life ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Load the image that the directory holds, connect to the voters, and start Raft."""
+        """Begin to load the image of the latest snapshot, connect to the voters, and start Raft.
+        A large image is loaded in steps, after the return. The log after the snapshot is replayed
+        when this node knows a high watermark."""
         self.committed_image.load(self.storage.beginning.image)
         self.links.start()
         self.replica.start()
@@ -156,7 +156,8 @@ class NodeCore:
         self.links.close()
 
     def release(self) -> None:
-        """Make everything durable, close the files and give up the lock. Blocks."""
+        """Make everything durable, close the files and give up the lock. Blocks. Call `close`
+        first. Do not call this method after a failure: the process ends instead."""
         self.storage.close()
         self._lock.release()
 
@@ -183,7 +184,7 @@ class NodeCore:
 
     @property
     def image(self) -> MetadataImage:
-        """Return the committed metadata image."""
+        """Return the committed metadata image. It may be behind the high watermark."""
         return self.committed_image.image
 
     @property
@@ -208,13 +209,13 @@ class NodeCore:
 
     @property
     def voters(self) -> Sequence[Voter]:
-        """Return the voters with their addresses: those of the log, or the configured ones at
-        kraft.version 0."""
+        """Return the voters with their addresses: those at the end of the log, committed or not, or
+        the configured ones at kraft.version 0."""
         quorum = self.raft.voters_at(self.end_offset)
         return quorum.voters if quorum.kraft_version else configured_voters(self.config)
 
     def is_connected(self, voter_id: int) -> bool:
-        """Return True if there is a link to this voter."""
+        """Return True if there is a link to this voter with a completed handshake."""
         return self.links.channel(voter_id) is not None
 
     def features(self) -> Features:
@@ -253,7 +254,7 @@ class NodeCore:
         )
 
     def raft_handlers(self) -> Mapping[type, Handler]:
-        """Return the handlers of Raft's requests."""
+        """Return the handlers of Raft's requests, behind the boundary of `node_requests.py`."""
 
         def handle(peer: Peer, message: Any, reply: Reply) -> None:
             check_speaker(peer, message)
@@ -283,8 +284,8 @@ class NodeCore:
         )
 
     def on_voter_up(self, voter_id: int) -> None:
-        """Report a completed handshake to Raft. A negative id is that of a bootstrap server, which
-        is only asked for the leader."""
+        """Report a completed handshake to Raft, to a probe of this voter, and to the listeners.
+        Ignore a bootstrap server (a negative id), which is only asked for the leader."""
         channel = self.links.channel(voter_id)
         assert channel is not None, "a link is up before its event"
         if voter_id < 0:
@@ -296,20 +297,19 @@ class NodeCore:
         self._links_changed()
 
     def on_voter_lost(self, voter_id: int) -> None:
-        """Report a lost link to Raft, which takes it as a hint that the process is dead."""
+        """Report a lost link to Raft, as a hint of the voter's death. Ignore bootstrap servers."""
         if voter_id >= 0:
             self.replica.put(self.raft.link_lost, voter_id)
             self._links_changed()
 
     def on_voter_refused(self, voter_id: int) -> None:
-        """Report a refused connection to Raft: no process listens at the voter's address."""
+        """Report to Raft that no process listens at its address. Ignore bootstrap servers."""
         if voter_id >= 0:
             self.replica.put(self.raft.link_refused, voter_id)
 
     def on_peer(self, channel: Channel) -> None:
-        """Connect to the node that has connected to this one, if it is a voter.
-
-        The voter evidently runs, so the connection does not wait for the end of a backoff."""
+        """End a backoff of the connector to the node that has connected to this one, because that
+        node evidently runs. Do nothing if there is no connector to it, or a link."""
         self.links.sign_of_life(channel.peer.node_id)
 
     def _links_changed(self) -> None:
@@ -323,28 +323,31 @@ class NodeCore:
         self.watch.measures.on_appended(last_offset, count)
 
     def on_role(self, effect: RoleChanged) -> None:
-        """Pass the new role on to the listeners."""
+        """Pass the new role on to the listeners. If there is a leader, also close the links to
+        nodes that are neither voters nor the leader."""
         for each in self.listeners.role:
             each(effect)
         if effect.leader_id != NO_NODE:
             self._prune_links()
 
     def on_committed(self, high_watermark: int) -> None:
-        """Pass the high watermark on to the listeners, then replay up to it."""
+        """Pass the high watermark on to the listeners, then begin to replay up to it. A standby
+        controller that is no broker begins some ms later (`CommittedImage.committed`)."""
         for each in self.listeners.committed:
             each(high_watermark)
         acts_on_it = self.config.is_broker or self.raft.role is Role.LEADER
         self.committed_image.committed(high_watermark, at_once=acts_on_it)
 
     def on_loaded(self, contents: SnapshotContents) -> None:
-        """Load the image of the snapshot that has replaced the log."""
+        """Begin to load the image of the snapshot that has replaced the log."""
         self.watch.measures.snapshots_loaded += 1
         self.committed_image.load(contents.image)
 
     def on_voters(self, effect: VotersChanged) -> None:
         """Connect to the voters of the new set, and close the links to removed voters.
 
-        A broker also keeps its links to the configured bootstrap servers."""
+        The links to the leader and to the configured bootstrap servers stay. Do nothing at
+        kraft.version 0, where the configuration names the voters."""
         if effect.kraft_version == 0:
             return
         self._election_file.kraft_version = effect.kraft_version
@@ -357,7 +360,8 @@ class NodeCore:
         self._know(effect.leader_id, effect.host, effect.port)
 
     def probe_voter(self, voter: Voter, done: Callable[[bool], None]) -> None:
-        """Check that this replica answers at its first endpoint (`voter_probes.py`)."""
+        """Check that this replica answers at its first endpoint. `done` gets the result later
+        (`VoterProbes.probe`)."""
         endpoint = voter.endpoints[0]
         self._probes.probe(voter, Address(endpoint.host, endpoint.port), done)
 

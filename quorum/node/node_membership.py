@@ -10,6 +10,7 @@ from quorate.quorum.raft.voter_history import Membership, VoterHistory
 from quorate.quorum.seams import Address
 
 FIRST_BOOTSTRAP_ID = -2
+"""The id of the first bootstrap server; the next ones count down. -1 means no node."""
 
 
 def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Membership:
@@ -36,7 +37,8 @@ def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
 
 
 def voter_addresses(config: NodeConfig) -> dict[int, Address]:
-    """Return the addresses to connect to at the start, by voter id.
+    """Return the configured addresses to connect to at the start, by voter id. The addresses of a
+    dynamic quorum come from the log (`NodeCore.on_voters`).
 
     Bootstrap servers have the ids of `bootstrap_addresses`. A controller does not connect to
     itself, unless the process is also a broker, whose requests go to its own controller too."""

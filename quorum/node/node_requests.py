@@ -11,6 +11,9 @@ each kind of message (`log_limit.py`). InvariantViolation is a subclass of State
 
 Raft's requests reach the last row only before anything has changed: `MetadataReplica` turns every
 exception of a change into StateInDoubt.
+
+The boundary catches what a handler raises before it returns. Exceptions in later work of a request
+reach `unhandled.py`.
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ from quorate.quorum.rpc.node_link_memory import fetch_room
 from quorate.quorum.seams import Clock, ProtocolError
 
 HASH_CHARS = 16
+"""The number of hexadecimal digits of a message's SHA-256 in the log."""
 
 logger = logging.getLogger("quorate.node")
 
@@ -86,7 +90,8 @@ def _of_leader(leader_id: int, hello: Hello) -> ReplicaKey:
 
 
 def check_speaker(peer: Peer, message: Any) -> None:
-    """Raise ProtocolError if a Raft request speaks for another replica than its sender."""
+    """Raise ProtocolError if a Raft request speaks for another replica than its sender. `message`
+    must be one of RAFT_REQUESTS."""
     hello = peer.hello
     speaker = SPEAKER[type(message)](message, hello)
     if (speaker.id, speaker.directory_id) != (hello.node_id, Uuid(hello.directory_id)):

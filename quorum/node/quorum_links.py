@@ -69,7 +69,10 @@ class QuorumLinks:
             self.know(voter_id, address)
 
     def know(self, voter_id: int, address: Address) -> None:
-        """Connect to this voter at `address` from now on. Close a link to another address."""
+        """Connect to this voter at `address` from now on, or from `start` on.
+
+        Do nothing if this is the known address. A link to another address is closed, which the
+        listener sees as a lost voter. The handshake fails if another node listens there."""
         known = self._connectors.get(voter_id)
         if known is not None:
             if known.address == address:
@@ -87,7 +90,7 @@ class QuorumLinks:
             connector.start()
 
     def forget(self, voter_id: int) -> None:
-        """Close the link to this voter and do not reconnect."""
+        """Close the link to this voter and do not reconnect. Do nothing if the voter is unknown."""
         connector = self._connectors.pop(voter_id, None)
         if connector is not None:
             connector.close()
@@ -115,7 +118,10 @@ class QuorumLinks:
         return None if connector is None else connector.channel
 
     def renew(self) -> None:
-        """Reconnect all links immediately, because the handshake of this node has changed."""
+        """Close and reconnect all links, because the handshake of this node has changed.
+
+        Connectors without a link end their backoff. A link that was up only briefly reconnects
+        after a backoff."""
         for connector in list(self._connectors.values()):
             if connector.channel is None:
                 connector.retry_now()

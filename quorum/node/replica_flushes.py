@@ -1,7 +1,8 @@
 """The flushes of a metadata log that the Raft core requests, and those of an observer's log.
 
 Invariant: a flush is reported to the core with the epoch in which it was requested, and only if no
-truncation and no snapshot has replaced the flushed records meanwhile (R22 in tests/scenarios).
+truncation and no snapshot has replaced the flushed records meanwhile. Otherwise this node could
+acknowledge other records at the same offsets that are not durable (R22 in tests/scenarios).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class ReplicaFlushes:
         flushed: Callable[[effects.Flush], None],
         on_failed: Callable[[BaseException], None],
     ) -> None:
-        """`flushed` gets the last request that a completed flush covers."""
+        """`flushed` gets the last request that a completed flush covers. `on_failed` gets the error
+        of a failed flush."""
         self._clock = seams.clock
         self._log = log
         self._flushed = flushed
@@ -37,7 +39,7 @@ class ReplicaFlushes:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Flush the log every INTERVAL_MS.
+        """Flush the log every INTERVAL_MS, if it has bytes that are not flushed.
 
         The core requests no flush on an observer, which acknowledges nothing. The observer's log is
         a backup of the quorum all the same."""
@@ -49,7 +51,7 @@ class ReplicaFlushes:
             self._timer.cancel()
 
     def request(self, effect: effects.Flush) -> None:
-        """Make the log durable up to `effect.offset`."""
+        """Begin to make the log durable up to `effect.offset`. `flushed` is called later."""
         self._requested.append(effect)
         self._commit.request()
 

@@ -25,7 +25,7 @@ class VoterLinks(Protocol):
         done: Callable[[Response | None], None],
     ) -> None:
         """Send `request`. Call `done` once, later, with the response, or with None if none came
-        within `timeout_ms`."""
+        within `timeout_ms` or there is no link."""
 
 
 class ReplicaListener(Protocol):
@@ -51,10 +51,11 @@ class ReplicaListener(Protocol):
         """Another node has named the leader and its address."""
 
     def probe_voter(self, voter: Voter, done: Callable[[bool], None]) -> None:
-        """Connect to the address of `voter`. Call `done` later: True if that replica answers."""
+        """Connect to the address of `voter`. Call `done` later, at most once: True if that replica
+        answers."""
 
     def on_resigned(self) -> None:
         """The resignation of this node is complete, so it can stop."""
 
     def on_failed(self, error: BaseException) -> None:
-        """The disk has failed. The replica is closed."""
+        """The disk has failed. The replica is closed. Called at most once."""

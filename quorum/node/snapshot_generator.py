@@ -1,15 +1,21 @@
 """Generates snapshots of the committed image, and removes old snapshots and old log (KIP-630).
 
-Every node generates its own snapshots. A snapshot is due after a number of bytes of the log, after
-an interval, or if the latest snapshot is damaged.
+Every node generates its own snapshots. A snapshot is due if the image has records that no snapshot
+holds, and one of these conditions is met: the log has grown by a number of bytes, an interval has
+passed, or the latest snapshot is damaged. No snapshot begins while the image ends inside of a batch
+or a transaction.
 
-The image is an immutable value. Some records of it are written in each iteration of the event loop,
-while the node works on. The disk's thread makes the snapshot durable. Then retention removes the
-oldest snapshots and the log below the earliest one that is left. The disk's thread removes the
-snapshots durably before the log's first segments (see `metadata_storage.py`).
+The image is an immutable value. Its records are written to a part file, one batch every
+SLICE_PAUSE_MS, while the node continues its work. The disk's thread then makes the snapshot
+durable.
+
+Retention runs after each snapshot, and otherwise every CLEAN_MS. It removes the oldest snapshots
+that exceed a bound, and the whole segments of the log below the earliest snapshot that is left. The
+latest snapshot always stays. The disk's thread removes the snapshots durably before the log's first
+segments (see `metadata_storage.py`).
 
 The timestamp in a snapshot is that of its last record in the log, and its voters are those of the
-log at its end. All nodes therefore write the same bytes.
+log at its end. All nodes therefore write the same bytes for a snapshot of the same offset.
 """
 
 from __future__ import annotations
@@ -29,8 +35,11 @@ from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Buffer, Seams, Timer
 
 CHECK_MS = 1000
+"""Time, in ms, between two checks whether a snapshot is due."""
 CLEAN_MS = 60_000
+"""Time, in ms, between two runs of retention if no snapshot is written."""
 SLICE_PAUSE_MS = 1
+"""Pause, in ms, between two batches of a snapshot, in which the event loop does other work."""
 
 logger = logging.getLogger("quorate.quorum.snapshots")
 
@@ -40,20 +49,24 @@ class SnapshotSettings:
     """The settings of snapshots, from the node's configuration."""
 
     bytes_between: int
-    """Bytes of new log after which a snapshot is due (metadata.log.max.record.bytes...)."""
+    """Bytes of new log after which a snapshot is due
+    (metadata.log.max.record.bytes.between.snapshots)."""
     interval_ms: int
-    """Time after which a snapshot is due, or 0 if only the bytes count."""
+    """Time from the begin of one snapshot until the next is due, or 0 if only the bytes count
+    (metadata.log.max.snapshot.interval.ms)."""
     retention_bytes: int
-    """Maximum size of log and snapshots; -1 means no bound (metadata.max.retention.bytes)."""
+    """Size of log and snapshots from which the oldest are removed; -1 means no bound. The latest
+    snapshot and the log after it may be larger (metadata.max.retention.bytes)."""
     retention_ms: int
-    """Age after which a snapshot is removed; -1 means never (metadata.max.retention.ms)."""
+    """Age of a snapshot's last record after which the snapshot is removed; -1 means never. The
+    latest snapshot stays (metadata.max.retention.ms)."""
 
 
 class SnapshotGenerator:
     """Generates the snapshots of one node. Owned by the node's event loop.
 
-    Invariant: at most one snapshot is written, or one retention runs, at a time. If the disk fails,
-    `on_failed` is called, and no further snapshot is written."""
+    Invariant: at most one snapshot is written, or one retention runs, at a time. If the disk fails
+    or the image cannot be encoded, `on_failed` is called, and the generator stops."""
 
     def __init__(
         self,
@@ -64,7 +77,8 @@ class SnapshotGenerator:
         voters_at: Callable[[int], QuorumVoters],
         on_failed: Callable[[BaseException], None],
     ) -> None:
-        """`image` returns the committed image, or None while that ends inside of a batch.
+        """`image` returns the committed image, or None while that ends inside of a batch or of a
+        transaction.
         `voters_at` returns the voter set below an offset."""
         self._clock = seams.clock
         self._disk = seams.disk
@@ -80,11 +94,12 @@ class SnapshotGenerator:
         self._last_ms = self._cleaned_ms = seams.clock.now_ms()
 
     def start(self) -> None:
-        """Check every CHECK_MS whether a snapshot is due."""
+        """Check every CHECK_MS whether a snapshot or a run of retention is due."""
         self._arm(CHECK_MS, self._check)
 
     def close(self) -> None:
-        """Stop. A snapshot that is not complete stays behind as a part file."""
+        """Stop. A snapshot that is not complete stays behind as a part file. Work that the disk's
+        thread has already begun is completed."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

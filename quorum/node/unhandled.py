@@ -27,7 +27,8 @@ _connection_line = _Line()
 
 
 def on_unhandled(core: NodeCore, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Stop the node, because an exception that no code caught is a broken invariant.
+    """Stop the node, because an exception that no code caught is a broken invariant. `partial` of
+    this function with `core` is an exception handler for asyncio.
 
     Two failures are only logged, because a peer can cause them:
 

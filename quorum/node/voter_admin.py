@@ -1,8 +1,9 @@
 """Admin requests about the voters: AddRaftVoter, RemoveRaftVoter, UpdateFeatures of kraft.version.
 
 Raft decides these requests, not the controller's rules, because the voters are in Raft's own
-records (KIP-853). An answer waits until the new voter set has committed the change, at most for the
-timeout of the request. The change continues after the timeout.
+records (KIP-853). An answer waits until the new voter set has committed the change, at most for
+CHANGE_TIMEOUT_MS. An AddRaftVoter may name a shorter timeout. The change continues after the
+timeout.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ NOT_IN_TIME = (
 )
 """The error message if the outcome of a change is unknown. The simulation recognizes it."""
 CHANGE_TIMEOUT_MS = 30_000
+"""Maximum time, in ms, that an answer waits. Then the error is REQUEST_TIMED_OUT."""
 MAX_LISTENERS = 16
 MAX_NAME_BYTES = 255
 """The longest host name or listener name of a voter."""
@@ -44,7 +46,8 @@ class VoterAdmin:
         self._core = core
 
     def handles(self, request: Message) -> bool:
-        """Return True if Raft decides this request."""
+        """Return True if Raft decides this request. An UpdateFeatures counts if kraft.version is
+        one of its features."""
         if request.API_KEY == ApiKey.UPDATE_FEATURES:
             from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
 
@@ -55,8 +58,8 @@ class VoterAdmin:
     def ask(self, request: Message, answer: Answer) -> None:
         """Carry out a request that `handles` accepts.
 
-        `answer` gets the response message once, or Refusal.NOT_CONTROLLER if this node does not
-        lead the quorum."""
+        `answer` gets one response message, now or later, or Refusal.NOT_CONTROLLER if this node
+        does not lead the quorum. An UpdateFeatures that also names other features is refused."""
         if self._core.raft.role is not Role.LEADER:
             answer(Refusal.NOT_CONTROLLER)
         elif request.API_KEY == ApiKey.ADD_RAFT_VOTER:
@@ -174,7 +177,8 @@ class VoterAdmin:
 def implausible(request: AddRaftVoterRequest) -> str:
     """Return what is wrong with the described voter, or an empty string.
 
-    Every node stores the description in its log and connects to its first endpoint."""
+    The bounds matter because every node stores the description in its log and connects to its first
+    endpoint."""
     if request.voter_id < 0:
         return f"the voter id {request.voter_id} is negative"
     if not 1 <= len(request.listeners) <= MAX_LISTENERS:

@@ -41,9 +41,10 @@ class VoterProbes:
     def probe(self, voter: Voter, address: Address, done: Callable[[bool], None]) -> None:
         """Connect to `address` and compare the replica there with `voter`.
 
-        `done` is called once, later. It gets True if a node with that id and directory id completed
-        the handshake, and False if none did within PROBE_TIMEOUT_MS. If a probe of the same id
-        starts before that, or the node stops, `done` is never called."""
+        `done` is called once, later. It gets True if a node with that id and directory id completes
+        the handshake; an open link to `address` counts. It gets False if the node there has another
+        directory id, or if no node with that id answers within PROBE_TIMEOUT_MS. If a probe of the
+        same id starts before that, or the node stops, `done` is never called."""
         voter_id = voter.voter_id
         replaced = self._probes.pop(voter_id, None)
         if replaced is not None:
@@ -57,7 +58,7 @@ class VoterProbes:
             self._clock.call_soon(lambda: self.came_up(peer))
 
     def came_up(self, peer: Peer) -> None:
-        """End the probe of this node's id, if there is one. Call this after each handshake."""
+        """End the probe of the id of `peer`, if there is one. Call this after each handshake."""
         probe = self._probes.get(peer.node_id)
         if probe is not None:
             passed = peer.hello.directory_id == probe.voter.voter_directory_id
