@@ -7,7 +7,8 @@ response, and probes that the caller must send.
 Decisions that hold for the whole package:
 
 - A rule is a function of (`Context`, request). It reads the latest image, which includes records
-  that are appended but not yet committed, and it returns records. It never changes the image.
+  that are appended but not yet committed, and it returns records. It never changes the image, but
+  it may change soft state (see below).
 - Replay is the only way in which cluster state changes. The caller appends a result's records,
   replays them, and passes the next image to `Controller.replayed` before the next input.
 - The response leaves the node only after its records, and everything appended before them, are
@@ -15,7 +16,8 @@ Decisions that hold for the whole package:
 - Sessions, facts about broker connections, probes and timers are soft state. No record holds them.
   Each activation starts the sessions and the timers again and keeps the facts about connections.
 - Work that follows from one broker grows with the partitions of that broker and not with the
-  cluster, because `PartitionIndex` keeps reverse indexes.
+  cluster, because `PartitionIndex` keeps reverse indexes. Only an unfencing looks at all partitions
+  without a leader.
 - The package knows no Raft, no sockets and no clock. The thread of the node's event loop owns one
   `Controller` and calls it without concurrency.
 

@@ -2,8 +2,9 @@
 
 A broker is fenced, unfenced, unregistered, replaced by a new incarnation, or it begins a controlled
 shutdown. This is Kafka's generateLeaderAndIsrUpdates with its callers. The work grows with the
-partitions of one broker. One rule departs from Kafka: an unclean election that follows from a hint
-waits until the session would have expired (`Hints.hold`).
+partitions of one broker, or, at an unfencing, with the partitions without a leader. One rule
+departs from Kafka: an unclean election that follows from a hint waits until the session would have
+expired (`Hints.hold`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ NO_BROKER = -1
 class BrokerChange:
     """A broker's change of state, as the partitions see it.
 
-    The broker `remove` leaves all ISRs and leads nothing. The broker `add` may lead although the
-    image still shows it as fenced. NOBODY means no such broker.
+    The broker `remove` leads nothing and leaves all ISRs, except one of which it is the last
+    member. The broker `add` may lead although the image still shows it as fenced. NO_BROKER means
+    that there is no such broker.
     """
 
     cause: Cause
@@ -66,7 +68,10 @@ def leader_and_isr_changes(
 
 
 def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
-    """Return one list of records: first the broker leaves every ISR, then it is fenced."""
+    """Return the records by which the broker leaves its ISRs and is then fenced.
+
+    It stays in an ISR of which it is the last member. If the topic allows it, an unclean election
+    replaces such an ISR."""
     check_transition(broker, BrokerState.FENCED)
     change = BrokerChange(cause, remove=broker.id)
     return [
@@ -78,8 +83,8 @@ def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord
 
 
 def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
-    """Return the records that unfence the broker and elect it where it can lead a leaderless
-    partition."""
+    """Return the records that unfence the broker, then those that elect leaders for the leaderless
+    partitions of which a replica may lead now."""
     check_transition(broker, BrokerState.UNFENCED)
     cause = Cause.BROKER_UNFENCED
     return [

@@ -49,7 +49,8 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def incremental_alter_configs(context: Context, request: IncrementalAlterConfigsRequest) -> Result:
-    """Set, delete, append to or subtract from configs of the named resources."""
+    """Set, delete, append to or subtract from configs of the named resources. A request with
+    `validate_only` writes nothing."""
     records, outcomes = alter_all(context, request.resources, incremental_values)
     responses = tuple(
         IncrementalAlterConfigsResourceResponse(
@@ -65,7 +66,7 @@ def incremental_alter_configs(context: Context, request: IncrementalAlterConfigs
 
 
 def alter_configs(context: Context, request: AlterConfigsRequest) -> Result:
-    """Replace all configs of the named resources."""
+    """Replace all configs of the named resources. A request with `validate_only` writes nothing."""
     records, outcomes = alter_all(context, request.resources, replacing_values)
     responses = tuple(
         AlterConfigsResourceResponse(
@@ -196,7 +197,7 @@ Operation = Callable[[ConfigResourceKind, str, str | None, str], str | None]
 
 
 def append(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
-    """Return the list with the items of `value` that it did not contain."""
+    """Return the current list, followed by those items of `value` that it does not contain."""
     parts = list_parts(kind, name, old, "APPEND")
     present = frozenset(parts)
     added = (part for part in dict.fromkeys(value.split(",")) if part not in present)
@@ -204,7 +205,7 @@ def append(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> 
 
 
 def subtract(kind: ConfigResourceKind, name: str, old: str | None, value: str) -> str:
-    """Return the list without the items of `value`."""
+    """Return the current list without the items of `value`."""
     gone = frozenset(value.split(","))
     return ",".join(part for part in list_parts(kind, name, old, "SUBTRACT") if part not in gone)
 

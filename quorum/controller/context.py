@@ -30,13 +30,14 @@ NO_CONFIGS: PersistentMap[str, str] = PersistentMap()
 
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """Everything that a rule may read.
+    """Everything that a rule may read. `settings` are this controller's, and `random` is the only
+    source of chance.
 
     Rules read the cluster's state from `image` and return records instead of writing to it. They
     may change only `sessions` and `hints`. Invariant: `index` describes `image`.
 
-    `now_ms` is monotonic time. `next_offset` is the offset that the first record of the result will
-    get.
+    `now_ms` is monotonic time, in milliseconds. `next_offset` is the offset that the first record
+    of the result will get.
     """
 
     settings: ControllerSettings
@@ -68,9 +69,9 @@ class Context:
     def topic_config(self, topic_name: str, key: str) -> str | None:
         """Return the effective value of a topic config as text.
 
-        The order of precedence is: the topic's override, this node's dynamic config, the
-        cluster-wide dynamic default, the static value. Raise KeyError if no dynamic value is set
-        and `key` is not a topic config.
+        The order of precedence is: the topic's override, the dynamic config of this controller's
+        node, the cluster-wide dynamic default, the static value of this node. Raise KeyError if no
+        dynamic value is set and `key` is not a topic config.
         """
         configs = self.image.configs
         for resource in (

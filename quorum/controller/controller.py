@@ -4,9 +4,10 @@ A `Result` holds records, a response and effects. Rules decide on the latest ima
 records that are appended but not yet committed. They change only soft state. The caller appends a
 result's records, replays them, and calls `replayed` with the next image before the next input.
 
-Controllers of every role follow the log through `replayed`. A standby thus becomes active without
-building its indexes first. All other inputs except `connected`, `connection_lost`,
-`probe_succeeded` and `probe_failed` are for the active controller only.
+Controllers of every role follow the log through `replayed` and `prepare_load`, and links through
+`connected` and `connection_lost`. They also accept `contact`, `probe_succeeded` and `probe_failed`.
+A standby thus becomes active without building its indexes first. All other inputs are for the
+active controller only.
 
 This module knows no Raft, no connections and no wire format.
 """
@@ -99,7 +100,7 @@ class Controller:
     - While the controller is active, each broker of `image` has exactly one session.
     - Sessions, hints and periodic tasks are never written to the log.
 
-    `expired_sessions` counts the brokers that were fenced because their session timed out.
+    `expired_sessions` counts the brokers that this process fenced because their session timed out.
     """
 
     def __init__(self, settings: ControllerSettings, random: Random) -> None:
@@ -172,7 +173,8 @@ class Controller:
     def activate(
         self, image: MetadataImage, *, now_ms: int, next_offset: int, in_transaction: bool = False
     ) -> Result:
-        """Make this controller the active one and return the first records to write.
+        """Make this controller the active one. Return the first records to write, and the probes
+        to send.
 
         Call this only when the LeaderChange record of the own epoch is committed and `image`
         includes all inherited records. Every broker gets a fresh session. `next_offset` is the
@@ -215,14 +217,14 @@ class Controller:
 
         `next_offset` is the offset that the first record of the result will get. Rules answer
         errors in the response. Any exception, such as KeyError for an unknown request class, means
-        that nothing has changed.
+        that no record was returned and the image has not changed.
         """
         self._at(now_ms, next_offset)
         return RULES[type(request)](self._context, request)
 
     def contact(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
         """Extend the session of a broker whose heartbeat arrived. Do nothing if the epoch is not
-        the current one.
+        the current one, or if this controller is not active and therefore has no sessions.
 
         Call this on arrival, before the heartbeat waits in any queue, and even if it will be
         discarded. Otherwise a busy controller would fence healthy brokers (KAFKA-15019,
@@ -235,8 +237,8 @@ class Controller:
     # ----------------------------------------------------------------------------------------- time
 
     def deadline_ms(self) -> int:
-        """Return the time at which `tick` next has work. It may be in the past. NEVER_MS means
-        never."""
+        """Return the monotonic time at which `tick` next has work. It may be in the past. NEVER_MS
+        means never; a controller that is not active has no such time."""
         if not self._active:
             return NEVER_MS
         hold = self._context.hints.next_hold()
@@ -277,7 +279,7 @@ class Controller:
 
     def _bounded(self, task: Task, records: list[MetadataRecord]) -> Result:
         """Return the records. If their number reached the bound of one run, schedule the task again
-        soon, because more elections may be due."""
+        soon, because more elections may be due. A disabled task is not scheduled."""
         if len(records) == self._settings.max_elections_per_run:
             delay_ms = self._settings.more_elections_delay_ms
             self._periodic_tasks.soon(task, self._context.now_ms + delay_ms)
@@ -288,14 +290,15 @@ class Controller:
     def connected(self, broker_id: int, broker_epoch: int, host: str) -> Result:
         """Record that a link from `host` belongs to this registration of the broker.
 
-        Call this once per link, in every role. A standby that becomes active then knows which
-        brokers are connected.
+        Call this once per link and registration, in every role. A standby that becomes active then
+        knows which brokers are connected. A registration that is not current is ignored. Return a
+        result with the probe to send, if one is needed.
         """
         return Result(effects=self._context.hints.connected(broker_id, broker_epoch, host))
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> Result:
         """Record that a link that was passed to `connected` is closed. The broker may have other
-        links."""
+        links. Return a result with the probe to send, if one is needed."""
         return Result(effects=self._context.hints.connection_lost(broker_id, broker_epoch))
 
     def probe_succeeded(self, probe: ProbeBroker) -> Result:

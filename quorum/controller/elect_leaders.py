@@ -85,7 +85,8 @@ def all_that_need(context: Context, kind: Kind) -> tuple[TopicPartitions, ...]:
     """Return every topic, each with the partitions that need an election of this kind.
 
     The index holds these partitions, so the work does not grow with the partitions of the cluster.
-    As in Kafka, the response contains only partitions that need an election.
+    As in Kafka, the response contains only partitions that need an election. A topic without such a
+    partition is returned with no partitions.
     """
     image, index = context.image, context.index
     needing: dict[Uuid, list[int]] = {}
@@ -129,8 +130,8 @@ def elect_one(
 ) -> None:
     """Add the change record of one partition to `records`.
 
-    Raise RequestRefused if the partition is unknown, needs no election, or has no replica that
-    qualifies. Raise TooManyRecords if the batch is full.
+    Raise RequestRefused if the partition is unknown, needs no election, is already in `records`, or
+    has no replica that qualifies. Raise TooManyRecords if the batch is full.
     """
     topic = context.image.topic(name)
     if topic is None:

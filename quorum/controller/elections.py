@@ -15,6 +15,7 @@ from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import NO_LEADER
 
 Acceptable = Callable[[int], bool]
+"""Returns True if the broker with this id may lead: it is unfenced and not shutting down."""
 
 
 class Election(enum.Enum):

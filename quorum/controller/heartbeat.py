@@ -24,8 +24,8 @@ from quorate.quorum.protocol.errors import ErrorCode
 def after_fenced(
     context: Context, session: Session, request: BrokerHeartbeatRequest
 ) -> BrokerState:
-    """Return the next state of a fenced broker. It is unfenced once it has replayed the record that
-    fenced or registered it (KAFKA-13959)."""
+    """Return the next state of a fenced broker. If it asks for nothing else, it is unfenced once it
+    has replayed the record that fenced or registered it (KAFKA-13959)."""
     if request.want_shut_down:
         return BrokerState.SHUTDOWN_NOW
     if request.want_fence or session.shutting_down:
@@ -38,8 +38,8 @@ def after_fenced(
 def after_unfenced(
     context: Context, session: Session, request: BrokerHeartbeatRequest
 ) -> BrokerState:
-    """Return the next state of an unfenced broker. A broker that leads partitions must first give
-    up its leaderships."""
+    """Return the next state of an unfenced broker. A broker that wants to stop, and that leads
+    partitions, must first give up its leaderships, unless it also asks to be fenced."""
     if request.want_fence:
         return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
     if not request.want_shut_down:
@@ -74,10 +74,10 @@ and changes nothing."""
 
 
 def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
-    """Apply a heartbeat: change the broker's state, extend its session and store its metadata
+    """Return the records of the broker's next state, extend its session and store its metadata
     offset.
 
-    A refused request gets BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+    A refused request gets BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH and changes nothing.
     """
     broker = context.image.brokers.get(request.broker_id)
     if broker is None:

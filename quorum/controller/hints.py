@@ -7,8 +7,9 @@ describes the effect.
 Active and standby controllers keep the same facts about each registration: the address to probe,
 the addresses where a probe succeeded, and the open links. These rules make hints safe:
 
-- A refusal proves a death only if a probe of that address succeeded earlier in the same session. A
-  host that refuses every connection proves nothing. The broker must also have no open link.
+- A refusal proves a death only if a probe of that address succeeded earlier, since the same
+  registration. A host that refuses every connection proves nothing. The broker must also have no
+  open link.
 - The probed host is the one that the broker's link comes from. Before the first link it is the
   registered host.
 - A hint never causes an unclean election. A hold delays such an election until the session would
@@ -79,8 +80,8 @@ Probes = tuple[ProbeBroker, ...]
 class Hints:
     """The facts about all registrations, and the holds on unclean elections. `Controller` owns it.
 
-    Each method that returns `Probes` leaves it to the caller to send them. `enabled` False returns
-    no probes. `listener` is the name of the node-to-node listener.
+    The caller sends the probes that a method returns. If `enabled` is False, no method returns any.
+    `listener` is the name of the node-to-node listener.
     """
 
     def __init__(self, *, enabled: bool, listener: str) -> None:
@@ -94,7 +95,7 @@ class Hints:
 
     def follow(self, broker_id: int, broker: Broker | None) -> Probes:
         """Adopt a registration that is new, has changed, or was removed (None). Return the probes
-        to send.
+        to send. An unfencing ends the broker's hold.
 
         A new registration is probed once, as evidence for later. It is probed again when it is
         unfenced without such evidence, because its port may have been closed before.
@@ -219,7 +220,8 @@ class Hints:
     def hold(self, broker_id: int, until_ms: int) -> None:
         """Delay unclean elections of partitions whose ISR contains the broker.
 
-        The controller releases the hold at `until_ms`, or earlier when the broker is unfenced.
+        The controller releases the hold at `until_ms`, or earlier when the broker is unfenced. A
+        new hold replaces an earlier one of the broker.
         """
         self._holds[broker_id] = until_ms
 

@@ -76,8 +76,12 @@ class BrokerRegistrationResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerHeartbeatRequest:
-    """A broker extends its session and asks for a state. `want_fence` and `want_shut_down` are that
-    wish."""
+    """A broker extends its session and asks for a state.
+
+    `want_shut_down` asks for a controlled shutdown, and then for the permission to stop.
+    `want_fence` asks to be fenced. An unfenced broker that sets both may stop without a controlled
+    shutdown. A fenced broker that sets neither asks to be unfenced.
+    """
 
     broker_id: NodeId
     broker_epoch: OffsetOrNone
@@ -91,7 +95,8 @@ class BrokerHeartbeatResponse:
     """The state that the controller chose for the broker.
 
     `caught_up`: the broker has replayed the record that fenced or registered it. `fenced`: the
-    broker is fenced. `should_shut_down`: the broker may end its process.
+    broker is fenced after this heartbeat. `should_shut_down`: the broker may end its process. After
+    an error only `error` counts.
     """
 
     error: ErrorNumber
@@ -185,8 +190,9 @@ class EnvelopeResponse:
     """The outcome of an EnvelopeRequest.
 
     NONE: `body` holds the bytes of the Kafka response after its header. NOT_CONTROLLER: nothing was
-    appended, so the broker may resend the request. REQUEST_TIMED_OUT or NETWORK_EXCEPTION: the
-    outcome is unknown, and the broker reports this error to the client.
+    appended, so the broker may resend the request. REQUEST_TIMED_OUT: the outcome is unknown, and
+    the broker reports this error to the client. Any other error: the controller has refused the
+    request, and the broker reports the error (`ControllerPort.envelope`).
     """
 
     error: ErrorNumber

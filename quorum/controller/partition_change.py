@@ -78,9 +78,9 @@ def partition_change(
 ) -> PartitionChangeRecord | None:
     """Return the record that changes `partition` to `target`, or None if nothing changes.
 
-    The function completes a reassignment if it can, and elects a leader. `acceptable` tells whether
-    a replica may lead. A completed reassignment or an unclean election replaces `cause` as the
-    cause of the record.
+    The function completes a reassignment if it can, which changes `target`, and elects a leader.
+    `acceptable` returns True if a replica may lead. A completed reassignment or an unclean election
+    replaces `cause` as the cause of the record.
     """
     if target.complete_reassignment():
         cause = Cause.REASSIGNMENT_COMPLETE

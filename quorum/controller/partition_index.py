@@ -109,7 +109,7 @@ class PartitionIndex:
     - `in_isr`: by broker id, the partitions whose ISR contains the broker
     - `led_by`: by broker id, the partitions that the broker leads
     - `leaderless`: the partitions without a leader
-    - `imbalanced`: the partitions whose leader is not the preferred replica
+    - `imbalanced`: the partitions whose leader is not the preferred replica, and those without one
     - `reassigning`: the partitions with a running reassignment
 
     Invariant: all of them describe the same image.
@@ -123,7 +123,7 @@ class PartitionIndex:
         self.reassigning = Keys()
         self.unclean_elections = 0
         """The number of replayed changes that made a replica outside the previous ISR and ELR the
-        leader."""
+        leader, since the process started. Changes in a loaded snapshot are not counted."""
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @classmethod

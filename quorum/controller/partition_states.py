@@ -69,11 +69,13 @@ TRANSITIONS: dict[tuple[PartitionState, PartitionState], Transition] = {
     ),
 }
 """The allowed changes of a partition: a leader never changes within a leader epoch, and only an
-unclean election makes a partition RECOVERING."""
+unclean election makes a partition RECOVERING. A partition that loses such a leader keeps its leader
+recovery state, and is RECOVERING again when a member of its ISR leads."""
 
 
 def state_of(*, leaderless: bool, recovering: bool) -> PartitionState:
-    """Return the state of a partition. `recovering` is its leader recovery state."""
+    """Return the state of a partition. `recovering` is True if its leader recovery state is
+    RECOVERING."""
     if leaderless:
         return PartitionState.LEADERLESS
     return PartitionState.RECOVERING if recovering else PartitionState.LED

@@ -152,8 +152,9 @@ def started(partition: Partition, replicas: Ids) -> Target:
     """Return the target state of a new reassignment: the new replicas in their order, then those
     that leave when it completes.
 
-    A replica that a replaced reassignment was adding leaves immediately. If the ISR would become
-    empty, that replica also stays until the new reassignment completes.
+    A replica that a replaced reassignment was adding, and that is not wanted any more, leaves
+    immediately. If the ISR would become empty, that replica also stays until the new reassignment
+    completes.
     """
     original, wanted = original_replicas(partition), frozenset(replicas)
     present = frozenset(original)
@@ -206,8 +207,8 @@ def cancelled(
 def list_partition_reassignments(
     context: Context, request: ListPartitionReassignmentsRequest
 ) -> Result:
-    """Return the running reassignments of the named partitions, or all of them if the request names
-    no topics.
+    """Return the running reassignments of the named partitions, or all of them if the request's
+    `topics` is null.
 
     Unknown partitions, and partitions without a running reassignment, are left out.
     """

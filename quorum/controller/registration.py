@@ -33,7 +33,7 @@ def register_broker(context: Context, request: BrokerRegistrationRequest) -> Res
 
     A refused request gets INVALID_REQUEST, INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION,
     INVALID_REGISTRATION or UNSUPPORTED_VERSION. If another incarnation was registered, it first
-    leaves every ISR in the same batch.
+    leaves every ISR of which it is not the last member, in the same batch.
     """
     try:
         check_bounds(request)
@@ -145,8 +145,8 @@ def check_log_dirs(context: Context, request: BrokerRegistrationRequest) -> None
 
 
 def check_features(context: Context, request: BrokerRegistrationRequest) -> None:
-    """Raise RequestRefused if a finalized level is outside the broker's range. The range of a
-    feature that the broker does not name is 0 to 0."""
+    """Raise RequestRefused if the broker does not name metadata.version, or if a finalized level is
+    outside of its range. The range of a feature that the broker does not name is 0 to 0."""
     ranges = {each.name: each for each in request.features}
     if METADATA_VERSION not in ranges:
         raise RequestRefused(
@@ -169,7 +169,8 @@ def check_features(context: Context, request: BrokerRegistrationRequest) -> None
 
 
 def hold_unclean_elections(context: Context, old: Broker) -> None:
-    """Make unclean elections wait until the replaced session would have expired.
+    """Make unclean elections wait until the replaced session would have expired. Do nothing if the
+    old incarnation is fenced or its session has expired.
 
     A hint may end a session early, but it must not cause data loss earlier than the session timeout
     would.
@@ -193,8 +194,8 @@ def register_record(
     broker_epoch: int,
     amended: Broker | None,
 ) -> RegisterBrokerRecord:
-    """Return the record. `amended` is the registration of the same incarnation, whose epoch and
-    state are kept. A new incarnation starts fenced."""
+    """Return the record. `amended` is the registration of the same incarnation, whose state is
+    kept, or None. A new incarnation starts fenced."""
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,

@@ -16,8 +16,8 @@ from quorate.quorum.protocol.field_bounds import ERROR_TEXT
 from quorate.quorum.seams import Address
 
 MAX_RECORDS_PER_USER_OP = 10_000
-"""Kafka's bound on the records of one atomic batch (KAFKA-17870). A user's request never spans two
-batches."""
+"""Kafka's bound on the records of one atomic batch (KAFKA-17870). The only user's request that may
+span several batches is UnregisterBroker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,7 @@ class ProbeBroker:
     """An effect: connect once to `address` after `delay_ms` milliseconds.
 
     A refused connection is evidence that the broker's process is dead, before its session times
-    out.
-    The caller passes this same value to `Controller.probe_succeeded`, `probe_refused` or
+    out. The caller passes this same value to `Controller.probe_succeeded`, `probe_refused` or
     `probe_failed`. A probe is best effort: if the caller drops it, the session timeout still fences
     a dead broker. `number` identifies the newest probe of a registration.
     """
@@ -58,6 +57,7 @@ class Result:
 
 
 NOTHING = Result()
+"""The result without records, response and effects."""
 
 
 class ControllerError(Exception):
@@ -88,7 +88,8 @@ class TooManyRecords(ControllerError):
 
 
 def check_items(count: int) -> None:
-    """Raise TooManyRecords if a request names more items than one batch may have records."""
+    """Raise TooManyRecords if `count`, the number of items that a request names, exceeds the number
+    of records that one batch may have."""
     if count > MAX_RECORDS_PER_USER_OP:
         raise TooManyRecords
 

@@ -9,8 +9,9 @@ Invariants:
 
 - Within a session the deadline only grows.
 - A fenced broker is unfenced only after it has replayed the record that fenced or registered it.
-  `unfence_offset` is the offset of that record. Because it is fixed, NoOp records cannot keep the
-  broker from catching up (KAFKA-13959).
+  `unfence_offset` is the last offset of the image in which this controller first saw that record
+  after its activation, so it may be later than the record. NoOp records do not change it, so they
+  cannot keep the broker from catching up (KAFKA-13959).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Session:
     """The session of one registration.
 
     `opened_ms` and `deadline_ms` are monotonic times. `metadata_offset` is the last offset that the
-    broker reported as replayed. `controlled_shutdown_offset` is the offset at which its controlled
-    shutdown began. Both are -1 if unknown.
+    broker reported as replayed. `controlled_shutdown_offset` is the last offset of the image in
+    which this controller first saw its controlled shutdown. Both are -1 if unknown.
     """
 
     broker_id: int
@@ -67,8 +68,9 @@ class Sessions:
     def follow(self, broker: Broker, offset: int, now_ms: int) -> None:
         """Adopt a registration that is new or has changed in the image at `offset`.
 
-        A registration with a new epoch gets a new session. If the broker is fenced, it must replay
-        up to `offset` before it can be unfenced.
+        `offset` is the last offset of that image. A registration with a new epoch gets a new
+        session. If the broker is fenced, it must replay up to `offset` before it can be unfenced,
+        also if it was fenced before.
         """
         session = self._by_broker.get(broker.id)
         if session is None or session.broker_epoch != broker.epoch:
@@ -93,7 +95,7 @@ class Sessions:
             self._leave_deadlines(session)
 
     def contact(self, session: Session, now_ms: int) -> None:
-        """Extend the session to one timeout after `now_ms`.
+        """Extend the session to one timeout after `now_ms`. Never shorten it.
 
         A heartbeat that waited too long to be answered counts, too (KAFKA-15019).
         """
@@ -104,7 +106,8 @@ class Sessions:
         session.deadline_ms = deadline_ms
 
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
-        """Return True if the broker has a session that has not expired at `now_ms`."""
+        """Return True if the broker, fenced or not, has a session that has not expired at
+        `now_ms`."""
         session = self._by_broker.get(broker_id)
         return session is not None and now_ms < session.deadline_ms
 
@@ -124,8 +127,9 @@ class Sessions:
 
     def lowest_active_offset(self) -> int:
         """Return the lowest metadata offset that an active broker has reported, or NEVER_MS if no
-        broker is active. A controlled shutdown ends only when this offset has passed its beginning.
-        """
+        broker is active. An active broker that has reported none counts as -1.
+
+        A controlled shutdown ends only when this offset has reached its beginning."""
         return min(
             (
                 session.metadata_offset

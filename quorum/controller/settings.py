@@ -20,8 +20,10 @@ Other features of Kafka are absent because Quorate does not implement them."""
 class ControllerSettings:
     """The settings of one controller. Fields that end in `_ms` are milliseconds.
 
-    `session_timeout_ms` is Kafka's broker.session.timeout.ms. An interval of 0 disables its
-    periodic task. `max_elections_per_run` bounds one periodic run; the next one starts
+    `node_id` is this controller's. `inter_broker_listener` is the name of the endpoint at which
+    nodes reach a broker (inter.broker.listener.name). `session_timeout_ms` is Kafka's
+    broker.session.timeout.ms. An interval of 0 disables its periodic task. `max_elections_per_run`
+    bounds the records of one run. If a run reaches the bound, the next one starts
     `more_elections_delay_ms` later. `hints` is quorate.hints.enable. `takeover_probe_delay_ms` is
     the time that a broker has to connect to a new active controller before that controller probes
     it.

@@ -1,4 +1,4 @@
-"""Whether an unclean election is allowed: the topic's unclean.leader.election.enable, and no hold.
+"""The conditions of an unclean election: the topic's unclean.leader.election.enable, and no hold.
 
 `elections.py` chooses the leader. A hint may put a hold on a broker (`Hints.hold`): an unclean
 election that follows from the hint waits until the session of that broker would have expired.

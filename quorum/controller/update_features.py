@@ -36,8 +36,8 @@ class UpgradeType(enum.IntEnum):
 
 
 def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
-    """Change feature levels. The first update that is not valid fails all of them. A request with
-    `validate_only` writes nothing."""
+    """Change feature levels. The first update that is not valid fails all of them. A level that is
+    current gets no record. A request with `validate_only` writes nothing."""
     records = []
     for update in request.feature_updates:
         try:
