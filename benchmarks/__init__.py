@@ -1,11 +1,12 @@
-"""Benchmarks of a cluster, measured from outside. Each benchmark is one module.
+"""Benchmarks of a cluster, measured from outside, and of parts of a node. Each one is a module.
 
 Decisions:
 
 - Load comes from librdkafka, or from our own asyncio client for pipelined admin requests.
 - A figure has a meaning only as a ratio: to a peer under the same load in the same run, or to the
   limits of the machine.
-- A benchmark that needs a cluster starts a new one, with three controllers and three brokers.
+- A benchmark that needs a cluster starts a new one, with three controllers and three brokers. Only
+  a peer that is given by its addresses runs already.
 
 Input: command line options. Output: a table or JSON lines.
 

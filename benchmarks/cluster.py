@@ -29,7 +29,9 @@ class QuorateCluster:
     name = "quorate"
 
     def __init__(self, server: Sequence[str] = (*QUORATE, "server")) -> None:
-        """`server` is the command that restarts nodes."""
+        """Create a temporary directory. `server` is the command that restarts nodes.
+
+        The command gets the path of a .properties file as its last argument."""
         self.launched_s = 0.0
         self._server = server
         self._directory = ClusterDir(Path(tempfile.mkdtemp(prefix="quorate-bench-")) / "cluster")
@@ -84,14 +86,16 @@ class QuorateCluster:
         shutil.rmtree(self._directory.root.parent, ignore_errors=True)
 
     def stop_nodes(self) -> None:
-        """Stop the nodes that `restart` started."""
+        """Stop the nodes that `restart` started, the last one first, and wait for each of them."""
         for node in reversed(self._restarted):
             node.terminate()
             node.wait()
         self._restarted.clear()
 
     def kill(self, node_id: int) -> float:
-        """Send SIGKILL to a node, and return the monotonic time in seconds."""
+        """Send SIGKILL to a node, and return the monotonic time in seconds.
+
+        Raise RuntimeError if cluster.json lists no pid of the node."""
         pid = self._node(node_id)["pid"]
         if pid is None:
             raise RuntimeError(f"node {node_id} does not run")
@@ -99,7 +103,9 @@ class QuorateCluster:
         return time.monotonic()
 
     def restart(self, node_id: int) -> None:
-        """Start a killed node again, and wait until its process has registered its pid."""
+        """Start a killed node again, and wait until its process has registered its pid.
+
+        The node may not be ready then. Raise RuntimeError after READY_TIMEOUT_S."""
         before = self._node(node_id)["pid"]
         with open(self._directory.node_log(node_id), "ab") as log:
             command = (*self._server, str(self.properties(node_id)))
@@ -119,7 +125,7 @@ class QuorateCluster:
         return self._directory.node_file(node_id)
 
     def pids(self) -> Sequence[int]:
-        """Return the process ids of the running nodes."""
+        """Return the process ids in cluster.json, which may include nodes that were just killed."""
         return [node["pid"] for node in self._nodes() if node["pid"] is not None]
 
     def _nodes(self) -> list[NodeEntry]:

@@ -22,7 +22,9 @@ REFUSED = ErrorCode.NOT_CONTROLLER.name
 
 
 def change(number: int) -> configs.IncrementalAlterConfigsRequest:
-    """Return a request that differs from all others, so that each request writes a record."""
+    """Return a request that sets a default of all brokers to a value made from `number`.
+
+    With a new number for each request, each one writes a record."""
     value = configs.IncrementalAlterableConfig(
         name="log.retention.ms", config_operation=0, value=str(1_000_000 + number)
     )
@@ -35,7 +37,8 @@ def change(number: int) -> configs.IncrementalAlterConfigsRequest:
 def held(address: str, outstanding: int, seconds: float, numbers: count[int]) -> pipelined.Held:
     """Keep `outstanding` requests in flight to one controller for some seconds. Return the result.
 
-    Each request takes the next of `numbers`. Raise LoadFailed if a request fails."""
+    Each request takes the next of `numbers`, so that no two requests are equal. Raise LoadFailed if
+    a request fails."""
     return pipelined.hold(
         address,
         configs.IncrementalAlterConfigsRequest.API_KEY,
@@ -63,7 +66,9 @@ def active(controllers: str, numbers: count[int]) -> str:
 
 
 def measure(cluster: Cluster, options: Options) -> list[Figure]:
-    """Return one rate (per second) and two latencies (ms) for each of the loads in OUTSTANDING."""
+    """Return one rate (per second) and two latencies (ms) for each of the loads in OUTSTANDING.
+
+    The brokers stay dead."""
     numbers = count()
     for broker_id in cluster.broker_ids:
         cluster.kill(broker_id)

@@ -99,7 +99,9 @@ def rows_in_process(directory: Path) -> float:
 
 
 def rows_in_spark(directory: Path) -> tuple[float, float]:
-    """Return (seconds, CPU seconds) for computing every column without storing the result."""
+    """Return (seconds, CPU seconds) for computing every column without storing the result.
+
+    Each is the least of several passes, not necessarily of the same one."""
     from quorate.quorum.analytics.spark.session import local_session
     from quorate.quorum.analytics.spark.source import NAME
 
@@ -116,8 +118,9 @@ def rows_in_spark(directory: Path) -> tuple[float, float]:
 
 
 def descendants_cpu_s() -> float:
-    """Return the CPU time of all descendants of this process in seconds, including those that
-    ended."""
+    """Return the CPU time of all descendants of this process in seconds.
+
+    It includes those that ended, if a descendant has waited for them. Only Linux supports that."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -158,7 +161,7 @@ def children_cpu_s() -> float:
 
 
 def write_log(file: Path) -> None:
-    """Write a metadata log to the file."""
+    """Write a metadata log of RECORDS records to the file."""
     values = islice(map(encode_record, history()), RECORDS)
     with open(file, "wb") as log:
         for offset in range(0, RECORDS, BATCH_RECORDS):

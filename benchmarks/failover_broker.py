@@ -16,6 +16,7 @@ from benchmarks.target import Cluster
 TOPIC = "failover"
 RHYTHM_S = 0.002
 BEFORE_S = 0.5
+"""The time for which the client writes before the kill."""
 
 
 def measure(cluster: Cluster, options: Options) -> list[Figure]:
@@ -33,8 +34,9 @@ def measure(cluster: Cluster, options: Options) -> list[Figure]:
 
 
 def outage_s(cluster: Cluster, leader: int) -> float:
-    """Kill the leader. Return the seconds until the first record sent afterwards is
-    acknowledged."""
+    """Kill the leader. Return the seconds until the first record sent afterwards is acknowledged.
+
+    Raise RuntimeError after ANSWER_TIMEOUT_S."""
     producer = librdkafka.producer(cluster.bootstrap, linger_ms=0, **librdkafka.EAGER)
     killed_s = 0.0
     acknowledged_s = 0.0

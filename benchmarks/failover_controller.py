@@ -45,8 +45,8 @@ def measure(cluster: Cluster, options: Options) -> list[Figure]:
 def write(bootstrap: str, value: int) -> None:
     """Write a config value through a broker, and retry until it succeeds.
 
-    Each attempt writes a new value, so that none of them is a no-op. Raise RuntimeError after
-    WRITE_TIMEOUT_S."""
+    The attempts write `value`, `value + 1` and so on, so that none of them is a no-op. Raise
+    RuntimeError after WRITE_TIMEOUT_S, and ConnectionLost if the broker fails."""
     host, port = parse_servers("bootstrap", bootstrap.split(","))[0]
     connection = Connection(host, port, timeout_s=WRITE_TIMEOUT_S, client_id="benchmarks")
     deadline_s = time.monotonic() + WRITE_TIMEOUT_S
@@ -75,9 +75,10 @@ def active_controller(bootstrap: str) -> int:
 
 
 def wait_for_three_voters(bootstrap: str) -> None:
-    """Wait until all three voters have fetched up to the high watermark.
+    """Wait until all three voters have fetched up to the high watermark, and then SETTLE_S longer.
 
-    The next kill then leaves a majority that has all committed records."""
+    The next kill then leaves a majority that has all committed records. Raise RuntimeError after
+    WRITE_TIMEOUT_S."""
     deadline_s = time.monotonic() + WRITE_TIMEOUT_S
     admin = Admin(AdminSettings(servers=parse_servers("bootstrap", bootstrap.split(","))))
     try:

@@ -24,7 +24,8 @@ class Figure:
 class Row:
     """One line of the output.
 
-    Ratios above 1 mean that Quorate is better. `of_limit` is the share of the machine's limit."""
+    A `ratio` above 1 means that Quorate is better. `of_limit` compares the value with the machine's
+    limit in the same way: 1 means that the limit is reached. Both are None without a reference."""
 
     name: str
     value: float
@@ -86,13 +87,15 @@ def as_table(shown: Sequence[Row], peer_name: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number with three significant digits, or "" for None."""
+    """Return a number as text, or "" for None.
+
+    From 100 on it is a whole number, and below it has three significant digits."""
     if value is None:
         return ""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value at `share` (0 to 1) of the sorted values."""
+    """Return the value at `share` (0 to 1) of the sorted values, which must not be empty."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -63,7 +63,9 @@ SETTINGS = SnapshotSettings(
 
 
 def measure(system: str, options: Options) -> list[Figure]:
-    """Return the figures, or none for a peer. Raise RuntimeError if a loaded image differs."""
+    """Return the figures, or none for a peer. Raise RuntimeError if a loaded image differs.
+
+    The settings of a node's garbage collector and allocator remain in this process."""
     if system != QUORATE:
         return []
     name = f"image of {options.partitions:,} partitions"
@@ -165,7 +167,7 @@ def history(partitions: int) -> Iterator[list[MetadataRecord]]:
 async def snapshot(root: str, image: MetadataImage) -> tuple[float, Pauses, Path]:
     """Write a snapshot of the image. Return (seconds, pauses, path).
 
-    The time runs from the first record until the file is durable."""
+    The time runs from the first record until the file is durable. It is up to POLL_S too long."""
     clock, disk = AsyncioClock(), OsDisk()
     seams = Seams(clock=clock, random=Random(), transport=AioTransport(), disk=disk)
     storage = MetadataStorage.open(disk, root, LogSettings(), wall_ms=clock.wall_ms())

@@ -88,9 +88,9 @@ class Follower:
     def of(
         cls, clock: WatchedClock, log: Log, snapshot: EpochOffset, image: MetadataImage
     ) -> Follower:
-        """Return a follower that has `image`, and whose log continues after a snapshot that it
-        lacks.
-        """
+        """Return a follower that has `image`, but whose log begins at the end of `snapshot`.
+
+        Like a replica that fetched the snapshot, it must load it before it can replay more."""
         log.reset_to(snapshot.offset, snapshot.epoch)
         follower = cls(clock, log)
         finished(follower.rules.prepare_load(image))()
@@ -100,8 +100,7 @@ class Follower:
     async def until(self, end_offset: int) -> MetadataImage:
         """Wait until everything below `end_offset` is loaded, and return the image.
 
-        Raise the error if the loading failed.
-        """
+        Old images are also released by then. Raise the error if the loading failed."""
         while not (self._there(end_offset) or self.failures):  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)
         if self.failures:

@@ -99,7 +99,9 @@ class KafkaCluster:
         shutil.rmtree(self._root, ignore_errors=True)
 
     def kill(self, node_id: int) -> float:
-        """Send SIGKILL to a node, and return the monotonic time in seconds."""
+        """Send SIGKILL to a node, and return the monotonic time in seconds.
+
+        The call returns after the process has ended, and the time is that of the signal."""
         process = self._processes[node_id]
         process.send_signal(signal.SIGKILL)
         moment_s = time.monotonic()
@@ -107,11 +109,11 @@ class KafkaCluster:
         return moment_s
 
     def restart(self, node_id: int) -> None:
-        """Start a node."""
+        """Start a node, and do not wait for it."""
         self._processes[node_id] = self._java("kafka.Kafka", node_id)
 
     def pids(self) -> Sequence[int]:
-        """Return the process ids of the nodes."""
+        """Return the process ids of the nodes, including those that were killed."""
         return [process.pid for process in self._processes.values()]
 
     def _addresses(self, node_ids: Sequence[int]) -> str:

@@ -71,7 +71,8 @@ def create_topic(
 ) -> AdminClient:
     """Create a topic with three replicas, and return the admin client.
 
-    Retry until every broker can be used. Raise KafkaException after ANSWER_TIMEOUT_S."""
+    Retry after every error, because the brokers may have just started. Raise KafkaException after
+    ANSWER_TIMEOUT_S, also if the topic exists."""
     client = admin(bootstrap)
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while True:
@@ -100,7 +101,9 @@ def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[in
 
 
 def send_one(client: Producer, topic: str, value: bytes) -> None:
-    """Send one record, and return when it is acknowledged. Raise KafkaException if it fails."""
+    """Send one record, and return when it is acknowledged.
+
+    Raise KafkaException if it fails, RuntimeError if there is no answer in ANSWER_TIMEOUT_S."""
     answers: list[KafkaError | None] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -117,7 +120,9 @@ def send_one(client: Producer, topic: str, value: bytes) -> None:
 
 
 def records_in(bootstrap: str, topic: str, partitions: int) -> int:
-    """Return the number of records in the partitions, from the brokers' offsets."""
+    """Return the number of offsets from the log starts to the high watermarks of the partitions.
+
+    Without transactions and compaction it is the number of records."""
     from confluent_kafka import TopicPartition
 
     reader = consumer(bootstrap)

@@ -28,7 +28,9 @@ class Limits:
 
 
 def limits(directory: str | None = None) -> Limits:
-    """Measure the limits. `directory` is where the file for fsync lies."""
+    """Measure the limits, each for SECONDS.
+
+    `directory` is where the file for fsync lies. None means the directory for temporary files."""
     return Limits(fsync_rate(directory), round_trip_ms(), loopback_rate())
 
 

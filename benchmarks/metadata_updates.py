@@ -18,7 +18,9 @@ OUTSTANDING = (1, 32, 256)
 
 
 def change(number: int) -> configs.IncrementalAlterConfigsRequest:
-    """Return a request that differs from all others, so that each request writes a record."""
+    """Return a request that sets a config of the topic to a value made from `number`.
+
+    With a new number for each request, each one writes a record."""
     value = configs.IncrementalAlterableConfig(
         name="retention.ms", config_operation=0, value=str(1_000_000 + number)
     )

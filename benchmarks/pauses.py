@@ -2,7 +2,7 @@
 
 By the clock, the greatest delay of a tick is the pause that a request would have met. It includes
 the time that other processes used the cores. The CPU time of the loop's thread between two ticks is
-only its own work, and predicts the pause on an idle machine.
+only its own work, and predicts the pause on an idle machine. The times come from Linux's /proc.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ from quorate.quorum.seams import Address
 MAX_CONNECTIONS = 8
 
 MakeRequest = Callable[[int], Message]
+"""A function that makes a request from a number, which is new for each request."""
 ErrorOf = Callable[[Message], str | None]
+"""A function that returns the error of a response as text, or None."""
 
 
 class LoadFailed(Exception):
@@ -71,7 +73,9 @@ class PipelinedLoad:
         self._over: asyncio.Future[float]
 
     async def run(self, clients: list[KafkaClient], outstanding: int, seconds: float) -> Held:
-        """Run the load for `seconds`. Raise LoadFailed if a request fails."""
+        """Send requests for `seconds`, and return the result after the last response.
+
+        At least `outstanding` requests are sent. Raise LoadFailed if a request fails."""
         self._over = asyncio.get_running_loop().create_future()
         begin_s = time.monotonic()
         self._end_s = begin_s + seconds
@@ -130,7 +134,9 @@ def hold(
 ) -> Held:
     """Run a load against the first bootstrap server, and return the result.
 
-    `make` makes each request from the next of `numbers`. Raise LoadFailed if a request fails."""
+    `make` makes each request from the next of `numbers`. The load is that of `PipelinedLoad.run`,
+    in a new event loop. Raise LoadFailed if a request fails, and the error of KafkaClient if the
+    server cannot be reached."""
 
     async def measure() -> Held:
         host, port = parse_servers("bootstrap", bootstrap.split(","))[0]

@@ -81,7 +81,7 @@ def drain(producer: Producer) -> None:
 
 
 def slowest_second(marks: list[tuple[float, int]]) -> float:
-    """Return the smallest rate between two marks of (seconds, acknowledged records).
+    """Return the smallest rate between two successive marks of (seconds, acknowledged records).
 
     The result is at least 0. librdkafka's queue length also counts events, so a difference may be
     negative."""

@@ -135,7 +135,9 @@ def history() -> Iterator[MetadataRecord]:
 
 
 def write_log(directory: Path, first: int) -> Path:
-    """Write the records from offset `first` on in one segment, and the election of its epoch."""
+    """Write the records from offset `first` on in one segment, and the election of its epoch.
+
+    Return the path of the segment."""
     ElectionFile(OsDisk(), str(directory), ()).save(Election(EPOCH))
     path = Path(segment_file(str(directory), first, ".log"))
     values = map(encode_record, islice(history(), first, None))
@@ -153,7 +155,7 @@ def write_log(directory: Path, first: int) -> Path:
 
 
 def write_image(directory: Path, end: int) -> Path:
-    """Write a snapshot of all records below offset `end`."""
+    """Write a snapshot of all records below offset `end`, and return its path."""
     image, offset = MetadataImage(), 0
     records = islice(history(), end)
     while taken := list(islice(records, decode.BATCH_RECORDS * 100)):

@@ -47,8 +47,9 @@ class Benchmark:
     offline: Callable[[str, Options], list[Figure]] | None = None
 
     def measure(self, system: str, options: Options) -> list[Figure]:
-        """Return the figures of one system, measured on a cluster of its own.
+        """Return the figures of one system: QUORATE, LOCAL_KAFKA or bootstrap servers.
 
+        Unless the system is given by bootstrap servers, it is measured on a cluster of its own.
         Return an empty list if the benchmark cannot run on this system.
         """
         if self.offline is not None:
@@ -101,7 +102,7 @@ def compared(benchmark: Benchmark, peer: str, options: Options, machine: Limits)
 
 @contextmanager
 def started(system: str) -> Iterator[Target]:
-    """Yield a running cluster, and stop it at the end.
+    """Yield a running cluster, and stop it at the end if this function has started it.
 
     `system` is QUORATE, LOCAL_KAFKA, or the bootstrap servers of a cluster that already runs."""
     jars = kafka_cluster.libs()

@@ -36,7 +36,7 @@ class Sampler:
         self.total: Counter[Place] = Counter()
 
     def start(self) -> None:
-        """Start the timer."""
+        """Start the timer. The main thread must call it."""
         signal.signal(signal.SIGPROF, self._sample)
         signal.setitimer(signal.ITIMER_PROF, INTERVAL_S, INTERVAL_S)
 

@@ -47,7 +47,7 @@ class Cluster(Target, Protocol):
         """Send SIGKILL to a node, and return the monotonic time in seconds."""
 
     def restart(self, node_id: int) -> None:
-        """Start a killed node again."""
+        """Start a killed node again. The node may not be ready on return."""
         ...
 
     def pids(self) -> Sequence[int]:
@@ -88,7 +88,9 @@ class CpuMeter:
         self._before = [cpu_s(pid) for pid in self._pids]
 
     def used_s(self) -> list[float]:
-        """Return the CPU time of each node in seconds, or an empty list for a remote cluster."""
+        """Return the CPU time of each node in seconds, or an empty list for a remote cluster.
+
+        The nodes must be the processes that ran when the meter was created."""
         return [cpu_s(pid) - b for pid, b in zip(self._pids, self._before, strict=True)]
 
 

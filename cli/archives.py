@@ -1,9 +1,10 @@
 """Safe extraction of an archive from an untrusted source: a .tar.gz or .zip of a node's directory.
 
 Only plain files and directories are extracted, and only below the given directory. Links, devices
-and names that lead elsewhere are skipped. The size of each member is checked before the first byte
-of it is written. A compressed stream is expanded in steps. Thus no archive exceeds the memory of
-one step or the limits below. An archive beyond a limit is refused."""
+and names that lead elsewhere or are too long are skipped without an error. The size of each member
+is checked before the first byte of it is written. A compressed stream is expanded in steps. Thus no
+archive exceeds the memory of one step or the limits below. An archive with more members or bytes
+than allowed is refused."""
 
 from __future__ import annotations
 
@@ -33,8 +34,10 @@ MAX_RATIO = 200
 FREE_BYTES = 256 << 20
 """Unpacked bytes below which MAX_RATIO does not apply, because indexes hold megabytes of zeros."""
 MAX_NAME_BYTES = 1024
+"""A member with a longer name is skipped, as is one with more than MAX_NAME_PARTS parts."""
 MAX_NAME_PARTS = 32
 MAX_ZIP_DIRECTORY_BYTES = 64 << 20
+"""The largest central directory of a .zip, which is held in memory."""
 COPY_BYTES = 1 << 20
 
 # signature, members on this disk and in total, size and place of the directory
@@ -93,7 +96,9 @@ class ExtractionLimits:
     unpacked_bytes: int = 0
 
     def count(self, name: str, size_bytes: int) -> None:
-        """Count one member before it is written. Raise ArchiveTooLarge if it exceeds a limit."""
+        """Count one member before it is written or skipped.
+
+        Raise ArchiveTooLarge if the member or the sum so far exceeds a limit."""
         self.members += 1
         self.unpacked_bytes += max(0, size_bytes)
         allowed = max(FREE_BYTES, MAX_RATIO * self.size_bytes)
@@ -117,10 +122,12 @@ class ExtractionLimits:
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """Extract `archive` below `directory`.
+    """Extract `archive` below `directory`, and replace files that exist there.
 
-    Raise ArchiveTooLarge if it exceeds a limit, shutil.ReadError if it is damaged, and OSError if a
-    file cannot be read or written. The files extracted before an error remain."""
+    A name that ends in .zip means a ZIP archive. Any other file must be a tar archive, which may be
+    compressed with gzip, bzip2 or xz. Raise ArchiveTooLarge if it exceeds a limit, shutil.ReadError
+    if it is damaged, and OSError if a file cannot be read or written. The files extracted before an
+    error remain."""
     limits = ExtractionLimits(archive, archive.stat().st_size)
     root = directory.resolve()
     try:

@@ -2,7 +2,8 @@
 
 A node's directory holds its server.properties, its data and its log. The config key
 `quorate.cluster.file` names cluster.json, and the node writes its own pid there at each start.
-cluster.json is always replaced as a whole, under a file lock."""
+cluster.json is always replaced as a whole, under a file lock. No file is flushed (fsync), because a
+power loss also ends all nodes that cluster.json lists."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ HOST = "127.0.0.1"
 MAX_CLUSTER_BYTES = 1 << 20
 MAX_PID = 1 << 22
 TEXTS = ("cluster_id", "bootstrap", "bootstrap_controllers")
+"""The keys of cluster.json whose values are text."""
 FAULTS_SOCKET = "faults.sock"
 """The name of the fault socket in the directory of a node that runs with `--faults`."""
 
@@ -53,7 +55,7 @@ class ClusterEntry(TypedDict):
 class Shape:
     """The size, the first port and the config overrides of a new cluster.
 
-    Port 0 means free ports."""
+    Port 0 means free ports. `overrides` are pairs of a config key and its value."""
 
     controllers: int = 3
     brokers: int = 3
@@ -72,7 +74,8 @@ def read_cluster(file: Path) -> ClusterEntry:
 def decode_cluster(content: bytes, where: str) -> ClusterEntry:
     """Return the content of a cluster.json.
 
-    Raise Refused, which names `where`, for any other bytes."""
+    Raise Refused, which names `where`, for any other bytes. The lists of nodes, and the `id` and
+    `log_dir` of each node, must be present. Other keys may be missing."""
     if len(content) > MAX_CLUSTER_BYTES:
         raise Refused(f"{where} has more than {MAX_CLUSTER_BYTES} bytes: it is no cluster.json")
     try:
@@ -130,7 +133,9 @@ class ClusterDir:
         return sorted(int(each.name) for each in nodes.iterdir() if each.name.isdigit())
 
     def create(self, shape: Shape) -> None:
-        """Write the server.properties file of every node. No data directory is formatted yet."""
+        """Write the server.properties file of every node. No data directory is formatted yet.
+
+        Controllers have the ids from 1 on, and brokers the next ones."""
         count = shape.controllers + shape.brokers
         ports = free_ports(count) if shape.port == 0 else range(shape.port, shape.port + count)
         # The brokers get the first ports, because clients expect a broker on the first port. The
@@ -201,7 +206,8 @@ def name_of(line: str) -> str:
 def entry_of(config: NodeConfig) -> NodeEntry:
     """Return the cluster.json entry of a node that does not run.
 
-    Its address is that of the node's first advertised listener."""
+    Its address is the advertised one of the first client listener. If the node has none, it is that
+    of the first controller listener."""
     listeners = config.listeners.client or config.listeners.controller
     advertised = config.listeners.advertisement(listeners[0].name) or listeners[0]
     return NodeEntry(
@@ -219,7 +225,9 @@ def addresses(entries: Sequence[NodeEntry]) -> str:
 
 
 def set_pids(file: Path, pids: dict[int, int | None]) -> None:
-    """Set the pids of the given nodes in cluster.json. None means that the node does not run."""
+    """Set the pids of the given nodes in cluster.json. None means that the node does not run.
+
+    Nodes that it does not list are ignored. The conditions and errors are those of `update`."""
 
     def changed(entry: Any) -> Any:
         for node in (*entry["controllers"], *entry["brokers"]):
@@ -263,14 +271,17 @@ def update(file: Path, change: Callable[[Any], Any]) -> None:
 def locked(file: Path) -> Iterator[None]:
     """Hold the exclusive lock of a file. Block until it is free.
 
-    The lock is another file, with the suffix .lock instead of that of `file`."""
+    The lock is another file, with the suffix .lock instead of that of `file`. It is created if it
+    is missing, and remains."""
     with open(file.with_suffix(".lock"), "w", opener=private) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Replace a file atomically. A reader sees either the old content or the new one."""
+    """Replace a file atomically. A reader sees either the old content or the new one.
+
+    Nothing is flushed (fsync), so a power loss may leave either content or an empty file."""
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     write_private(temporary, text)
     temporary.replace(file)
@@ -293,7 +304,7 @@ def write_private(file: Path, text: str) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return distinct ports, outside of the ephemeral range, that were free just now."""
+    """Return distinct ports, in ascending order, that were free just now. No port is reserved."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(free_socket(HOST)) for _ in range(count)]
         return sorted(each.getsockname()[1] for each in sockets)
@@ -302,7 +313,8 @@ def free_ports(count: int) -> list[int]:
 def alive(pid: int | None) -> bool:
     """Return True if the process runs.
 
-    A zombie does not: only its parent has not yet waited for it."""
+    A zombie, for which its parent has not yet waited, counts as ended. The pid may meanwhile belong
+    to another program."""
     if pid is None:
         return False
     try:

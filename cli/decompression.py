@@ -18,6 +18,7 @@ from typing import IO, Protocol
 MAX_READ_BYTES = 4 << 20
 WINDOW_BYTES = 64 << 10
 STEP_BYTES = 256 << 10
+"""The most bytes that one step reads, and the most that it expands."""
 MAX_LZMA_BYTES = 256 << 20
 """The most memory for the dictionary of an .xz archive; `xz -9` needs 65 MiB."""
 

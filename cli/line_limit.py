@@ -2,8 +2,8 @@
 
 Most lines about a peer are written once per connection, and a peer can open many connections. Lines
 with the same logger and the same text before the arguments are one kind. At most MAX_LINES of a
-kind are written in one second. The next line that is written reports the number of suppressed
-lines."""
+kind are written in each whole second of the clock. The next line of the kind that is written
+reports the number of suppressed lines."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Callable
 MAX_LINES = 20
 """The most lines of one kind in one second."""
 MAX_KINDS = 1000
+"""The most kinds that are counted at the same time."""
 
 
 class _Kind:
@@ -29,8 +30,8 @@ class LineLimit(logging.Filter):
     """A logging filter that limits the lines of each kind.
 
     The number of kinds is that of the logging calls, as long as their texts are constant. A library
-    that formats its text before the call adds a kind for each text. The number is bounded, so the
-    oldest kind is then removed."""
+    that formats its text before the call adds a kind for each text. Beyond MAX_KINDS, each new kind
+    replaces the one that is counted for the longest time, whose count starts again from 0."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -40,7 +41,7 @@ class LineLimit(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return True if the line may be written.
 
-        Its text may be extended by the suppressed count."""
+        If lines of its kind were suppressed, their number is added to the text of `record`."""
         second = int(self._clock_s())
         key = (record.name, record.msg)
         kind = self._kinds.get(key)

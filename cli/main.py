@@ -15,7 +15,8 @@ import click
 class LazyCommand:
     """The module of a command in `quorate.cli`, and its help.
 
-    The module defines a click command with the name of the command, with `_` for `-`."""
+    The module defines a click command with the name of the command, with `_` for `-`. A `hidden`
+    command can be called, but is not listed in the help."""
 
     module: str
     help: str

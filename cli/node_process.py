@@ -1,8 +1,8 @@
 """One node as this process: its injected interfaces, event loop, signals and log lines.
 
 The node itself is the `run` function of its module. SIGTERM and SIGINT request a clean stop: a
-controlled shutdown of a broker, or the resignation of a controller. A second SIGINT ends the
-process immediately."""
+controlled shutdown of a broker, or the resignation of a controller. A SIGINT after another SIGINT
+or SIGTERM ends the process immediately."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from quorate.quorum.node.garbage import keep_collections_short
 from quorate.quorum.seams import Address, Seams
 
 MIN_OPEN_FILES = 65_536
+"""The soft limit of open files that a node asks for. A lower hard limit bounds it."""
 LOG_FORMAT = "%(asctime)s %(levelname)s [{node}] %(name)s: %(message)s"
 
 logger = logging.getLogger("quorate.server")
@@ -85,10 +86,12 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def run_node(config: NodeConfig, faults: Path | None = None) -> int:
-    """Run the node until a signal stops it, and return the exit code of the process.
+    """Run the node until a signal or an error stops it, and return the exit code of the process.
 
-    If the config names a cluster.json, the node's pid is recorded there. With `faults`, faults can
-    be injected through a Unix socket at that path."""
+    The main thread must call it. It also sets the limit of open files, the garbage collector and
+    the allocator of this process. If the config names a cluster.json that exists, the node's pid is
+    recorded there while the node runs. With `faults`, faults can be injected through a Unix socket
+    at that path. Raise Refused if the cluster.json is not valid."""
     raise_open_files()
     keep_collections_short()
     merge_freed_at_once()
@@ -121,7 +124,7 @@ def run_to_end(config: NodeConfig, faults: Path | None) -> int:
 
 
 async def serve(config: NodeConfig, faults: Path | None) -> None:
-    """Run the node on this event loop until a signal stops it."""
+    """Run the node on this event loop until a signal stops it. Raise the error that ends it."""
     from quorate.quorum.clock import AsyncioClock
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.rpc.transport import AioTransport
@@ -155,7 +158,7 @@ def on_signal(stop: asyncio.Event) -> None:
 
 
 def on_interrupt(stop: asyncio.Event) -> None:
-    """Request a stop on the first SIGINT, and end the process on the second."""
+    """Request a stop. If one is already requested, end the process with exit code 1."""
     if stop.is_set():
         logger.warning("received a second interrupt: the node ends without a clean shutdown")
         os._exit(1)
@@ -163,7 +166,9 @@ def on_interrupt(stop: asyncio.Event) -> None:
 
 
 def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
-    """Log readable lines to standard error, with the bound of `LineLimit`."""
+    """Log readable lines to standard error, with the bound of `LineLimit`.
+
+    The lines replace all previous log output of this process."""
     node = f"{config.roles[0]} {config.node_id}"
     logging.basicConfig(
         stream=sys.stderr, level=level, format=LOG_FORMAT.format(node=node), force=True
@@ -173,7 +178,7 @@ def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
 
 
 def raise_open_files() -> None:
-    """Raise the soft limit of open files.
+    """Raise the soft limit of open files to MIN_OPEN_FILES, as far as the hard limit allows.
 
     It is often 1,024, and a broker holds many segments open."""
     import resource

@@ -28,9 +28,10 @@ class Readiness:
         self._connections: dict[int, Connection] = {}
 
     def poll(self) -> bool:
-        """Return True if all brokers are ready.
+        """Ask each broker that was not ready yet, and return True if all are ready now.
 
-        Block for one request to each remaining broker at most."""
+        The call blocks until all of them have answered or failed. Each wait for a broker is bounded
+        by POLL_TIMEOUT_S. Raise Refused if a port answers and does not speak Kafka's protocol."""
         for node_id, address in list(self._open.items()):
             try:
                 if self._unfenced(node_id, address) >= self._expected:

@@ -42,7 +42,10 @@ def server(file: str, overrides: tuple[str, ...], faults: bool) -> None:
 
 
 def load_config(file: str, overrides: Sequence[str] = ()) -> NodeConfig:
-    """Return the config of a file. Raise Refused, which names the wrong setting and its line."""
+    """Return the config of a .properties file, in which `overrides` (KEY=VALUE) replace values.
+
+    Raise Refused, which names the wrong setting and its line, and UsageError for a malformed
+    override."""
     pairs = dict(pair_of(each) for each in overrides)
     try:
         return load(file, overrides=pairs)

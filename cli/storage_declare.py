@@ -1,4 +1,4 @@
-"""`quorate storage declare`: the operator declares what a controller's directory has lost."""
+"""`quorate storage declare`: the operator declares whether a controller's disk lost records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quorate.quorum.raft.errors import ElectionFileError
 
 
 def run(file: str, *, new: bool) -> None:
-    """Record the declaration for a stopped controller.
+    """Record for a stopped controller that its directory is `new`, or that it lost records.
 
     Raise Refused for a broker, a running node, or a directory that cannot be used."""
     config = load_config(file)

@@ -31,8 +31,10 @@ from quorate.quorum.offline.storage_verify import METADATA, Verification, verify
 def run(directory: str, *, repairing: bool, file: str | None, output: str) -> None:
     """Verify a directory, repair it if wanted, and print the findings.
 
-    With `file` and `repairing`, a damaged metadata log of a broker is moved aside. Raise Refused if
-    the directory is in use or cannot be read. Raise SystemExit with code 1 if it is not sound."""
+    If `file`, the config of the node, shows a broker without a vote, `repairing` also renames a
+    damaged metadata log. The other repairs are those of `repair`. Raise Refused if the directory is
+    in use, cannot be read, or is not that of `file`. Raise SystemExit with code 1 if it is not
+    sound at the end."""
     path = str(Path(directory).resolve())
     broker = is_broker(path, file) if file is not None else False
     disk = OsDisk()
@@ -112,7 +114,7 @@ def is_broker(path: str, file: str) -> bool:
 
 
 def is_metadata_damaged(verification: Verification, path: str) -> bool:
-    """Return True if the metadata log or a snapshot is damaged."""
+    """Return True if the metadata log or a snapshot below the directory `path` is damaged."""
     return any(
         each.kind is Kind.DAMAGED and each.path.startswith(f"{path}/{METADATA}")
         for each in verification.results
@@ -123,7 +125,8 @@ def is_metadata_damaged(verification: Verification, path: str) -> bool:
 def unused(disk: OsDisk, path: str) -> Iterator[None]:
     """Hold the locks of a directory's node. Raise Refused if a node runs.
 
-    If `path` is one log, the locks are those of the node's directory above it, if there is one."""
+    If `path` is one log, the locks are those of the node's directory above it. If that directory
+    has no lock file, nothing is locked or checked."""
     root = path if Path(path, META_FILE).exists() else os.path.dirname(path)
     lock_path = f"{root}/{LOCK_FILE}"
     if root != path and not Path(lock_path).exists():

@@ -56,7 +56,9 @@ class Supervisor:
     stopping: bool = False
     ended: int = 0  # the number of nodes that ended without a request
     failures: dict[int, str] = field(default_factory=dict)
-    """A line about each node that ended without a request and does not run, by node id."""
+    """A line about each node that ended without a request, by node id.
+
+    It remains until this supervisor restarts the node, even if the user has restarted it."""
 
     def start(self) -> None:
         """Fork every node, the controllers first. The process must have one thread."""
@@ -93,7 +95,7 @@ class Supervisor:
 
     @property
     def serves_clients(self) -> bool:
-        """Return True if all brokers and a majority of the controllers run."""
+        """Return True if all brokers and a majority of the controllers are not in `failures`."""
         controllers = [each.node_id for each in self.configs if each.is_controller]
         dead = [each for each in controllers if each in self.failures]
         brokers_run = not any(
@@ -104,7 +106,8 @@ class Supervisor:
     async def watch(self, stop: asyncio.Event) -> None:
         """Reap children until `stop` is set.
 
-        Then stop the brokers, and after them the controllers."""
+        Then stop the brokers, and after them the controllers, and remove all pids from
+        cluster.json."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self.reap)
         self.reap()
@@ -117,7 +120,9 @@ class Supervisor:
         set_pids(self.directory.file, {config.node_id: None for config in self.configs})
 
     async def stop(self, node_ids: Sequence[int]) -> None:
-        """Send SIGTERM to the nodes, wait, and send SIGKILL to those that do not end in time."""
+        """Send SIGTERM to the nodes, wait, and send SIGKILL to those that do not end in time.
+
+        The wait ends after STOP_TIMEOUT_S. The call does not wait for the killed nodes."""
         pids = self.pids_of(node_ids)
         for pid in pids.values():
             send(pid, signal.SIGTERM)
@@ -142,7 +147,8 @@ class Supervisor:
     def reap(self) -> None:
         """Reap the children that ended.
 
-        Report and restart them unless the supervisor is stopping."""
+        Unless the supervisor is stopping, report them, and with `restart` restart them after
+        RESTART_DELAY_S."""
         for node_id, pid in list(self.pids.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended == 0:
@@ -166,7 +172,7 @@ class Supervisor:
             set_pids(self.directory.file, {node_id: None})
 
     def spawn(self, node_id: int) -> None:
-        """Restart a node as a new program.
+        """Restart a node as a new program, unless it runs as a child or the supervisor is stopping.
 
         This process has an event loop by then and must not fork a node."""
         if self.stopping or node_id in self.pids:
@@ -216,7 +222,9 @@ def last_error(log: str) -> str:
 
 
 def stop_with_parent(supervisor: int) -> None:
-    """Let this process get SIGTERM when its supervisor dies. Only Linux supports that."""
+    """Let this process get SIGTERM when its supervisor dies, on Linux. Elsewhere do nothing.
+
+    If the supervisor has already died, end this process."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != supervisor:
@@ -224,9 +232,10 @@ def stop_with_parent(supervisor: int) -> None:
 
 
 def redirect_output(directory: ClusterDir, node_id: int) -> None:
-    """Redirect the output of this process to the node's log, and close all other descriptors.
+    """Redirect the output of this process to the node's log, and close its inherited descriptors.
 
-    Among them is the pipe whose end signals to `up --detach` that the cluster is ready."""
+    Those below MAX_INHERITED_FD are closed. Among them is the pipe whose end signals to
+    `up --detach` that the cluster is ready."""
     os.closerange(3, MAX_INHERITED_FD)
     log = private(directory.node_log(node_id), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     null = os.open(os.devnull, os.O_RDONLY)

@@ -137,9 +137,9 @@ def down(root: str) -> None:
 
 
 def stop_orphans(directory: ClusterDir) -> None:
-    """Stop nodes whose supervisor is gone, and nodes that the user started.
+    """Stop nodes whose supervisor is gone, and nodes that the user started: brokers first.
 
-    Raise NotReachable if one does not end in time."""
+    Raise NotReachable if one does not end in time. If it is a broker, the controllers still run."""
     entry = directory.read()
     for group in (entry["brokers"], entry["controllers"]):
         pids = [node["pid"] for node in group if node["pid"] and alive(node["pid"])]
@@ -170,7 +170,9 @@ def supervisor_of(directory: ClusterDir) -> int | None:
 
 
 def refuse_if_running(directory: ClusterDir) -> None:
-    """Raise Refused if the cluster runs."""
+    """Raise Refused if the cluster has a supervisor that runs.
+
+    Nodes that run without a supervisor are not noticed. Their locks refuse the new processes."""
     supervisor = supervisor_of(directory)
     if supervisor is not None:
         raise Refused(
@@ -182,8 +184,10 @@ def refuse_if_running(directory: ClusterDir) -> None:
 def prepare(directory: ClusterDir, shape: Shape, explicit: set[str]) -> list[NodeConfig]:
     """Return the configs of the nodes, whose files are created and formatted on first use.
 
-    Overrides are written to the files of existing nodes. Raise Refused if an explicit option
-    contradicts the existing cluster."""
+    Overrides are written to the files of existing nodes, even if the call then fails. cluster.json
+    is written again. `explicit` names the fields of `shape` that the user has given. Raise Refused
+    if a config is invalid, if a number of nodes in `explicit` contradicts the existing cluster, or
+    as `format_nodes` does."""
     node_ids = directory.node_ids()
     if not node_ids:
         directory.create(shape)
@@ -201,7 +205,9 @@ def prepare(directory: ClusterDir, shape: Shape, explicit: set[str]) -> list[Nod
 def refuse_other_shape(
     directory: ClusterDir, configs: Sequence[NodeConfig], shape: Shape, explicit: set[str]
 ) -> None:
-    """Raise Refused if an explicit number of nodes differs from the directory's."""
+    """Raise Refused if an explicit number of nodes differs from the directory's.
+
+    An explicit port is not compared."""
     have = {
         "controllers": sum(config.is_controller for config in configs),
         "brokers": sum(config.is_broker for config in configs),
@@ -218,8 +224,10 @@ def refuse_other_shape(
 def format_nodes(configs: Sequence[NodeConfig]) -> str:
     """Format the directories that are not formatted, and return the cluster id.
 
-    A directory with a defect is left to its node, which refuses to start. Raise Refused if no
-    directory tells the cluster id because of such defects, or if formatting fails."""
+    The cluster id is that of the formatted directories. If none is formatted, it is that of the
+    first config, or a random one. A directory with a defect is left to its node, which refuses to
+    start. Raise Refused if one has a defect and no other one holds the cluster id, or if formatting
+    fails."""
     import random
 
     from quorate.quorum.ids import random_uuid, uuid_to_text
@@ -260,8 +268,9 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
 def detached(supervisor: Supervisor) -> int:
     """Supervise in a new session, and return the exit code once the cluster is ready.
 
-    Print the `ready` line and a line for each node that ended. If the cluster is not ready in time,
-    raise NotReachable with the last line of up.log."""
+    The exit code is 0, or PARTLY if a node has ended. Print the `ready` line and a line for each
+    node that ended. If the cluster does not get ready, raise NotReachable with the last line of
+    up.log."""
     directory = supervisor.directory
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -300,8 +309,8 @@ def detached(supervisor: Supervisor) -> int:
 async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
     """Wait until every broker is ready, and return True.
 
-    Return False if `stop` is set, if a broker or a majority of the controllers ended, or on a
-    timeout."""
+    Return False if `stop` is set or after READY_TIMEOUT_S. Without `restart` of the supervisor also
+    return False if a broker ended, or so many controllers that no majority is left."""
     directory = supervisor.directory
     brokers = directory.read()["brokers"]
     readiness = Readiness({node["id"]: (node["host"], node["port"]) for node in brokers})
@@ -329,10 +338,11 @@ def say(line: str) -> None:
 
 
 def supervise(supervisor: Supervisor, output: int) -> int:
-    """Start the nodes, write `ready` to `output`, and run until a signal stops them.
+    """Start the nodes, write the `ready` line to `output`, and run until a signal stops them.
 
-    `output` is a descriptor, which is closed after `ready` if it is a pipe. Return the exit
-    code."""
+    If the cluster does not get ready, stop the nodes. `output` is standard output, or a pipe. A
+    pipe also gets a line for each node that ended, and is closed then. Return the exit code: 0, 3
+    if the cluster did not get ready, or PARTLY if a node had ended when it got ready."""
     directory = supervisor.directory
     write_private(directory.supervisor_file, f"{os.getpid()}\n")
     status = 0

@@ -3,8 +3,8 @@
 A scenario is a TOML file: a cluster, a workload, expectations, and variants made of steps. A run
 creates a topic, writes and reads it with clients of its own, and carries out the steps, which kill,
 stop or isolate nodes. Afterwards it ends all faults, reads everything back and compares. The
-verdict is good if no acknowledged record is lost, duplicated, reordered or changed, if all replicas
-are equal, and if every step and expectation was met.
+verdict is good if no acknowledged record is lost, duplicated, reordered or changed, if all in-sync
+replicas are equal, and if every step and expectation was met.
 
 Inputs are the scenario, a local cluster (`quorate up`), the nodes' fault sockets (quorum/faults)
 and the metadata logs on disk. Outputs are lines on the terminal, JSON, or an HTML page.

@@ -1,7 +1,8 @@
 """The steps of scenarios, each a coroutine on the state of the run; `ACTIONS` is the table.
 
-An action raises StepFailed if its condition does not become true in time. It waits for a fact in
-the metadata log or in the clients' records, and not for a fixed time."""
+An action that waits raises StepFailed if its condition does not become true within `within_ms`.
+Except for `wait`, it waits for a fact in the metadata log or in the clients' records, and not for a
+fixed time. The node of a step becomes the victim, which later steps can name."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ Action = Callable[[ScenarioRun, Values], Awaitable[None]]
 
 
 async def kill(run: ScenarioRun, values: Values) -> None:
-    """Send SIGKILL to the node."""
+    """Send SIGKILL to the node. Raise Refused if it does not run."""
     node = run.node_named(values["node"])
     led = run.states.led_by(node)
     run.cluster.kill(node)
@@ -34,7 +35,7 @@ async def kill(run: ScenarioRun, values: Values) -> None:
 
 
 async def start(run: ScenarioRun, values: Values) -> None:
-    """Start a node that does not run."""
+    """Start the node, unless it runs, and do not wait until it is ready."""
     node = run.node_named(values["node"])
     await asyncio.to_thread(run.cluster.restart, node)
     run.fault_states.end(node, run.clock.now_ms())
@@ -44,7 +45,7 @@ async def start(run: ScenarioRun, values: Values) -> None:
 async def stop(run: ScenarioRun, values: Values) -> None:
     """Send SIGTERM to the node and wait until its process has ended.
 
-    Raise StepFailed on a timeout."""
+    Raise StepFailed on a timeout, Refused if the node does not run."""
     node, within_ms = run.node_named(values["node"]), values["within_ms"]
     run.note("gets SIGTERM", node, kind="fault")
     if not await asyncio.to_thread(run.cluster.terminate, node, within_ms / 1000):
@@ -54,7 +55,10 @@ async def stop(run: ScenarioRun, values: Values) -> None:
 
 
 async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
-    """Wait until the node's metadata log reaches the present end of the other controllers' logs."""
+    """Wait until the node's metadata log has a record after the present ends of the controllers'.
+
+    The node's own log does not count. The active controller writes no-op records when it is idle,
+    so such a record arrives. It proves that the node fetches again."""
     node = run.node_named(values["node"])
     others = [each for each in run.controllers if each != node]
     end = await asyncio.to_thread(
@@ -73,7 +77,9 @@ async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
 
 
 async def roll(run: ScenarioRun, values: Values) -> None:
-    """Restart all nodes of a role one after another, the active controller last."""
+    """Restart all nodes of a role one after another, the active controller last.
+
+    `within_ms` bounds each wait for each node."""
     brokers = values["nodes"] == "brokers"
     nodes = run.broker_ids if brokers else run.controllers
     for node in sorted(nodes, key=lambda node: (node == run.states.active, node)):
@@ -105,7 +111,7 @@ async def cut_controllers(run: ScenarioRun, values: Values) -> None:
 async def heal(run: ScenarioRun, values: Values) -> None:
     """End all faults, after counting the records that only the broker with a pinned client has.
 
-    Nodes that are down stay down."""
+    Nodes that are down stay down. The count is for the last broker that had a pinned client."""
     for node, was in run.fault_states.open().items():
         if was not in (MUTED, CUT):
             continue
@@ -129,7 +135,9 @@ def _diverged(run: ScenarioRun, node: int) -> int:
 
 
 async def pin_writer(run: ScenarioRun, values: Values) -> None:
-    """Start a producer that writes only to this node, for the partitions that it leads now."""
+    """Start a producer that writes only to this node, for the partitions that it leads now.
+
+    Raise NoProducerId if no broker assigns a producer id in time."""
     node = run.node_named(values["node"])
     led = run.states.led_by(node)
     brokers = run.make_brokers()
@@ -196,7 +204,7 @@ async def wait_fenced(run: ScenarioRun, values: Values) -> None:
 
 
 async def wait_written(run: ScenarioRun, values: Values) -> None:
-    """Wait until a write to every partition is acknowledged."""
+    """Wait until every partition has acknowledged a write since the step began."""
     since_s = time.monotonic()
     partitions = range(run.ledger.partitions)
 
@@ -208,7 +216,7 @@ async def wait_written(run: ScenarioRun, values: Values) -> None:
 
 
 async def wait_in_sync(run: ScenarioRun, values: Values) -> None:
-    """Wait until every ISR holds all replicas."""
+    """Wait until every ISR holds all replicas and all brokers are unfenced."""
     took_ms = await run.until(run.in_sync, values["within_ms"], "every ISR is full")
     run.note(f"every ISR is full after {took_ms:,} ms")
 
@@ -249,5 +257,7 @@ assert ACTIONS.keys() == STEPS.keys()
 
 
 async def carry_out(run: ScenarioRun, step: Step) -> None:
-    """Carry out one step. Raise StepFailed, Refused or NotReachable if it fails."""
+    """Carry out one step.
+
+    Raise StepFailed, Refused or NotReachable if it fails, and NoProducerId from `pin_writer`."""
     await ACTIONS[step.do](run, step.values)

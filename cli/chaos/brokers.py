@@ -32,6 +32,7 @@ class NotKnown(ClientError):
     """No response has contained the address of this broker."""
 
     sent = False
+    """The request was not sent (see `ClientError`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Brokers:
         return sorted(self._addresses)
 
     def leader(self, partition: int) -> int:
-        """Return the id of the partition's leader, or -1 if none is known."""
+        """Return the id of the partition's leader, or -1 if it has none or none is known."""
         known = self.leaders.get(partition)
         return -1 if known is None else known.node_id
 
@@ -83,10 +84,10 @@ class Brokers:
         return sorted(p for p, leader in self.leaders.items() if leader.node_id == node_id)
 
     async def call(self, node_id: int, request: Message, **options: Any) -> Any:
-        """Send a request to a broker and return its response.
+        """Send a request to a broker and return its response, which may contain errors.
 
-        Raise one of FAILURES if its address is unknown, the connection fails, or it does not
-        answer."""
+        `options` are those of `KafkaClient.call`. Raise one of FAILURES if the broker's address is
+        unknown, the connection fails, or it does not answer."""
         address = self._addresses.get(node_id)
         if address is None:
             raise NotKnown(f"broker {node_id} is not known")
@@ -94,10 +95,11 @@ class Brokers:
         return await client.call(request, **options)
 
     async def refresh(self, last: int = -1) -> None:
-        """Read the metadata from any broker.
+        """Read the metadata from any bootstrap server, after a pause of REFRESH_PAUSE_S.
 
         `last` is tried only if no other broker answers, because a request to it has just failed.
-        Concurrent callers share one request. If no broker answers, the metadata stays as it is."""
+        Concurrent callers share one request. If no broker answers, the metadata stays as it is, as
+        do the leaders if the response has an error for the topic."""
         seen = self._refreshed
         async with self._refreshing:
             if self._refreshed != seen:

@@ -159,7 +159,8 @@ def run_on_existing_cluster(
 ) -> Result:
     """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
 
-    Raise Refused if a node does not run, or lacks the fault socket that the scenario needs."""
+    Raise Refused if there is no cluster, if a node does not run, or if one lacks the fault socket
+    that the scenario needs."""
     cluster = ProcessCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
@@ -190,7 +191,10 @@ def run_on_temporary_cluster(
     keep: bool,
     view: View,
 ) -> Result:
-    """Run the scenario on a new cluster in a temporary directory, removed unless `keep`."""
+    """Run the scenario on a new cluster in a temporary directory, removed unless `keep`.
+
+    `overrides` (KEY=VALUE) replace configs of the scenario. Raise Refused if the cluster does not
+    start."""
     root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
     cluster = ProcessCluster(root / "cluster", faults=scenario.needs_faults)
     shape = scenario.cluster

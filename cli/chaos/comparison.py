@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 NOT_ACKNOWLEDGED = -1
+"""The value in place of the offset of a line that was not acknowledged."""
 MAX_EXAMPLES_KEPT = 10
 
 
@@ -41,7 +42,10 @@ class Comparison:
     def __init__(
         self, lines: Sequence[bytes], acknowledged: array[int], partitions: int, clients: int = 1
     ) -> None:
-        """Start a comparison. `acknowledged[n]` is the offset of line n, or NOT_ACKNOWLEDGED."""
+        """Start a comparison of `lines` with the records of a topic with `partitions` partitions.
+
+        `acknowledged` has the same length. `acknowledged[n]` is the offset of line n, or
+        NOT_ACKNOWLEDGED. A line with NOT_ACKNOWLEDGED need not have been sent."""
         assert len(lines) == len(acknowledged)
         self._lines = lines
         self._acknowledged = acknowledged
@@ -99,7 +103,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of a comparison: the numbers of lines and records, and the violations by kind."""
+    """The result of a comparison: the numbers of lines and records, and the violations by kind.
+
+    `sent` is the number of lines that the comparison was given, even if some were never sent. A
+    lost line occurs at no offset, and a moved one at another offset than the acknowledged one."""
 
     sent: int
     acknowledged: int

@@ -19,14 +19,16 @@ HEARTBEAT = "BrokerHeartbeatRequest"
 class FaultSockets:
     """The fault sockets of a local cluster's nodes.
 
-    Each call blocks until the node has answered, for TIMEOUT_S at most. It raises Refused if the
-    node does not answer or refuses the rules. The new rules replace all previous ones of the
-    node."""
+    Each call blocks until the node has answered. TIMEOUT_S bounds each wait for the socket. A call
+    raises Refused if the node does not answer or refuses the rules. `drop`, `hold` and `heal`
+    replace all previous rules of the node."""
 
     directory: ClusterDir
 
     def drop(self, node_id: int, message: str) -> None:
-        """Drop all messages of one type on the node's links, in both directions."""
+        """Drop all messages of one type on the node's links, in both directions.
+
+        `message` is the name of the message's class, such as HEARTBEAT."""
         self._ask(node_id, {"rules": {"drop": [message]}})
 
     def hold(self, node_id: int, peers: list[int]) -> None:
@@ -38,7 +40,9 @@ class FaultSockets:
         self._ask(node_id, {"rules": {}})
 
     def last_heartbeat_ms(self, node_id: int) -> int:
-        """Return the wall-clock time in ms at which a heartbeat last left the node."""
+        """Return the wall-clock time in ms at which a heartbeat last left the node.
+
+        Raise KeyError if the node has sent none."""
         sent: int = self._ask(node_id, {})["last_sent_ms"][HEARTBEAT]
         return sent
 

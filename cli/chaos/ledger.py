@@ -19,6 +19,7 @@ CLIENTS = 2
 ROAMING, PINNED = range(CLIENTS)
 """The client that follows the leaders, and the client that stays with one broker."""
 MAX_RECORDS = 50_000_000
+"""All record numbers are lower, which bounds the memory of a ledger to 400 MB."""
 GROWTH = 1 << 16
 
 
@@ -35,7 +36,7 @@ class Ledger:
     confirmed: int = 0
     """The number of acknowledged records."""
     confirmed_s: dict[int, float] = field(default_factory=dict)
-    """The moment of the last acknowledgement in each partition, on the monotonic clock."""
+    """The moment of the last acknowledgement in each partition, in s on the monotonic clock."""
     outages: list[Gap] = field(default_factory=list)
     """The intervals in which the roaming client waited long for an acknowledgement."""
     failures: list[str] = field(default_factory=list)
@@ -43,8 +44,9 @@ class Ledger:
     _next: dict[tuple[int, int], count[int]] = field(default_factory=dict)
 
     def take(self, client: int, partition: int, records: int) -> list[int]:
-        """Return the numbers of the next records of the client in the partition, and count them as
-        sent. `records` is how many."""
+        """Return the numbers of the next `records` records of the client in the partition.
+
+        They are counted as sent. The numbers of one client in one partition increase."""
         counter = self._next.setdefault((client, partition), count())
         numbers = [
             (next(counter) * CLIENTS + client) * self.partitions + partition for _ in range(records)
@@ -75,7 +77,8 @@ class Ledger:
     def lines(self) -> Sequence[bytes]:
         """Return the values by record number, as a sequence that computes each value on access.
 
-        It may be longer than `sent`, because some of its numbers were never sent."""
+        It is as long as `acknowledged` and may be longer than `sent`, because some of its numbers
+        were never sent. Slices are not supported."""
         return _Values(self)
 
 

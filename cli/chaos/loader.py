@@ -47,7 +47,7 @@ def bundled_scenarios() -> dict[str, str]:
 
 
 def load(name_or_path: str) -> Scenario:
-    """Return a built-in scenario by its name, or the scenario in a file.
+    """Return a built-in scenario by its name, or the scenario in a file whose name ends in .toml.
 
     Raise ScenarioError if there is none or it is invalid."""
     known = bundled_scenarios()

@@ -31,7 +31,10 @@ class LoggedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class MetadataTail:
-    """The position of a reader in one metadata log. `offset` is the next offset."""
+    """The position of a reader in one metadata log, which begins at `offset`.
+
+    It reads segments only, not snapshots. After a truncation it does not yield the records that
+    replace those it has passed."""
 
     log_dir: Path
     offset: int = 0
@@ -44,7 +47,7 @@ class MetadataTail:
         return max((header.leader_epoch for _, _, header in self._batches()), default=-1)
 
     def read(self) -> Iterator[LoggedRecord]:
-        """Yield the records appended since the last call.
+        """Yield the records appended since the last call. The position moves as they are yielded.
 
         LeaderChange is the only type of control record among them."""
         for content, position, header in self._batches():
@@ -80,8 +83,8 @@ def _decoded(record: Record, is_control: bool) -> MetadataRecord | LeaderChangeM
 
 
 def log_end(log_dir: Path) -> tuple[int, int]:
-    """Return the epoch and the end offset of a log.
+    """Return the highest epoch and the end offset of a log, or (-1, 0) if it is empty.
 
-    The most up-to-date log has the greatest pair."""
+    The most up-to-date log has the greatest pair. The call reads the whole log."""
     tail = MetadataTail(log_dir)
     return tail.skip_to_end(), tail.offset

@@ -12,6 +12,7 @@ from html import escape
 from quorate.cli.chaos.timeline import Event
 
 STEPS_MS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 300_000)
+"""The distances between two ticks of an axis, of which the first that fits is used."""
 MAX_TICKS = 12
 LAST_TICK_PERCENT = 97.0  # the text of a later tick would be cut off
 MARKED = ("fault", "fenced", "unfenced", "controller")

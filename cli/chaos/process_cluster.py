@@ -1,7 +1,8 @@
 """The cluster of a scenario run: the processes of `quorate up`, addressed by node id.
 
-All calls block, so that the run makes them in threads. Child processes are reaped by `stop`. Nodes
-that ran with `--faults` are restarted with it."""
+All calls that wait for a node block their thread. `stop` reaps the child processes. With `faults`,
+nodes are started and restarted with `--faults`. Requests to the cluster raise NotReachable if no
+broker answers."""
 
 from __future__ import annotations
 
@@ -40,9 +41,10 @@ class ProcessCluster:
         return self.directory.read()
 
     def start(self, *options: str) -> float:
-        """Start a new cluster, which replaces the directory. Return the seconds until it was ready.
+        """Start a new cluster and return the seconds until it was ready.
 
-        Raise Refused if it does not start."""
+        A cluster in the directory is stopped, and the directory is deleted first. `options` are
+        those of `quorate up`. Raise Refused if the cluster does not start."""
         if self.directory.file.exists():
             subprocess.run((*QUORATE, "down", "--dir", self.directory.root), check=False)
         shutil.rmtree(self.directory.root, ignore_errors=True)
@@ -100,7 +102,7 @@ class ProcessCluster:
         check(answer.responses[0].error_code, answer.responses[0].error_message, topic)
 
     def leaders(self, topic: str) -> dict[int, int]:
-        """Return the leader of each partition of a topic."""
+        """Return the leader of each partition of a topic, -1 if it has none."""
         admin = self.admin()
         (described,) = admin.metadata([topic]).topics
         admin.close()
@@ -130,7 +132,9 @@ class ProcessCluster:
         return time.monotonic()
 
     def terminate(self, node_id: int, timeout_s: float) -> bool:
-        """Send SIGTERM and return True when the process has ended, or False after `timeout_s`."""
+        """Send SIGTERM and return True when the process has ended, or False after `timeout_s`.
+
+        Raise Refused if the node does not run."""
         pid = self._pid(node_id)
         os.kill(pid, signal.SIGTERM)
         deadline_s = time.monotonic() + timeout_s
@@ -141,7 +145,7 @@ class ProcessCluster:
         return True
 
     def restart(self, node_id: int) -> None:
-        """Start the node as a new process.
+        """Start the node as a new process, and return immediately.
 
         Do nothing if it already runs, because a supervisor restarted it."""
         if alive(self.node(node_id)["pid"]):
@@ -165,7 +169,7 @@ class ProcessCluster:
         return pid
 
     def change_a_config(self, topic: str, value: str) -> None:
-        """Set the topic's retention.ms, and return when the change is committed.
+        """Set the topic's retention.ms to `value`, and return when the change is committed.
 
         Raise Refused if the cluster refuses the change."""
         change = configs.IncrementalAlterableConfig(
@@ -186,7 +190,9 @@ class ProcessCluster:
         check(answer.responses[0].error_code, answer.responses[0].error_message)
 
     def wait_healed(self, topic: str, replicas: int, timeout_s: float = HEAL_TIMEOUT_S) -> bool:
-        """Return True when every ISR has `replicas` members, or False after `timeout_s`."""
+        """Return True when every ISR has `replicas` members, or False after `timeout_s`.
+
+        The result is also True if the broker that answers does not know the topic yet."""
         begin_s = time.monotonic()
         admin = self.admin()
         try:

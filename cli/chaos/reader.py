@@ -31,7 +31,9 @@ UNREADABLE = -1
 
 @dataclass(slots=True)
 class Reader:
-    """The consumer of one run, owned by the event loop on which `start` is called."""
+    """The consumer of one run, owned by the event loop on which `start` is called.
+
+    It reads from offset 0 on, so the topic must be new. It stops at an offset without a record."""
 
     brokers: Brokers
     read: dict[int, array[int]] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class Reader:
     _loops: list[asyncio.Task[None]] = field(default_factory=list)
 
     def start(self, node_ids: Sequence[int], partitions: int) -> None:
-        """Start a fetch loop for each broker."""
+        """Start a fetch loop for each broker. `partitions` is the topic's number of partitions."""
         self.read = {partition: array("q") for partition in range(partitions)}
         self._loops = [asyncio.create_task(self._follow(node_id)) for node_id in node_ids]
 

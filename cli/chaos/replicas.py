@@ -16,7 +16,7 @@ from quorate.quorum.log.batch import BatchHeader
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The end and the digest of one replica's log."""
+    """The end and the digest of one replica's log, which equal copies have in common."""
 
     end_offset: int
     last_epoch: int
@@ -44,6 +44,9 @@ def differing(
     log_dirs: Mapping[int, Path], topic: str, replicas: Mapping[int, Sequence[int]]
 ) -> dict[int, dict[int, Copy]]:
     """Return the partitions whose replicas differ, with the log of each replica.
+
+    `log_dirs` maps each broker to its data directory, and `replicas` each partition to the brokers
+    to compare.
 
     Each broker deletes old segments at a time of its own, so only the part that all of them still
     have is compared."""
@@ -76,7 +79,9 @@ def base_offset_of(segment: Path) -> int:
 
 
 def only_here(mine: Path, theirs: Path, topic: str, partition: int) -> int:
-    """Return the number of records in one log that the other lacks at the same offsets."""
+    """Return the number of records in `mine` that `theirs` lacks at the same offsets.
+
+    Both are data directories. Batches are compared as a whole."""
     known = {header[:3]: header for header in headers(theirs, topic, partition)}
     return sum(
         header.record_count

@@ -43,7 +43,7 @@ async def run_scenario(plan: Plan, cluster: ProcessCluster, view: View) -> Resul
 
 
 async def carry_out_steps(run: ScenarioRun, plan: Plan, view: View) -> None:
-    """Carry out the steps of all variants.
+    """Let the clients write for the warm-up time, then carry out the steps of all variants.
 
     The first step that fails is recorded and ends the steps."""
     workload = plan.scenario.workload
@@ -73,8 +73,8 @@ async def cool_down(run: ScenarioRun) -> None:
 async def end_all_faults(run: ScenarioRun) -> None:
     """End all faults and start all nodes that a step stopped or killed.
 
-    It runs even after a failed step or Ctrl-C. Nodes that died without a step are recorded
-    first."""
+    It runs even after a failed step or Ctrl-C. Nodes that died without a step are recorded as a
+    failed step and not started."""
     run.failed_steps += [
         f"node {node} ended although no step stopped it: see {run.cluster.directory.node_log(node)}"
         for node in run.died()
@@ -91,7 +91,7 @@ async def end_all_faults(run: ScenarioRun) -> None:
 
 
 async def wait_for_full_isrs(run: ScenarioRun) -> None:
-    """Wait until every ISR holds all replicas. Record it if that takes too long."""
+    """Wait until every ISR is full. If that takes longer than HEAL_MS, record a failed step."""
     try:
         await run.until(run.in_sync, HEAL_MS, "every ISR is full at the end")
     except StepFailed as failed:
@@ -142,9 +142,10 @@ async def result_of(run: ScenarioRun, plan: Plan) -> Result:
 
 
 def read_back(run: ScenarioRun) -> tuple[Verdict, dict[int, array[int]]]:
-    """Read all records from the leaders.
+    """Read all records from the leaders, up to the ends that their logs have at the start.
 
-    Return the comparison, and the record numbers by offset."""
+    Return the comparison, and the record numbers by offset of each partition. Raise Refused or
+    NotReachable if a partition cannot be read."""
     partitions = run.ledger.partitions
     comparison = Comparison(
         run.ledger.lines(), run.ledger.acknowledged, partitions, clients=CLIENTS
@@ -166,7 +167,7 @@ def read_back(run: ScenarioRun) -> tuple[Verdict, dict[int, array[int]]]:
 
 
 async def different_replicas(run: ScenarioRun) -> list[int]:
-    """Return the partitions whose replicas differ.
+    """Return the partitions whose in-sync replicas differ.
 
     Followers have SETTLE_S to fetch the last records, unless a step of the run failed."""
     log_dirs = {node: run.log_dir(node) for node in run.broker_ids}

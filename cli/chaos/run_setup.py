@@ -48,7 +48,8 @@ async def started_run(
 ) -> AsyncIterator[ScenarioRun]:
     """Yield the state of a run whose clients write and read all partitions.
 
-    Stop the clients afterwards."""
+    Create the topic first, and stop the clients afterwards. Raise Refused, NotReachable or
+    NoProducerId if the clients cannot start."""
     workload = plan.scenario.workload
     active = await asyncio.to_thread(cluster.active_controller)
     tails = [MetadataTail(Path(node["log_dir"])) for node in cluster.entry["brokers"]]
@@ -98,7 +99,8 @@ def client_maker(plan: Plan, cluster: ProcessCluster) -> Callable[[], Brokers]:
 async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[Writer, Reader]]:
     """Yield a writer and a reader after the first write to every partition.
 
-    Stop them afterwards."""
+    Stop them afterwards. Batches that are then still in flight are cancelled. Raise Refused or
+    NoProducerId if the clients cannot start."""
     ledger = Ledger(workload.partitions, workload.record_bytes)
     writer = Writer(
         brokers=brokers,
@@ -124,8 +126,8 @@ async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[W
 async def first_writes(ledger: Ledger) -> None:
     """Wait until every partition has acknowledged a write.
 
-    Slow first writes are not outages, so the outages are cleared. Raise Refused if it takes too
-    long."""
+    Slow first writes are not outages, so the outages are cleared. Raise Refused if it takes longer
+    than FIRST_WRITES_S, or after a fatal error of a producer."""
     deadline_s = time.monotonic() + FIRST_WRITES_S
     while not ledger.first_writes():
         if time.monotonic() > deadline_s or ledger.failures:

@@ -20,7 +20,8 @@ MAX_MS = 600_000
 class Rule:
     """The rule of one key.
 
-    `wrong` returns the allowed values as text, or None if the value is allowed."""
+    `wrong` checks a value: it returns the allowed values as text, or None if the value is allowed.
+    The default is not checked. The text "-" means that there is none."""
 
     doc: str
     wrong: Callable[[Any], str | None]
@@ -29,7 +30,7 @@ class Rule:
 
 
 def whole(low: int, high: int) -> Callable[[Any], str | None]:
-    """Return the rule of an integer from `low` to `high`."""
+    """Return the check (`Rule.wrong`) of an integer from `low` to `high`."""
 
     def wrong(value: Any) -> str | None:
         fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
@@ -39,23 +40,23 @@ def whole(low: int, high: int) -> Callable[[Any], str | None]:
 
 
 def text(value: Any) -> str | None:
-    """Return None if the value is a text that is not empty."""
+    """Check that the value is a text that is not empty. The result is that of `Rule.wrong`."""
     return None if isinstance(value, str) and value.strip() else "a text that is not empty"
 
 
 def one_of(*names: str) -> Callable[[Any], str | None]:
-    """Return the rule of a value that must be one of `names`."""
+    """Return the check (`Rule.wrong`) of a value that must be one of `names`."""
     return lambda value: None if value in names else "one of " + ", ".join(names)
 
 
 def node(value: Any) -> str | None:
-    """Return None if the value is a node id or one of ROLES."""
+    """Check that the value is a node id or one of ROLES."""
     is_id = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return None if is_id or value in ROLES else f"a node's id or one of {', '.join(ROLES)}"
 
 
 def settings(value: Any) -> str | None:
-    """Return None if the value is a table of node configs."""
+    """Check that the value is a table of texts, numbers and booleans."""
     fits = isinstance(value, dict) and all(
         isinstance(each, str | int | bool) for each in value.values()
     )
@@ -63,17 +64,18 @@ def settings(value: Any) -> str | None:
 
 
 def table(value: Any) -> str | None:
-    """Return None if the value is a table."""
+    """Check that the value is a table."""
     return None if isinstance(value, dict) else "a table"
 
 
 def tables(value: Any) -> str | None:
-    """Return None if the value is a list of tables that is not empty."""
+    """Check that the value is a list of tables that is not empty."""
     fits = isinstance(value, list) and value and all(isinstance(each, dict) for each in value)
     return None if fits else "one or more tables, as [[variants]] and [[variants.steps]]"
 
 
 Table = Mapping[str, Rule]
+"""The rules of one table of a scenario file, by key."""
 
 TOP: Table = {
     "title": Rule("The failure, in one line.", text, required=True),
@@ -133,6 +135,7 @@ NODE = Rule("The node.", node, required=True)
 WITHIN_MS = Rule("The time limit.", whole(1, MAX_MS), 60_000)
 NODES = Rule("The nodes.", one_of("brokers", "controllers"), required=True)
 MS = Rule("The time.", whole(1, MAX_MS), required=True)
+# The description and the keys of each step.
 STEPS: Mapping[str, tuple[str, Table]] = {
     "kill": ("Kill a node with SIGKILL (kill -9).", {"node": NODE}),
     "start": ("Start a node that is down.", {"node": NODE}),
@@ -177,7 +180,9 @@ NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers"})
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. `do` is its name in STEPS, and `line` its line in the file."""
+    """One step. `do` is its name in STEPS, and `line` its line in the file.
+
+    `values` holds every key of the step, with its default if the file does not set it."""
 
     do: str
     values: Mapping[str, Any]

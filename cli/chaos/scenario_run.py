@@ -54,11 +54,11 @@ class RunClock:
         return self.ms(time.monotonic())
 
     def ms(self, now_s: float) -> int:
-        """Return a time of the monotonic clock, in s, as ms since the start."""
+        """Return a time of the monotonic clock, in s, as ms since the start, but at least 0."""
         return max(0, round((now_s - self.start_s) * 1000))
 
     def of_wall(self, wall_ms: int) -> int:
-        """Return a wall-clock time in ms as ms since the start."""
+        """Return a wall-clock time in ms as ms since the start, negative if it is before."""
         return wall_ms - self.start_wall_ms
 
 
@@ -82,15 +82,17 @@ class ScenarioRun:
     states: ClusterStates
     session_timeout_ms: int
     since: int
-    """The end offset of the metadata log before the topic was created."""
+    """The lowest end offset of the brokers' metadata logs before the topic was created."""
     serving: frozenset[int]
     """The brokers that were unfenced at the start of the run."""
     first_active: int
+    """The active controller at the start of the run."""
     say: Callable[[Event], None]
     timeline: list[Event] = field(default_factory=list)
     fault_states: StateTracker = field(default_factory=StateTracker)
     """The intervals in which nodes were dead, muted or cut off."""
     victim: int | None = None
+    """The node that a step named last."""
     pinned_writer: PinnedWriter | None = None
     pinned: list[Pinned] = field(default_factory=list)
     expiries: list[Expiry] = field(default_factory=list)
@@ -106,7 +108,7 @@ class ScenarioRun:
     def poll_log(self) -> None:
         """Record the events in new records of the metadata log.
 
-        Each record is taken from the first log that contains it."""
+        Each record is taken from the first broker's log that contains it, committed or not."""
         for tail in self.tails:
             new = [each for each in tail.read() if each.offset >= self._next_offset]
             if new:
@@ -166,7 +168,9 @@ class ScenarioRun:
         return whole and all(self.states.state(broker) == SERVING for broker in self.serving)
 
     def died(self) -> list[int]:
-        """Return the nodes that do not run although no step stopped them."""
+        """Return the nodes that do not run and that no step has killed or stopped so far.
+
+        A node that a step has killed or stopped is left out even after its restart."""
         stopped = {
             interval.subject for interval in self.fault_states.intervals if interval.what == DEAD
         }
@@ -195,7 +199,7 @@ class ScenarioRun:
         return round((time.monotonic() - begin_s) * 1000)
 
     def final_states(self) -> tuple[list[Event], ClusterStates]:
-        """Return the events and states from the most up-to-date log.
+        """Return the events and states from the most up-to-date log of all nodes.
 
         During the run, records may have been shown that were replaced later."""
         nodes = [*self.controllers, *self.broker_ids]
@@ -206,7 +210,9 @@ class ScenarioRun:
         return list(final.apply(records)), final
 
     def intervals(self, states: ClusterStates, end_ms: int) -> tuple[StateInterval, ...]:
-        """Return the states of all nodes over time: those in the log, and the faults over them."""
+        """Return the states of all nodes over time: those in the log, and the faults over them.
+
+        States that have not ended, also those in `states` and `fault_states`, end at `end_ms`."""
         return (
             *(StateInterval(node, STANDBY, 0, end_ms) for node in self.controllers),
             *states.brokers.close(end_ms),

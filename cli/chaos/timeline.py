@@ -159,9 +159,10 @@ class ClusterStates:
         ]
 
     def apply(self, logged: Sequence[LoggedRecord]) -> Iterator[Event]:
-        """Apply records and yield their events.
+        """Apply records and yield their events. Records are applied only as events are taken.
 
-        Changes of leaders or ISRs with the same time and cause are one event."""
+        Changes of leaders or ISRs with the same time and cause are one event of the call. They are
+        yielded last, so the events are not in the order of time."""
         moved: dict[tuple[int, str], list[tuple[int, int]]] = {}
         shrunk: dict[tuple[int, str, str], list[int]] = {}
         for each in logged:

@@ -90,7 +90,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything that the checks use."""
+    """Everything that the checks use.
+
+    `read_along` is the number of records read during the run, and `taken_back` the number of those
+    that changed or were missing later. `failures` are fatal errors of producers."""
 
     compared: Verdict
     sent: int
@@ -143,7 +146,10 @@ class Result:
         return dict(sorted(sum((each.refused for each in self.evidence.pinned), Counter()).items()))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
+        """Return the result as JSON values.
+
+        `changed` includes records at another offset. `truncated` counts the records that only a
+        broker with a pinned client had."""
         evidence, compared = self.evidence, self.evidence.compared
         return {
             "scenario": self.scenario,
@@ -222,7 +228,10 @@ def expired(expiry: Expiry, tolerance_ms: int) -> Check:
 
 
 def refused(pinned: Pinned, leadership: Sequence[StateInterval]) -> Check:
-    """Return the check that an isolated broker acknowledged nothing and refused writes."""
+    """Return the check that a broker with a pinned client refused writes when it did not lead.
+
+    It must have acknowledged no late batch (`Pinned.late`), and the client must have had at least
+    one error, which may be the lack of an answer."""
     late = pinned.late(leadership)
     errors = ", ".join(f"{count:,} x {name}" for name, count in sorted(pinned.refused.items()))
     text = (

@@ -40,7 +40,7 @@ class View:
         print(text, file=self.out, flush=True)
 
     def status(self, ms: int, ledger: Ledger) -> None:
-        """Redraw the status line if the output is a terminal."""
+        """Redraw the status line if `terminal` is a terminal. `ms` is the time since the start."""
         if not self.terminal.isatty():
             return
         now_s = time.monotonic()

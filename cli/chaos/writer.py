@@ -1,8 +1,9 @@
 """The producers of a run: idempotent, acks=all, with one batch in flight per partition.
 
 A batch is sent with the same sequence number until it is acknowledged. The roaming writer sends it
-to the present leader. The pinned writer always sends to one broker, like a client that never
-refreshes its metadata. The time that a batch waits is the outage that a client sees."""
+to the present leader, and stops writing to a partition after a fatal error. The pinned writer
+always sends to one broker, like a client that never refreshes its metadata. The time that a batch
+waits is the outage that a client sees."""
 
 from __future__ import annotations
 
@@ -61,7 +62,10 @@ class Pace:
 
     @classmethod
     def of(cls, records_per_s: int, partitions: int) -> Pace:
-        """Return small batches for one partition, at a total rate that this process can sustain."""
+        """Return small batches for one partition, at a number per second that a process sustains.
+
+        The rate of all partitions together is approximately `records_per_s`, but at least one
+        record per batch."""
         interval_s = max(MIN_INTERVAL_S, partitions / MAX_BATCHES_PER_S)
         return cls(max(1, round(records_per_s * interval_s / partitions)), interval_s)
 
@@ -86,15 +90,15 @@ class Writer:
     async def start(self, partitions: Sequence[int]) -> None:
         """Get a producer id and start the tasks.
 
-        Raise NoProducerId if no broker assigns one in time."""
+        Raise NoProducerId if no broker assigns one within ten times `timeout_ms`."""
         self._producer = await self._producer_id()
         self._lanes = [asyncio.create_task(self._lane(partition)) for partition in partitions]
 
     async def stop(self, timeout_s: float) -> None:
         """Stop after the batches in flight, or cancel them after `timeout_s`.
 
-        A batch that is cancelled counts as an outage up to now. Raise the first unexpected error of
-        a task."""
+        A batch that has then waited longer than OUTAGE_S counts as an outage up to now. Raise the
+        first unexpected error of a task. A second call is allowed."""
         self._stopping = True
         if self._lanes:
             _, late = await asyncio.wait(self._lanes, timeout=timeout_s)
@@ -140,7 +144,9 @@ class Writer:
             await self.brokers.refresh(last=leader)
 
     async def send(self, node_id: int, request: ProduceRequest) -> tuple[ErrorCode, int]:
-        """Send a request to a broker, and return the error and the base offset."""
+        """Send a request to a broker, and return the error and the base offset.
+
+        Without an answer they are NETWORK_EXCEPTION and -1."""
         timeout_ms = request.timeout_ms + ANSWER_SLACK_MS
         try:
             answer = await self.brokers.call(node_id, request, timeout_ms=timeout_ms)
@@ -197,7 +203,10 @@ class Success:
 
 @dataclass(slots=True, kw_only=True)
 class PinnedWriter(Writer):
-    """A producer that never looks up leaders and sends every batch to one broker."""
+    """A producer that never looks up leaders and sends every batch to one broker.
+
+    It repeats a batch after any error until `stop`. `refused` counts the errors by name, with
+    NETWORK_EXCEPTION for no answer."""
 
     node_id: int
     client: int = PINNED

@@ -1,8 +1,9 @@
 """Requests of the command line to a cluster: to any bootstrap server, or to a node by its id.
 
 Requests that fail with a transient error (no controller yet, a moving leader) are sent again until
-the deadline. If a connection is lost, the next node is tried. A request that changes something is
-never sent twice while its outcome is unknown, unless a repetition is harmless.
+the deadline. After a lost connection, the client tries the bootstrap servers in their order. A
+request that changes something is never sent twice while its outcome is unknown, unless a repetition
+is harmless.
 
 Brokers forward requests for the active controller. Controllers do not, so with
 --bootstrap-controller the client looks for the active one."""
@@ -55,8 +56,9 @@ class AdminSettings:
     """The addresses, limits and names with which an Admin connects.
 
     `servers` are the (host, port) pairs of --bootstrap-server or --bootstrap-controller.
-    `controllers` is True if they are controllers. `timeout_s` bounds each request with all its
-    retries."""
+    `controllers` is True if they are controllers. No request is sent again later than `timeout_s`
+    after its first attempt. The bound is approximate: a search for a server that accepts a
+    connection may take `timeout_s` in addition."""
 
     servers: tuple[tuple[str, int], ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
@@ -100,10 +102,11 @@ class Admin:
     ) -> R:
         """Send a read-only request to any node and return the response.
 
-        `errors` returns the error codes in a response. On a transient error or a lost connection
-        the request is sent again, to the next node if needed, until the deadline. After the
-        deadline the last response is returned with its errors. Raise NotReachable if no node
-        answers, Refused if the node does not serve the API."""
+        `errors` returns the error codes in a response. On a transient error among them or a lost
+        connection the request is sent again until the deadline. After the deadline the last
+        response is returned with its errors. Without `errors` the first response is returned,
+        even if it contains errors. Raise NotReachable if no node answers. Raise Refused if the node
+        does not serve the API or its response cannot be decoded."""
         return self._until(request, response, errors, again=True)
 
     def change(
@@ -116,10 +119,11 @@ class Admin:
     ) -> R:
         """Send a request that changes something through any node, and return the response.
 
-        After a lost connection or a timeout error the request is sent again only if it is
-        `repeatable`, which means that a repetition is harmless. Otherwise a lost connection raises
-        NotReachable, because the outcome is unknown. Raise Refused if the node does not serve the
-        API."""
+        `errors` is that of `ask`. After a lost connection or a timeout error the request is sent
+        again only if it is `repeatable`, which means that a repetition is harmless. Otherwise a
+        lost connection raises NotReachable, because the outcome is unknown, and a response with a
+        timeout error is returned. After other transient errors, which prove that nothing was
+        changed, the request is always sent again. Raise NotReachable and Refused as `ask` does."""
         return self._until(request, response, errors, again=repeatable)
 
     def ask_node(
@@ -131,11 +135,13 @@ class Admin:
     ) -> R:
         """Send a request to one broker once, and return the response.
 
-        `timeout_s` bounds each wait for the socket; None means the timeout of the settings.
+        `timeout_s` bounds each wait for the socket; None means the timeout of the settings. The
+        address is that of the last `metadata` response, which is read first if it lacks the broker.
 
         Raise ConnectionLost if the broker is not in the metadata or its connection fails, so that
         the caller can refresh the metadata. Raise Unsupported if the broker does not serve the
-        API."""
+        API, Refused if the response cannot be decoded, and NotReachable if the metadata must be
+        read and no node answers."""
         if timeout_s is None:
             timeout_s = self._settings.timeout_s
         return self._node(node_id).call(request, response, timeout_s)
@@ -146,8 +152,8 @@ class Admin:
         """Send a request to each of several brokers, then wait for the responses.
 
         All requests are in flight before the first response is awaited. The result maps each broker
-        to its response, or to the ConnectionLost error of its connection. Raise Unsupported if a
-        broker does not serve the API."""
+        to its response, or to the ConnectionLost error of its connection. Any other error of
+        `ask_node` is raised, and then the responses of all brokers are lost."""
         connections: dict[int, Connection] = {}
         answers: dict[int, R | ConnectionLost] = {}
         for node_id in requests:
@@ -182,8 +188,9 @@ class Admin:
     def metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> MetadataResponse:
         """Return the metadata of `topics`, of all topics (None) or of the brokers only (empty).
 
-        With `create` the cluster creates missing topics if its configuration allows that. Also
-        remember the address of each broker in the response for `ask_node`."""
+        With `create` the cluster creates missing topics if its configuration allows that. Errors of
+        topics are left in the response; none of them is retried. The brokers of the response
+        replace those that `ask_node` knows. Raise as `ask` does."""
         names = None if topics is None else tuple(MetadataRequestTopic(name=t) for t in topics)
         request = MetadataRequest(topics=names, allow_auto_topic_creation=create)
         answer = self.ask(request, MetadataResponse)
@@ -195,7 +202,10 @@ class Admin:
         time.sleep(delay_s)
 
     def serves(self, api_key: int) -> bool:
-        """Return True if the node that is used for requests to any node serves the API."""
+        """Return True if the node that is used for requests to any node serves the API.
+
+        Raise NotReachable if no server accepts a connection, ConnectionLost if the connection then
+        fails."""
         return self._any_connection().serves(api_key, self._settings.timeout_s)
 
     def _until(

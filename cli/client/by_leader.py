@@ -15,7 +15,9 @@ TopicPartition = tuple[str, int]
 Answer = tuple[int, int]
 """An error code with an offset, or with a leader's id in the results of `leaders_of`."""
 Ask = Callable[[int, dict[str, list[int]]], dict[TopicPartition, Answer]]
-"""A function that sends one request to a broker for the given partitions of each topic."""
+"""A function that sends one request to a broker for the given partitions of each topic.
+
+It must return an answer for each of them. It may raise ConnectionLost and Unsupported."""
 
 
 def ask_leaders(
@@ -23,8 +25,9 @@ def ask_leaders(
 ) -> dict[TopicPartition, Answer]:
     """Send one request to each leader, and return the answers in the order of `wanted`.
 
-    Partitions with a transient error are asked for again until the deadline, and then keep their
-    last error. Raise Refused if a leader does not serve the API."""
+    Partitions with a transient error are asked for again until the timeout of the Admin has passed,
+    and then keep their last error. The errors of `leaders_of` are answers, too. Raise Refused if a
+    leader does not serve the API, NotReachable if no node returns the metadata."""
     deadline = time.monotonic() + admin.timeout_ms / 1000
     found: dict[TopicPartition, Answer] = {}
     left = list(dict.fromkeys(wanted))
@@ -50,7 +53,10 @@ def ask_leaders(
 
 
 def leaders_of(admin: Admin, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, Answer]:
-    """Return the error code and the leader's id (-1 if there is none) of each partition."""
+    """Return the error code and the leader's id (-1 if there is none) of each partition.
+
+    A partition without a leader has LEADER_NOT_AVAILABLE. A partition that the metadata does not
+    list has UNKNOWN_TOPIC_OR_PARTITION, whatever the error of its topic is."""
     found = {key: (int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), -1) for key in wanted}
     for topic in admin.metadata(sorted({topic for topic, _ in wanted})).topics:
         for each in topic.partitions:

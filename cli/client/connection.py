@@ -1,8 +1,8 @@
 """One blocking connection of the command line to a Kafka port.
 
 A command sends one request after another, so it needs no event loop. Its start thus stays under 100
-ms. ApiVersions tells which versions the node serves; each request uses the highest version that
-both ends support."""
+ms. The node's ApiVersions response lists the versions that it serves. Each request uses the highest
+version that both ends support."""
 
 from __future__ import annotations
 
@@ -77,7 +77,9 @@ class Connection:
         return lambda: cast(R, self._answer(api, version))
 
     def serves(self, api_key: int, timeout_s: float) -> bool:
-        """Return True if the node lists the API in its ApiVersions response."""
+        """Return True if the node lists the API in its ApiVersions response, in any version.
+
+        Raise ConnectionLost and Refused as `call` does."""
         self._agree(timeout_s)
         return api_key in self._versions
 

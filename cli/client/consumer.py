@@ -36,13 +36,15 @@ class Consumed:
 class Consumer:
     """A consumer of one topic, owned by one thread, without fetch sessions.
 
-    `numbers` are the partitions that it reads. It reads only after `seek` or `assign` has set their
-    positions."""
+    `numbers` are the partitions that it reads. The caller sets the position of each of them with
+    `seek` or `assign` before the first `poll`, which otherwise raises KeyError. The consumer skips
+    control records, but reads the records of open and aborted transactions."""
 
     def __init__(self, admin: Admin, topic: str, partitions: Sequence[int] = ()) -> None:
         """Look up the partitions of the topic; if `partitions` is empty, all of them are read.
 
-        Raise Refused if the topic or a partition does not exist."""
+        Raise Refused if the topic or a partition does not exist, and NotReachable if no node
+        answers."""
         self._admin = admin
         self._partitions = Partitions(admin, topic)
         self.numbers = list(partitions) or self._partitions.numbers
@@ -52,12 +54,14 @@ class Consumer:
         self._positions: dict[int, int] = {}
 
     def seek(self, offset: int) -> None:
-        """Set the position of every partition to EARLIEST, LATEST or an offset."""
+        """Set the position of every partition to EARLIEST, LATEST or an offset.
+
+        EARLIEST and LATEST are looked up immediately. Raise as `offset_of` does."""
         for number in self.numbers:
             self._positions[number] = offset if offset >= 0 else self.offset_of(number, offset)
 
     def assign(self, partitions: Sequence[int], offset: int) -> None:
-        """Read exactly these partitions, all of them from `offset` on."""
+        """Read exactly these partitions, all of them from `offset` on, which is that of `seek`."""
         self.numbers = list(partitions)
         self._positions = {}
         self.seek(offset)
@@ -68,14 +72,18 @@ class Consumer:
 
     @property
     def positions(self) -> dict[int, int]:
-        """Return the next offset to read of every partition."""
+        """Return the next offset to read of every partition that has a position.
+
+        It is the offset after the last record that `poll` has yielded, or a later one."""
         return dict(self._positions)
 
     def offset_of(self, partition: int, timestamp: int) -> int:
         """Return the offset for EARLIEST, LATEST or a timestamp in ms.
 
-        The offset is -1 if no record is that young. Raise Refused if the partition has no leader
-        when the time is over, or on an error that is not transient."""
+        For a timestamp it is the first offset whose record has this timestamp or a later one, and
+        -1 if there is no such record. After a transient error the call looks up the leader and
+        tries again, at most once per MAX_WAIT_MS of the Admin's timeout. Raise Refused on the last
+        transient error or on any other, NotReachable if no node returns the metadata."""
         asked = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         topic = list_offsets.ListOffsetsTopic(name=self._partitions.topic, partitions=(asked,))
         request = list_offsets.ListOffsetsRequest(
@@ -104,7 +112,8 @@ class Consumer:
 
         Each Fetch waits for at least one byte. The waits of all leaders add up to MAX_WAIT_MS at
         most. On a transient error the leaders are looked up again and the partition is left for the
-        next poll. Raise Refused on any other error."""
+        next poll. A lost connection costs MAX_WAIT_MS more, as does a topic without any leader.
+        Raise Refused on any other error, also if the position is outside of the log."""
         groups = self._partitions.by_leader(self.numbers)
         if not groups:
             self._admin.wait(MAX_WAIT_MS / 1000)

@@ -57,7 +57,8 @@ class Groups:
     def coordinator(self, group: str) -> tuple[int, str, int]:
         """Return the id, host and port of the group's coordinator.
 
-        Raise Refused if there is none."""
+        Raise Refused if there is still none after the Admin's timeout, NotReachable if no node
+        answers."""
         request = FindCoordinatorRequest(key=group, coordinator_keys=(group,))
 
         def errors(answer: FindCoordinatorResponse) -> Iterable[int]:
@@ -76,7 +77,9 @@ class Groups:
     ) -> list[group_admin.ListedGroup]:
         """Return all groups, sorted by id, in one of `states` and of one of `types` (empty: any).
 
-        Every broker is asked, because a broker lists only the groups that it coordinates."""
+        Every broker is asked, because a broker lists only the groups that it coordinates. Raise
+        Refused if one of them answers with an error, NotReachable if one does not answer in
+        time."""
         request = group_admin.ListGroupsRequest(
             states_filter=tuple(states), types_filter=tuple(types)
         )
@@ -94,7 +97,9 @@ class Groups:
         return sorted(found, key=lambda each: each.group_id)
 
     def describe(self, group: str) -> group_admin.DescribedGroup:
-        """Return the description of a group. A group that does not exist has the state Dead."""
+        """Return the description of a group, which may hold an error code.
+
+        A group that does not exist has the state Dead."""
         answer = self.ask(
             group,
             group_admin.DescribeGroupsRequest(groups=(group,)),
@@ -106,7 +111,8 @@ class Groups:
     def offsets(self, group: str) -> dict[Place, int]:
         """Return all committed offsets of a group. Raise Refused on an error of the group.
 
-        Offsets of deleted topics that the coordinator names only by id are left out."""
+        Offsets of deleted topics that the coordinator names only by id are left out. Partitions
+        with an error or without a committed offset are left out, too."""
         request = group_offsets.OffsetFetchRequest(
             group_id=group,
             topics=None,
@@ -132,11 +138,13 @@ class Groups:
     def commit(self, group: str, offsets: Mapping[Place, int]) -> None:
         """Commit offsets for a group that has no members.
 
-        Raise Refused if the coordinator refuses."""
+        Raise Refused if the coordinator refuses a partition. The others may then be committed."""
         check(self.try_commit(group, offsets, Member()), None, f"group {group}")
 
     def try_commit(self, group: str, offsets: Mapping[Place, int], member: Member) -> int:
-        """Commit offsets as `member`, and return the first error code of the response, or NONE."""
+        """Commit offsets as `member`, and return the first error code of the response, or NONE.
+
+        If only some partitions have an error, the offsets of the others are committed."""
         topics: dict[str, list[group_offsets.OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in sorted(offsets.items()):
             topics.setdefault(topic, []).append(
@@ -172,7 +180,10 @@ class Groups:
         return {each.name: each.topic_id for each in topics if each.name is not None}
 
     def delete(self, group: str) -> ErrorCode:
-        """Delete a group and return the error of the response, or NONE."""
+        """Delete a group and return the error of the response, or NONE.
+
+        After a lost connection the request is repeated, and may then report that the group does not
+        exist although this call has deleted it."""
         answer = self.ask(
             group,
             group_admin.DeleteGroupsRequest(groups_names=(group,)),
@@ -218,10 +229,14 @@ class Groups:
         *,
         patience_s: float | None = None,
     ) -> R:
-        """Send a request to the group's coordinator, again if the coordinator moves.
+        """Send a request to the group's coordinator and return its response.
+
+        Send it again after a lost connection, even if the coordinator may have carried it out, or
+        if `errors` returns an error of MOVED. All other errors remain in the response.
 
         Raise NotReachable if no coordinator answers within `patience_s`; None means the timeout of
-        the Admin. The search for the coordinator has the Admin's own timeout in addition."""
+        the Admin. The search for the coordinator has the Admin's own timeout in addition. Raise
+        Refused if there is no coordinator, or if it does not serve the API."""
         return self._asked_until(
             f"the coordinator of group {group}",
             lambda: self.coordinator(group)[0],

@@ -45,7 +45,7 @@ class Membership:
         self._next_beat_at = 0.0
 
     def join(self) -> list[int]:
-        """Join the group and return this member's partitions of the topic.
+        """Join the group and return this member's partitions of the topic, which may be none.
 
         The call blocks until the coordinator has assigned partitions. It joins again as often as a
         rebalance interrupts it. The timeout of the Admin bounds the wait for the first answer. That
@@ -111,9 +111,11 @@ class Membership:
     def alive(self) -> bool:
         """Send a heartbeat if one is due.
 
-        Return False if the group rebalances and the caller must join.
+        Return False if the caller must join again, because the group rebalances or has removed this
+        member. True may mean only that no heartbeat was due.
 
-        Raise Refused on any other error."""
+        The call blocks while the coordinator moves. Raise NotReachable if that takes longer than
+        the timeout of the Admin, and Refused on any other error."""
         if time.monotonic() < self._next_beat_at:
             return True
         self._next_beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
@@ -126,7 +128,7 @@ class Membership:
         return not answer.error_code
 
     def committed(self) -> dict[int, int]:
-        """Return the group's committed offset of each partition of the topic."""
+        """Return the group's committed offset of each partition of the topic that has one."""
         offsets = self._groups.offsets(self._group)
         return {
             number: offset for (topic, number), offset in offsets.items() if topic == self._topic
@@ -135,15 +137,18 @@ class Membership:
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit the offsets of this member.
 
-        A commit that the coordinator refuses because of a rebalance is ignored: the next owner of
-        the partition reads these records again. Raise Refused on any other error."""
+        Do nothing if the coordinator refuses the commit because of a rebalance, or because it has
+        removed this member. The next owner of the partition then reads these records again. Raise
+        Refused on any other error."""
         places = {(self._topic, number): offset for number, offset in offsets.items()}
         error = self._groups.try_commit(self._group, places, self._member)
         if error not in AGAIN:
             check(error, None, f"group {self._group}")
 
     def leave(self) -> None:
-        """Leave the group, so that the coordinator rebalances before the session timeout."""
+        """Leave the group, so that the coordinator rebalances before the session timeout.
+
+        Ignore errors in the response. Raise NotReachable if the coordinator does not answer."""
         identity = schemas.MemberIdentity(member_id=self._member.id)
         request = schemas.LeaveGroupRequest(
             group_id=self._group, member_id=self._member.id, members=(identity,)

@@ -86,9 +86,9 @@ def admin_settings(
 ) -> AdminSettings:
     """Return the settings from the options and the client config file. Options take precedence.
 
-    Raise UsageError if both kinds of bootstrap servers or none are given, or if an address is
-    invalid. Raise Refused if the config file is invalid or asks for a protocol other than
-    PLAINTEXT."""
+    The file's bootstrap.servers, which must be brokers, are used if no option names servers. Raise
+    UsageError if both options are given, if there are no servers, or if an address is invalid.
+    Raise Refused if the config file is malformed or asks for a protocol other than PLAINTEXT."""
     client = read_client_config(command_config)
     if bootstrap_server and bootstrap_controller:
         raise click.UsageError(

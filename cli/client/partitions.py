@@ -13,10 +13,11 @@ from quorate.quorum.protocol.errors import ErrorCode
 class Partitions:
     """The partitions of one topic with their leaders, as of the last `refresh`.
 
-    `topic_id` is the id of the topic. With `create` the topic is created if it is missing."""
+    `topic_id` is the id of the topic. With `create` a missing topic is created, if the cluster
+    allows that. Methods that get a partition raise KeyError if the topic does not have it."""
 
     def __init__(self, admin: Admin, topic: str, *, create: bool = False) -> None:
-        """Look the topic up. Raise Refused if it does not exist."""
+        """Look the topic up. Raise as `refresh` does."""
         self.topic = topic
         self.topic_id: Uuid = ZERO_UUID
         self._admin = admin
@@ -42,9 +43,11 @@ class Partitions:
         return found
 
     def refresh(self) -> None:
-        """Read the leaders from the cluster. Raise Refused on an error of the topic.
+        """Read the leaders from the cluster.
 
-        With `create` the call waits until the new topic exists or the time is over."""
+        Raise Refused on an error of the topic, such as a missing one, and NotReachable if no node
+        answers. With `create` the call first waits for a new topic, at most for the timeout of the
+        Admin."""
         deadline = time.monotonic() + self._admin.timeout_ms / 1000
         while True:
             (topic,) = self._admin.metadata([self.topic], create=self._create).topics

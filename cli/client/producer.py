@@ -34,9 +34,10 @@ MASK = 0xFFFFFFFF
 class Producer:
     """A producer for one topic, owned by one thread.
 
-    It creates the topic on demand. It sends one batch at a time and numbers the records of each
-    partition. The broker uses these sequence numbers to discard a batch that it has already
-    appended."""
+    It creates the topic on demand, if the cluster allows that. It sends one batch at a time and
+    numbers the records of each partition. The broker uses these sequence numbers to discard a batch
+    that it has already appended. After an error of `send`, do not send more: the next batch gets
+    the numbers of the one that failed, which the broker may have appended."""
 
     def __init__(
         self, admin: Admin, topic: str, *, acks: int = -1, codec: Codec = Codec.NONE
@@ -61,9 +62,9 @@ class Producer:
     def send(self, records: Sequence[KeyValue]) -> None:
         """Send the records, one batch per partition, and return when all batches are acknowledged.
 
-        Records without a key all go to one random partition. Raise Refused on an error that is not
-        transient, NotReachable if a batch is not acknowledged in time; other batches may be
-        written."""
+        The batches are sent one after another. All records of one call without a key go to the same
+        random partition. Raise Refused on an error that is not transient, and NotReachable if a
+        batch is not acknowledged in time. That batch and the ones before it may be written."""
         numbers = self._partitions.numbers
         unkeyed = self._random.choice(numbers)
         by_partition: dict[int, list[KeyValue]] = {}

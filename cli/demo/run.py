@@ -39,8 +39,10 @@ class Kill:
 class Script:
     """The failures of the demo, which run while the client writes.
 
-    Each step runs in a thread of its own, one at a time. `progress` and `finish` are called by the
-    main thread."""
+    Each step runs in a thread of its own, one at a time. The main thread calls `progress` and
+    `finish`. A step runs only if `progress` is called when the step is due and the previous one has
+    ended. If the client ends earlier, the remaining steps are left out. A step that fails does not
+    prevent the next one."""
 
     cluster: ProcessCluster
     total: int
@@ -67,7 +69,7 @@ class Script:
             self._thread.start()
 
     def finish(self) -> None:
-        """Wait for the last step, and raise the error of a step that failed."""
+        """Wait for the last step that was started, and raise the last error of a step."""
         if self._thread is not None:
             self._thread.join()
         if self.failure is not None:
@@ -107,7 +109,11 @@ class Script:
 
 
 def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> int:
-    """Run the demo. Return 0 if no acknowledged line was lost, duplicated, reordered or changed."""
+    """Run the demo, and return 0 if the comparison is good, else 1.
+
+    It is good if a line was acknowledged, and none was lost, duplicated, reordered or changed. A
+    cluster in `root` is replaced. Raise Refused or NotReachable if the cluster does not start or a
+    step fails, and TimeoutError if the records cannot be read."""
     begin_s = time.monotonic()
     lines = standard_library_lines()[:max_lines]
     cluster = ProcessCluster(root / "cluster")

@@ -35,7 +35,8 @@ class Writer:
 
     Line n goes to partition n modulo `partitions`, with n as its key.
 
-    `acknowledged[n]` is the offset of line n, or NOT_ACKNOWLEDGED. One thread calls all methods."""
+    `acknowledged[n]` is the offset of line n, or NOT_ACKNOWLEDGED. `done` counts the lines that
+    were acknowledged or failed, and `failures` holds the errors. One thread calls all methods."""
 
     def __init__(self, bootstrap: str, topic: str, lines: Sequence[bytes], partitions: int) -> None:
         from confluent_kafka import Producer
@@ -70,7 +71,8 @@ class Writer:
     def run(self, seconds: float, progress: Callable[[int], None]) -> None:
         """Send all lines over about `seconds`, and wait for their acknowledgements.
 
-        `progress` is called with the number of lines sent."""
+        The wait ends after FLUSH_TIMEOUT_S, even if some are missing. `progress` is called after
+        each POLL_EVERY lines with the number of lines sent before the last one."""
         start_s = time.monotonic()
         pace = len(self.lines) / seconds
         for line, value in enumerate(self.lines):
@@ -113,7 +115,8 @@ def read_back(
 ) -> Iterator[tuple[int, int, bytes, bytes]]:
     """Yield (partition, offset, key, value) of all records, in order within each partition.
 
-    Raise TimeoutError if nothing is read for READ_TIMEOUT_S."""
+    Each partition is read up to its high watermark. Errors of a partition are retried. Raise
+    TimeoutError if nothing is read for READ_TIMEOUT_S."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     consumer: Any = Consumer(

@@ -14,14 +14,15 @@ from quorate.cli.shell.nodes import Directory, Node, tree_lines
 
 HELP_COLUMN = 25
 ALL_ENTRIES = 2**31 - 1
+"""The number that stands for no bound."""
 
 
 @dataclass(slots=True)
 class Shell:
     """The state of a shell.
 
-    `width` is the number of columns of the terminal, or None without one. `missed` is True if a
-    path did not exist or had the wrong type."""
+    `width` is the number of columns of the terminal, or None without one. `missed` becomes True if
+    a path did not exist or had the wrong type, and stays True."""
 
     root: Directory
     width: int | None = None
@@ -30,7 +31,9 @@ class Shell:
     missed: bool = False
 
     def find(self, target: str) -> list[paths.Found]:
-        """Return the nodes that match a path or glob, in the order of their names."""
+        """Return the nodes that match a path or glob, in the order of their names.
+
+        The list is empty if there is none."""
         return list(paths.find(self.root, paths.resolved(target, self.working_directory)))
 
     def miss(self, line: str) -> str:
@@ -59,7 +62,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command. `shell_only` means that only the interactive shell accepts it."""
+    """A command. `shell_only` means that only the interactive shell accepts it.
+
+    `run` gets the shell and the arguments. It returns the output lines, and may do its work only
+    while the caller iterates over them. It may raise ShellError and ExitShell."""
 
     description: str
     run: Callable[[Shell, Sequence[str]], Iterable[str]]

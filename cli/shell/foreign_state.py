@@ -26,6 +26,7 @@ class ForeignState:
     )
     """The credentials by mechanism and user."""
     quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
+    """The client quotas by entity and name."""
     acls: dict[Uuid, records.AccessControlEntryRecord] = field(default_factory=dict)
     tokens: dict[str, records.DelegationTokenRecord] = field(default_factory=dict)
 

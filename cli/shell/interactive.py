@@ -15,7 +15,7 @@ PROMPT = ">> "
 
 
 def run_interactively(shell: Shell) -> None:
-    """Read and run commands until `exit` or the end of the input."""
+    """Read and run commands until `exit` or the end of the input. Ctrl-C cancels one line."""
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if at_terminal:
         complete_with(shell)
@@ -36,7 +36,7 @@ def run_interactively(shell: Shell) -> None:
 
 
 def asked(at_terminal: bool) -> str | None:
-    """Return the next line, or None at the end of the input."""
+    """Print the prompt and return the next line, or None at the end of the input."""
     if at_terminal:
         try:
             return input(PROMPT)
@@ -55,7 +55,7 @@ def remember(shell: Shell, line: str) -> None:
 
 
 def answer(shell: Shell, line: str) -> None:
-    """Run one line and print its result or error."""
+    """Run one line and print its result or error. Raise ExitShell for `exit`."""
     try:
         lines = run_line(shell, shlex.split(line))
     # shlex raises a ValueError for a quote that is not closed

@@ -20,7 +20,7 @@ INDENT = "  "
 
 
 def root(image: MetadataImage, foreign: ForeignState, version: str) -> Directory:
-    """Return the root directory of the tree."""
+    """Return the root directory of the tree. `version` is that of Quorate."""
     return {
         "image": lambda: image_node(image, foreign),
         "local": lambda: {"commitId": lambda: "unknown", "version": lambda: version},

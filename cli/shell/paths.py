@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from quorate.cli.shell.nodes import Directory, Node
 
 Path = tuple[str, ...]
+"""The names from the root to a node, each of which may be a glob in a path to search for."""
 
 
 @dataclass(frozen=True, slots=True)

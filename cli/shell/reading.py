@@ -13,7 +13,8 @@ from quorate.cli.shell.commands import COMMANDS, Argument, Shell, ShellError, us
 def run_line(shell: Shell, words: Sequence[str], *, interactive: bool = True) -> list[str]:
     """Run the command in `words` and return its lines.
 
-    Raise ShellError for a wrong command line, ExitShell for `exit`."""
+    Unless `interactive`, the commands of the interactive shell do not exist. Raise ShellError for a
+    wrong command line, ExitShell for `exit`."""
     while words and not words[-1]:
         words = words[:-1]
     while words and not words[0]:

@@ -38,8 +38,9 @@ class Contents:
 def contents_of(given: Path, offset: int | None) -> Contents:
     """Return the metadata at the end of the input, or after the record at `offset`.
 
-    In a snapshot, offsets are positions in the snapshot, not offsets of the log. Raise Refused if
-    the input is no metadata log, needs the segments before it, or ends before `offset`."""
+    `given` may also be an archive of a log directory. In a snapshot, offsets are positions in the
+    snapshot, not offsets of the log. Raise Refused if the input is no metadata log, cannot be read,
+    needs the segments before it, holds no metadata record, or ends before `offset`."""
     if given.is_dir() or given.name.endswith(ARCHIVES):
         with history_in(given) as directory:
             return _contents(given, history_slices(metadata_dir(str(directory))), offset)
