@@ -2,8 +2,7 @@
 
 A node's directory holds its server.properties, its data and its log. The config key
 `quorate.cluster.file` names cluster.json, and the node writes its own pid there at each start.
-cluster.json is always replaced as a whole, under a file lock. No file is flushed (fsync), because a
-power loss also ends all nodes that cluster.json lists."""
+cluster.json is always replaced as a whole, under a file lock. No file is flushed (fsync)."""
 
 from __future__ import annotations
 

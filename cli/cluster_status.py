@@ -31,7 +31,10 @@ class BrokerLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A partition that is offline, below its min ISR or under-replicated."""
+    """A partition that is offline, below its min ISR or under-replicated.
+
+    `state` is the result of `state_of`. `why` is the visible reason and, after `explain`, the
+    cause."""
 
     topic: str
     partition: int
@@ -94,7 +97,10 @@ class Status:
 
 
 def read_status(admin: Admin, explanations: Explanations) -> Status:
-    """Return the state of the cluster, with the known causes."""
+    """Return the state of the cluster, with the known causes.
+
+    Raise Refused if the cluster reports an error or the quorum has no leader, and NotReachable if
+    no node answers."""
     cluster = describe_cluster(admin, fenced=True)
     quorum = describe_quorum(admin)
     brokers = tuple(
@@ -164,7 +170,9 @@ def addresses_of(quorum: Quorum) -> list[tuple[str, int]]:
 
 
 def voter_lags(quorum: Quorum) -> dict[int, int]:
-    """Return the lag of each voter behind the leader, in records."""
+    """Return the lag of each voter behind the leader, in records.
+
+    Raise Refused if no voter leads."""
     end = quorum.leader.log_end_offset
     voters = sorted(quorum.state.current_voters, key=lambda voter: voter.replica_id)
     return {voter.replica_id: end - voter.log_end_offset for voter in voters}
@@ -189,7 +197,7 @@ def problems(topics: Sequence[TopicView], up: frozenset[int]) -> Iterator[Proble
 
 
 def state_of(partition: PartitionView, min_isr: int) -> str:
-    """Return the problem of a partition, or an empty string if it has none.
+    """Return the problem of a partition: offline, under-min-isr, under-replicated, or "" for none.
 
     A partition with fewer replicas than min ISR is under min ISR only if a replica is missing."""
     if partition.leader is None:

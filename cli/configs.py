@@ -156,7 +156,9 @@ def entity_of(
 ) -> Entity | str:
     """Return the entity of the options, or the name of a type if all its entities are meant.
 
-    Raise UsageError if the options contradict each other or name no type."""
+    --topic takes precedence over --broker and --broker-defaults, and these over --entity-type.
+    Raise UsageError if the options name no type, give --entity-default for topics, or give an
+    --entity-name of a broker that is no number."""
     if topic is not None:
         return Entity("topics", topic)
     if broker is not None or broker_defaults:
@@ -177,7 +179,7 @@ def entity_of(
 
 
 def all_entities(admin: Admin, kind: str) -> list[Entity]:
-    """Return all topics, or all brokers and the default of all brokers."""
+    """Return all topics, or all brokers that are not fenced and the default of all brokers."""
     if kind == "topics":
         return [Entity(kind, name) for name in sorted(topic_names(admin))]
     ids = sorted(node.node_id for node in admin.metadata(()).brokers)
@@ -185,7 +187,9 @@ def all_entities(admin: Admin, kind: str) -> list[Entity]:
 
 
 def describe(admin: Admin, entities: Sequence[Entity], everything: bool, output: str) -> None:
-    """Print the dynamic configs of the entities, or all of their configs with `everything`."""
+    """Print the dynamic configs of the entities, or all of their configs with `everything`.
+
+    Raise as `entries_of` does. In text, the entities before the error are then printed."""
     found = {}
     for entity in entities:
         entries = entries_of(admin, entity, everything)
@@ -224,7 +228,7 @@ def entries_of(
 ) -> list[schemas.DescribeConfigsResourceResult]:
     """Return the configs of an entity by name: the dynamic ones, or all with `everything`.
 
-    Raise Refused on an error of the entity."""
+    Raise Refused on an error of the entity, and NotReachable as `ask` does."""
     resource = schemas.DescribeConfigsResource(
         resource_type=entity.type.resource_type,
         resource_name=entity.name,
@@ -258,7 +262,10 @@ def ask(
 
 
 def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence[str]) -> None:
-    """Set and delete configs of an entity. Raise Refused if a config to delete is not set."""
+    """Set and delete configs of an entity, all in one request.
+
+    Raise UsageError if there is no change. Raise Refused if a config to delete is not set, or if
+    the cluster refuses the change."""
     if not added and not deleted:
         raise click.UsageError(
             "At least one of --add-config, --add-config-file, --delete-config must be specified "

@@ -117,8 +117,9 @@ def console_consumer(
 class Progress:
     """The group membership of the command, and the records printed since the last commit.
 
-    It commits every AUTO_COMMIT_INTERVAL_S, before it joins again, and on leaving. Standard output
-    is flushed before each commit, so that every committed record was printed."""
+    It commits before it joins again, on leaving, and after a record is printed if the last commit
+    is older than AUTO_COMMIT_INTERVAL_S. Standard output is flushed before each commit, so that
+    every committed record was printed."""
 
     def __init__(self, membership: Membership, consumer: Consumer, start: int) -> None:
         """Join the group. Partitions without a committed offset are read from `start` on."""
@@ -183,7 +184,8 @@ def consumed_records(
 ) -> Iterator[Consumed]:
     """Yield records until `max_messages` are yielded or none has arrived for `timeout_ms`.
 
-    Negative values mean no limit. `between_polls` is called before each poll."""
+    Negative values mean no limit. The time is checked after each poll. `between_polls` is called
+    before each poll, and standard output is flushed after it."""
     count, last = 0, time.monotonic()
     while count != max_messages:
         between_polls()

@@ -190,7 +190,9 @@ def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, An
 
 
 def delete_offsets(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
-    """Delete the committed offsets of topics. Raise Refused if any deletion fails."""
+    """Delete the committed offsets of topics, and print a line for each partition.
+
+    Raise UsageError unless there are one group and some topics, Refused if any deletion fails."""
     if not options["topics"] or len(names) != 1:
         raise click.UsageError(
             "--delete-offsets requires exactly one --group and at least one --topic"

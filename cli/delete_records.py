@@ -62,9 +62,10 @@ def delete_records(
 
 
 def delete(admin: Admin, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, Answer]:
-    """Return the error and the new low watermark of each partition.
+    """Delete the records below the given offset of each partition (-1: the high watermark).
 
-    Each leader gets one request. It may be sent again, because a repetition is harmless."""
+    Return the error and the new low watermark of each partition. Each leader gets one request. It
+    may be sent again, because a repetition is harmless. Raise as `ask_leaders` does."""
 
     def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
         request = schemas.DeleteRecordsRequest(

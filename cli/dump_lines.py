@@ -56,8 +56,10 @@ CONTROL_MESSAGES: dict[int, tuple[str, type]] = {
 class DumpOptions:
     """The options of one dump.
 
-    `data` prints keys and payloads, `deep` prints a line per record, and `metadata` decodes
-    payloads as metadata records. At most `max_bytes` of each log are read."""
+    `deep` and `data` print a line per record; with `data` it has the key and the payload. With
+    `metadata` payloads are decoded as metadata records. `skip_record_metadata` leaves out offsets,
+    timestamps and sizes, and the content of control records. At most `max_bytes` of each log are
+    shown."""
 
     data: bool = False
     deep: bool = False
@@ -67,7 +69,9 @@ class DumpOptions:
 
 
 def head_line(name: str) -> str:
-    """Return the first line of a dump, which Kafka's tool derives from the name of the file."""
+    """Return the first line of a dump, which Kafka's tool derives from the name of the file.
+
+    Raise ValueError if a name with .log does not begin with an offset."""
     if name.endswith(".log"):
         return f"Log starting offset: {int(name.split('.')[0])}"
     match = SNAPSHOT_NAME.match(name)
@@ -79,8 +83,8 @@ def head_line(name: str) -> str:
 def log_lines(name: str, content: memoryview, options: DumpOptions) -> Iterator[str]:
     """Yield the lines of a segment or snapshot.
 
-    If bytes follow the last complete batch, the last line counts them, unless `max_bytes` is
-    set."""
+    If bytes follow the last complete batch, the last line counts them, unless `max_bytes` is set.
+    Raise CorruptBatch if records are shown and cannot be decoded."""
     yield head_line(name)
     content = content[: options.max_bytes]
     end = 0
@@ -230,7 +234,10 @@ def compact(value: object) -> str:
 
 
 def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, object]]:
-    """Yield one JSON object per record, with the leader epoch of its batch."""
+    """Yield one JSON object per record, with the leader epoch of its batch.
+
+    Only `metadata` and `max_bytes` of the options count. Raise CorruptBatch if a batch cannot be
+    decoded."""
     for position, header in whole_batches(content[: options.max_bytes]):
         for record in records_of(content, position, header):
             row: dict[str, object] = {

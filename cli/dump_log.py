@@ -101,7 +101,9 @@ def dump_records(path: Path, options: dump_lines.DumpOptions, output: str) -> No
 def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
     """Print an index, and return the number of entries that contradict the log.
 
-    Only an offset index is compared with its log. Raise Refused if the sanity check fails."""
+    `verify_only` compares and does not print. `sanity_only` checks only that the size is a multiple
+    of an entry's, and raises Refused if not. Only an offset index is compared with its log, which
+    must be in the same directory: otherwise raise OSError."""
     click.echo(f"Dumping {path}")
     content = path.read_bytes()
     base_offset = int(path.name.split(".")[0])

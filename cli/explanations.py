@@ -1,9 +1,10 @@
 """The causes of fenced brokers and of the states of partitions: the newest change of each.
 
 The causes are in the metadata log, which every Quorate node serves at GET /v1/changes. The log is
-searched backwards from its end in growing pages, until all questions are answered, the log begins,
-or the time is over. Later calls read only what is new. Nodes of Apache Kafka do not serve that
-path. Then every cause is unknown, and no further request is sent."""
+searched backwards from its end in growing steps, until all questions are answered, the log begins,
+or the time is over. Later calls read what is new, and continue backwards if questions are left.
+Nodes of Apache Kafka do not serve that path. Then every cause is unknown, and no further request is
+sent."""
 
 from __future__ import annotations
 
@@ -19,9 +20,13 @@ from quorate.quorum.metadata.causes import describe
 REQUEST_TIMEOUT_S = 2.0
 LOOKING_BACK_S = 4.0
 FIRST_PAGE = 2000
+"""The number of offsets in the first step backwards. Each step is four times as long as the last
+one, up to LARGEST_PAGE."""
 LARGEST_PAGE = 200_000
 LIMIT = 10_000
+"""The most lines that one request asks for. A step backwards may need several requests."""
 NEXT_OFFSET = "Quorate-Next-Offset"
+"""The response header with the offset that follows the lines."""
 
 Key = tuple[str, str, int]
 """("broker", "", broker id) or ("partition", topic id, partition)."""
@@ -57,6 +62,7 @@ class Page:
 
 
 Get = Callable[[str], Page]
+"""A function that gets a path with its query from some node. It raises as `get_from` does."""
 
 
 def get_from(addresses: Sequence[Address], target: str) -> Page:
@@ -95,10 +101,11 @@ class Explanations:
     def of(self, wanted: Iterable[Key], end: int, get: Get) -> dict[Key, Explanation]:
         """Return the known explanations of `wanted`.
 
-        `end` is the high watermark of the metadata log.
+        `end` is the high watermark of the metadata log. A key without a known explanation is left
+        out. Errors of `get` are not raised.
 
-        The call blocks for the requests of `get`, in which looking back takes LOOKING_BACK_S at
-        most plus one page."""
+        The call blocks for the requests of `get`. Looking back takes LOOKING_BACK_S at most plus
+        one step."""
         if not self._served:
             return {}
         if self._to < 0:
@@ -157,7 +164,8 @@ def lines_between(start: int | None, end: int, get: Get) -> Iterator[dict[str, A
 def explained(line: dict[str, Any]) -> dict[Key, Explanation]:
     """Return the explanation in a line.
 
-    It is empty unless the line changes a leader, an ISR or fencing."""
+    It is empty unless the line registers a broker, creates a partition, or changes a leader, an ISR
+    or fencing. The type of the line must be in EXPLAINING."""
     key = EXPLAINING[line["type"]](line["record"])
     if key is None:
         return {}

@@ -21,6 +21,7 @@ from quorate.quorum.protocol.schemas.update_features import (
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOWEST_RELEASE = 7
+"""The lowest level of metadata.version that an option may name (3.3-IV3)."""
 # The levels of other features that a release sets: feature, the release that introduced the level,
 # level.
 WITH_RELEASES = (

@@ -69,7 +69,9 @@ def describe(output: str, **cluster: Any) -> None:
 
 
 def feature_levels(admin: Admin) -> tuple[int, dict[str, tuple[int, int]], dict[str, int]]:
-    """Return the epoch, the supported range of each feature, and the finalized level of each."""
+    """Return the epoch, the supported range of each feature, and the finalized level of each.
+
+    The epoch is negative if the node knows none."""
     request = ApiVersionsRequest(client_software_name="quorate-cli", client_software_version="1")
     answer = admin.ask(request, ApiVersionsResponse)
     supported = sorted(answer.supported_features, key=lambda each: each.name)

@@ -29,6 +29,7 @@ TIMES = {
 }
 PATTERN = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 Wanted = Callable[[TopicPartition], bool]
+"""A filter, which returns True if a partition is selected."""
 
 
 @click.command()
@@ -100,7 +101,9 @@ def get_offsets(
 def offsets_at(
     admin: Admin, keys: list[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, Answer]:
-    """Return the error and the offset of each partition at a timestamp in ms or one of TIMES."""
+    """Return the error and the offset of each partition at a timestamp in ms or one of TIMES.
+
+    The offset is UNKNOWN_OFFSET if there is none. Raise as `ask_leaders` does."""
 
     def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
         request = schemas.ListOffsetsRequest(

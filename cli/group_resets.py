@@ -21,8 +21,9 @@ from quorate.cli.log_ends import LogEnds, places_of
 
 DEAD, EMPTY = "Dead", "Empty"
 Target = Callable[[Place, int | None, LogEnds], int]
-"""A function from a partition and its committed offset to the new offset."""
+"""A function from a partition and its committed offset (None: none) to the new offset."""
 Planned = dict[Place, int]
+"""The new offset of each partition."""
 DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?"
     r"(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
@@ -33,7 +34,8 @@ UNIT_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds":
 def reset(admin: Admin, groups: Groups, names: Sequence[str], options: dict[str, Any]) -> None:
     """Compute and print the new offsets of each group, and commit them with --execute.
 
-    Raise Refused if a group has members."""
+    A group that does not exist is accepted. Raise Refused if a group has members. The offsets of
+    the groups before it are then committed."""
     plan = plan_of(options)
     if not (options["execute"] or options["dry_run"]):
         click.echo(
@@ -92,8 +94,9 @@ def plan_of(options: dict[str, Any]) -> Callable[[str, Mapping[Place, int], LogE
 def target_of(options: dict[str, Any]) -> Target | None:
     """Return the function of the one scenario that the options choose, or None for --from-file.
 
-    An offset outside of the log becomes the nearer end of the log. Raise UsageError unless exactly
-    one scenario is given."""
+    With --to-offset and --shift-by, an offset outside of the log becomes the nearer end of the log.
+    Without a committed offset, --to-current gives the log end, and --shift-by raises Refused when
+    the function is called. Raise UsageError unless exactly one scenario is given."""
 
     def current(place: Place, committed: int | None, ends: LogEnds) -> int:
         return ends(place) if committed is None else committed

@@ -51,7 +51,7 @@ class Row:
 
     @property
     def lag(self) -> int | None:
-        """Return the number of records after the committed offset, or None if it is unknown."""
+        """Return the log end offset minus the committed offset, or None if one is unknown."""
         return None if self.current is None or self.end is None else self.end - self.current
 
     def columns(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def offset_rows(
     """Return the rows of the members, those with the most partitions first.
 
     Partitions with a committed offset but without an owner follow. `end_of` returns the log end
-    offset."""
+    offset. Raise Refused if an assignment is malformed, and as `end_of` does."""
     members = [(each, assigned(bytes(each.member_assignment))) for each in described.members]
     rows = []
     taken: set[Place] = set()

@@ -30,9 +30,11 @@ ARCHIVES = tuple(chain.from_iterable(suffixes for _, suffixes, _ in shutil.get_u
 
 @contextmanager
 def history_in(given: Path) -> Iterator[Path]:
-    """Yield the directory with the metadata log that DIR names. Raise Refused for any error.
+    """Yield the directory with the metadata log that DIR names (see `longest_log`).
 
-    An archive is extracted into a temporary directory, which is removed at the end of the block."""
+    An archive is extracted into a temporary directory, which is removed at the end of the block.
+    Raise Refused if DIR cannot be used, and in place of an OSError or AnalyticsError of the
+    block."""
     try:
         if given.is_dir():
             yield longest_log(given)
@@ -60,9 +62,11 @@ def _root(unpacked: Path) -> Path:
 
 
 def longest_log(directory: Path, *, within: Path | None = None) -> Path:
-    """Return the node directory of a local cluster that holds the most committed records.
+    """Return the node directory of a local cluster whose metadata log is the best to read.
 
-    If `directory` is no local cluster, return it. With `within`, the directory of an extracted
+    If a majority of the controllers have a log, the result is one with every committed record, and
+    not necessarily the longest one. Otherwise it is the most up-to-date log of all nodes. If
+    `directory` is no local cluster, return it. With `within`, the directory of an extracted
     archive, nothing outside of it is read. Raise Refused if no node has a metadata log."""
     file = directory / "cluster.json"
     if not file.exists():
@@ -110,7 +114,9 @@ def _longest_first(nodes: list[Path]) -> list[Path]:
 
 
 def log_end(node: Path) -> tuple[int, int]:
-    """Return the epoch and the offset of the log's last batch, in the order of Raft's comparison.
+    """Return the epoch and the last offset of a node's log, or (-1, -1) if it is empty.
+
+    Such pairs compare as Raft compares logs.
 
     The log with the later epoch is more up to date, whatever its length (Raft, section 5.4.1)."""
     end = (-1, -1)

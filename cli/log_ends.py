@@ -16,7 +16,8 @@ from quorate.quorum.protocol.errors import ErrorCode
 class LogEnds:
     """Offset lookups through one Admin. Each topic's partitions are looked up once.
 
-    An instance is a function from a partition to its log end offset, as consumers see it."""
+    An instance is a function from a partition to its log end offset, as consumers see it: the high
+    watermark. Lookups raise Refused if the topic does not exist, and as `Consumer.offset_of`."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -30,11 +31,13 @@ class LogEnds:
         return self.at(place, EARLIEST)
 
     def at(self, place: Place, time_ms: int) -> int:
-        """Return the first offset with a timestamp of `time_ms` or later, or -1."""
+        """Return the first offset with a timestamp of `time_ms` or later, or -1 if there is none.
+
+        `time_ms` may also be EARLIEST or LATEST."""
         return self._topic(place[0]).offset_of(place[1], time_ms)
 
     def topics(self) -> frozenset[str]:
-        """Return the names of all topics."""
+        """Ask the cluster, and return the names of all topics."""
         return frozenset(each.name or "" for each in self._admin.metadata(None).topics)
 
     def partitions(self, topic: str) -> list[int]:

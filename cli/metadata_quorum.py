@@ -61,7 +61,9 @@ class Quorum:
         return [voter for voter in voters if voter.replica_id != self.state.leader_id]
 
     def max_lag(self) -> tuple[int, int]:
-        """Return the lag of the slowest voter in records and in ms (-1: unknown)."""
+        """Return the lag of the slowest voter in records and in ms (-1: unknown).
+
+        Raise Refused if no voter leads."""
         leader = self.leader
         last = min(self.state.current_voters, key=lambda voter: voter.log_end_offset)
         lag = leader.log_end_offset - last.log_end_offset
@@ -129,7 +131,9 @@ def describe(
 
 
 def describe_quorum(admin: Admin) -> Quorum:
-    """Return the quorum's state from the cluster. Raise Refused on an error."""
+    """Return the quorum's state from the cluster.
+
+    Raise Refused on an error, and NotReachable if no node answers."""
     topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),))
     answer = admin.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse, error_codes)
     check(answer.error_code, answer.error_message)
@@ -145,7 +149,7 @@ def error_codes(answer: DescribeQuorumResponse) -> list[int]:
 
 
 def status_fields(quorum: Quorum, cluster_id: str) -> dict[str, str]:
-    """Return the fields of describe --status in their order."""
+    """Return the fields of describe --status in their order. Raise Refused if no voter leads."""
     lag, lag_ms = quorum.max_lag()
     state = quorum.state
     return {
@@ -184,7 +188,7 @@ def as_value(field: str) -> object:
 def replication_rows(quorum: Quorum, now_ms: int | None) -> list[list[str]]:
     """Return the rows of describe --replication: the leader, the followers, the observers.
 
-    With `now_ms` timestamps are shown as ages."""
+    With `now_ms` timestamps are shown as ages. Raise Refused if no voter leads."""
     leader = quorum.leader
     groups = (
         ([leader], "Leader"),

@@ -171,7 +171,7 @@ def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> 
 
 
 def generate(admin: Admin, arguments: Arguments) -> None:
-    """Print the current assignment and the plan."""
+    """Print the current assignment and the plan, or only the plan as JSON."""
     before, plan = planned(admin, arguments)
     if arguments.output == "json":
         click.echo(assignment_json(plan))
@@ -217,8 +217,9 @@ def parse_brokers(text: str) -> list[int]:
 def execute(admin: Admin, arguments: Arguments) -> None:
     """Start the reassignment of the plan and print the previous assignment for a rollback.
 
-    Raise Failed if another one is in progress and --additional is missing, or if any partition is
-    refused."""
+    Raise Failed if any other one is in progress and --additional is missing, or if a partition is
+    refused. In the latter case the others are started. Raise Refused if a broker or a partition of
+    the plan does not exist."""
     if arguments.plans:
         _, plan = planned(admin, arguments)
     else:
@@ -248,7 +249,8 @@ def execute(admin: Admin, arguments: Arguments) -> None:
 def verify(admin: Admin, arguments: Arguments) -> None:
     """Print the progress of the reassignments in the file.
 
-    If none is in progress, clear throttles."""
+    If none is in progress in the whole cluster, also clear throttles, unless the output is JSON or
+    --preserve-throttles is given."""
     assert arguments.reassignment_json_file is not None
     plan = partition_files.read_assignment(arguments.reassignment_json_file)
     ongoing = reassignments.ongoing_reassignments(admin)
@@ -288,7 +290,7 @@ def done_line(key: TopicPartition, present: tuple[int, ...], target: tuple[int, 
 
 
 def clear_throttles(admin: Admin, plan: Assignment) -> None:
-    """Remove the throttle configs of all brokers and of the plan's topics."""
+    """Remove the throttle configs of the live brokers, and of the plan's brokers and topics."""
     known = set(reassignments.brokers(admin)).union(*plan.values())
     ids, topics = sorted(known), sorted({topic for topic, _ in plan})
     click.echo(f"Clearing broker-level throttles on broker{plural(ids)} {','.join(map(str, ids))}")
@@ -297,7 +299,10 @@ def clear_throttles(admin: Admin, plan: Assignment) -> None:
 
 
 def cancel(admin: Admin, arguments: Arguments) -> None:
-    """Cancel the reassignments in the file that are in progress, and clear throttles."""
+    """Cancel the reassignments in the file that are in progress, and clear throttles.
+
+    Throttles remain with --preserve-throttles and --bootstrap-controller. Raise Failed if a
+    partition is refused."""
     assert arguments.reassignment_json_file is not None
     plan = partition_files.read_assignment(arguments.reassignment_json_file)
     ongoing = reassignments.ongoing_reassignments(admin)

@@ -21,9 +21,9 @@ class Impossible(Exception):
 def spread(current: Assignment, racks: Racks) -> Assignment:
     """Return a plan that spreads all replicas over the brokers of `racks`.
 
-    Each partition keeps its number of replicas. Each broker gets an equal share of the replicas and
-    of the preferred leaders, as far as these can be divided. Raise Impossible if there are too few
-    brokers."""
+    Each partition keeps its number of replicas. Each broker gets about an equal share of the
+    replicas and of the preferred leaders. Different racks are more important than equal shares.
+    Raise Impossible if a partition has more replicas than there are brokers."""
     check_size(racks, max(map(len, current.values()), default=0))
     share, one_more = divmod(sum(map(len, current.values())), len(racks))
     leaders_share = -(-len(current) // len(racks))
@@ -55,8 +55,10 @@ def spread(current: Assignment, racks: Racks) -> Assignment:
 def resized(current: Assignment, racks: Racks, factor: int, loads: Counter[int]) -> Assignment:
     """Return a plan with `factor` replicas for each partition.
 
-    Present replicas stay where possible, and the preferred leader remains first. `loads` is the
-    present number of replicas on each broker. Raise Impossible if there are too few brokers."""
+    Present replicas stay unless there are more than `factor`, even on brokers outside of `racks`.
+    The preferred leader remains first unless it is removed (see `shrunk`). `loads` is the present
+    number of replicas on each broker, and is not changed. Raise Impossible if there are too few
+    brokers."""
     check_size(racks, factor)
     loads = loads.copy()
     return {

@@ -109,7 +109,10 @@ class Comparison:
         return max(0, self.high_watermark - self.offset)
 
     def compare(self, given: Mapping[int, ReplicaResponse]) -> list[Difference]:
-        """Compare the responses of all replicas from `offset` on, and return the new faults."""
+        """Compare the responses of all replicas from `offset` on, and return the new faults.
+
+        Advance `offset` over the batches that all replicas returned below their high watermarks.
+        If one replica returned none, nothing is compared, and `problems` has the reason."""
         self.problems = {
             replica: each.problem or f"its high watermark is {each.high_watermark}"
             for replica, each in given.items()

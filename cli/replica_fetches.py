@@ -79,8 +79,10 @@ class ReplicaFetches:
         """Fetch once from every broker, and compare. Block.
 
         The first result is True if the offset of at least one comparison advanced. The second one
-        lists the new differences between replicas. A lost connection is such a difference, not an
-        error. Raise Refused if a broker does not support the request."""
+        lists the new differences between replicas. A lost connection is neither a difference nor
+        raised. It is noted in the `problems` of the comparisons, which then do not advance. Raise
+        Refused if a broker does not support the request, NotReachable if no broker answers a
+        request for metadata."""
         before = {each.key: each.offset for each in self._queue}
         responses = self._fetched()
         faults = [
@@ -98,7 +100,7 @@ class ReplicaFetches:
         return bool(moved), faults
 
     def only(self, wanted: Sequence[Comparison]) -> None:
-        """Continue with these comparisons only."""
+        """Continue with these comparisons only. Others cannot be continued later."""
         keys = {each.key for each in wanted}
         self._queue = [each for each in self._queue if each.key in keys]
 

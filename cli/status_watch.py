@@ -25,7 +25,7 @@ class Content(Protocol):
 
     @property
     def lasting(self) -> Any:
-        """Return a value that changes only with something other than high watermark and lags."""
+        """Return a value for comparisons, without the high watermark and the lags."""
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the output."""
@@ -65,7 +65,10 @@ class Reachable:
 
 
 def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool) -> None:
-    """Show the status every `interval_s`, or on every change, until Ctrl-C."""
+    """Read the status again and again, and show it until Ctrl-C, which is not raised.
+
+    The pause between two reads is `interval_s`. A terminal is redrawn after each one. Other outputs
+    get only changes, and not those of the high watermark and the lags."""
     show = show_json if as_json else Redrawn() if sys.stdout.isatty() else show_block
     before: Any = None
     try:
@@ -80,7 +83,7 @@ def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool
 
 
 def read_content(read: Callable[[], Status]) -> Content:
-    """Return the status, or the error if it cannot be read."""
+    """Return the status, or the error if `read` raises a ClickException, such as Refused."""
     try:
         return Reachable(read())
     except click.ClickException as error:

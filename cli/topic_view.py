@@ -79,7 +79,8 @@ class PartitionView:
 class TopicView:
     """The state of one topic.
 
-    `configs` are those set for the topic or a broker, without defaults."""
+    `configs` are those set for the topic or a broker, without defaults. `min_isr` is the
+    min.insync.replicas in effect."""
 
     name: str
     topic_id: str
@@ -201,7 +202,8 @@ def names_of(
 def describe(admin: Admin, names: Sequence[str], *, page: int = 2000) -> list[TopicView]:
     """Return the topics with their configs and reassignments. Raise Refused if one does not exist.
 
-    `page` is the most partitions in one response of the cluster."""
+    `page` is the most partitions in one response of the cluster. If `names` is empty, the result is
+    empty, too. Raise NotReachable if no node answers."""
     if not names:
         return []
     configs = topic_configs(admin, names)

@@ -238,7 +238,9 @@ def create_topic(admin: Admin, arguments: Arguments) -> None:
 
 
 def alter_topics(admin: Admin, arguments: Arguments) -> None:
-    """Add partitions to the topics that match. Raise Refused if none does, or on an error."""
+    """Add partitions to the topics that match. Raise Refused if none does, or on an error.
+
+    After an error of one topic, the others may have new partitions."""
     assert arguments.partitions is not None
     names = topic_view.names_of(admin, arguments.topic, None)
     require_topics(names, arguments)
@@ -272,7 +274,9 @@ def alter_topics(admin: Admin, arguments: Arguments) -> None:
 
 
 def delete_topics(admin: Admin, arguments: Arguments) -> None:
-    """Delete the topics that match. Raise Refused if none does, or on an error."""
+    """Delete the topics that match. Raise Refused if none does, or on an error.
+
+    After an error of one topic, the others may be deleted."""
     names = topic_view.names_of(admin, arguments.topic, None)
     require_topics(names, arguments)
     if not names:
@@ -301,7 +305,7 @@ RUN = {
 
 
 def require_topics(names: Sequence[str], arguments: Arguments) -> None:
-    """Raise Refused if no topic matches, unless --if-exists is given."""
+    """Raise Refused if no topic matches --topic or --topic-id, unless --if-exists is given."""
     if names or arguments.if_exists:
         return
     if arguments.topic_id:

@@ -57,8 +57,8 @@ async def stop(run: ScenarioRun, values: Values) -> None:
 async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
     """Wait until the node's metadata log has a record after the present ends of the controllers'.
 
-    The node's own log does not count. The active controller writes no-op records when it is idle,
-    so such a record arrives. It proves that the node fetches again."""
+    The node's own log does not count among the latter. The active controller writes no-op records
+    when it is idle, so such a record arrives."""
     node = run.node_named(values["node"])
     others = [each for each in run.controllers if each != node]
     end = await asyncio.to_thread(
