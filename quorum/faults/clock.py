@@ -1,7 +1,7 @@
 """A clock under fault rules. While its node is paused, timers that become due wait in order.
 
-`now_ms` is not changed. After a pause the node sees the monotonic clock jump, as a stopped process
-does.
+No clock is changed or stopped. After a pause the node sees that time has passed, as a process that
+was stopped does.
 """
 
 from __future__ import annotations

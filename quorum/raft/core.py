@@ -3,11 +3,15 @@
 Invariants:
 
 - A changed election is emitted as `Persist` before every effect that follows the change. No message
-  that rests on the election can leave the node before it is durable (R1, R21 in tests/scenarios).
+  that rests on the election can leave the node before it is durable: a crash could take a vote
+  after the candidate has counted it (R1, R21 in tests/scenarios).
 - A request in flight belongs to the role that sent it. When the node leaves the role, it discards
-  the token. A response with a discarded token changes nothing (R10, R24).
-- The high watermark never decreases (R16). It is at most the log end offset.
-- The epoch never decreases, and a vote never changes within an epoch (R4).
+  the token. A response with a discarded token changes nothing, because it could count in another
+  epoch (R10, R24).
+- The high watermark never decreases, also over a change of leader (R16). It is at most the log end
+  offset.
+- The epoch never decreases. A vote never changes within an epoch, not even when the node steps down
+  (R4).
 """
 
 from __future__ import annotations

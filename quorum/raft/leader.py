@@ -2,9 +2,10 @@
 
 - The first record of an epoch is its LeaderChange message. No record is committed before it (Figure
   8 of the Raft paper; R19 in tests/scenarios).
-- The leader counts its own records only after its flush (R20). Followers receive them earlier, so
-  that all voters flush at the same time.
-- The fetch offset of a voter never decreases within an epoch (KAFKA-12181, R17).
+- The leader counts its own records only after its flush, because a crash can take them before
+  (R20). Followers receive them earlier, so that all voters flush at the same time.
+- The fetch offset of a voter never decreases within an epoch. A voter that steps back has lost
+  records that may count as committed (KAFKA-12181, R17).
 - A leader resigns if no majority of the voters fetches (check quorum).
 """
 

@@ -24,15 +24,20 @@ class RaftSettings:
     """True for a controller. It flushes before each fetch even as an observer, because the leader
     may count it as a voter when the fetch arrives."""
     auto_join: bool = False
-    """True if a controller that is not a voter asks to become one after it has caught up."""
+    """True if a controller that is not a voter asks to become one after it has caught up. It never
+    does so at kraft.version 0."""
     hints: bool = True
-    """True if closed links and refused connections start elections before timeouts do."""
+    """True if a refused connection to the leader, or links to a majority without a leader, start
+    elections before timeouts do. A refused connection also ends an election that a dead voter would
+    have to decide."""
     await_commit: bool = False
-    """True if the leader also answers a voter's delayed fetch when its high watermark rises.
+    """True if this node, as a voter, wants a response to its delayed fetch also when only the
+    leader's high watermark has risen.
 
     A node that acts on committed records needs this, for example a broker in the same process. A
     standby controller learns the high watermark with the next records instead, which saves the
-    leader one response for each commit."""
+    leader one response for each commit. Observers, and the first fetch from a leader, always wait
+    for commits, too."""
 
     @property
     def check_quorum_timeout_ms(self) -> int:

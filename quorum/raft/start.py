@@ -2,14 +2,13 @@
 
 | state on the disk | role |
 |---|---|
-| the file's epoch is older than the log's | Unattached in the log's epoch: old file (R3) |
+| the file's epoch is older than the log's | Unattached in the log's epoch: the file is old, so its
+  vote and leader mean nothing (R3 in tests/scenarios) |
 | this node led the file's epoch | Resigned: it may have lost acknowledged records (KAFKA-10527);
   Unattached if it is the only voter or may not be elected |
 | this node voted for itself | Unattached: it may have led, and must not win this epoch again |
 | another node leads, and its address is known | Follower |
 | anything else | Unattached |
-
-R3 is described in tests/scenarios.
 """
 
 from __future__ import annotations

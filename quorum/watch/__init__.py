@@ -5,7 +5,7 @@ Decisions:
 - Every node serves HTTP on the port that other nodes use. Each role of the node adds its readiness
   checks and its metrics.
 - A request reads the node's objects when it arrives. The node stores nothing for monitoring, except
-  the few figures in `measures.py`.
+  the few figures in `measures.py` and the last text of /metrics, which is reused for a short time.
 - A metric that Kafka also has is named as jmx_exporter names Kafka's. Our own metrics begin with
   `quorate_`.
 - A request never stops the node. The number of requests and their share of the CPU are bounded

@@ -6,8 +6,10 @@
     types=A,B      only records of these types (Kafka's names: PARTITION_CHANGE_RECORD)
 
 The response header Quorate-Next-Offset names the offset at which the next request continues. One
-response reads a bounded part of the log, so it may hold fewer lines than `limit`, or none. A line
-has the cause of its record, or null if the record names none.
+response reads a bounded part of the log, so it may hold fewer lines than `limit`, or none.
+
+A line is an object with offset, epoch, timestamp_ms, type, version, cause and record. The cause is
+null if the record names none. Raft's control records are among the lines.
 
 Pages are made in slices, one slice at a time for all requests together. After a slice the requests
 pause for REST_FACTOR times the CPU time of the slice. These requests therefore use at most a third

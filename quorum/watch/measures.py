@@ -94,9 +94,9 @@ class QuorumMeasures:
     def __init__(self, clock: Clock, end_offset: int) -> None:
         """`end_offset` is the end of the log when the node starts."""
         now_ms = clock.now_ms()
-        self.append_rate = Rate(now_ms)
-        self.fetch_rate = Rate(now_ms, end_offset)
-        self.busy_rate = Rate(now_ms, time.thread_time())
+        self.append_rate = Rate(now_ms)  # of `appended`
+        self.fetch_rate = Rate(now_ms, end_offset)  # of the other records of the log
+        self.busy_rate = Rate(now_ms, time.thread_time())  # CPU seconds of the loop's thread
         self.appended = 0
         self.snapshots_loaded = 0
         self.new_controllers = 0  # leaders that this node has learned of

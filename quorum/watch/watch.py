@@ -4,7 +4,8 @@
 discovery. /healthz shows that the process runs, /readyz that its roles can serve.
 
 Every node has one `Watch` behind the port that nodes use. Each role of the node adds its readiness
-checks and metrics. All values are read from the node's objects when a request arrives.
+checks and metrics. Values are read from the node's objects when a request arrives, except that the
+text of /metrics is reused for a short time (metrics.py).
 """
 
 from __future__ import annotations
