@@ -62,8 +62,11 @@ class RaftLog(Protocol):
         nothing, if they do not continue the log."""
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:
-        """Return whole batches from the one with `offset` on, about `max_bytes`, but at least one
-        if there is one below `end`. `end` is the log end by default."""
+        """Return whole batches below `end` (by default the log end), beginning with the one that
+        holds `offset`.
+
+        They have at most `max_bytes`, except that the first one is returned at any size. Raise
+        OffsetOutOfRange, or CorruptLog if the disk does not return what was appended."""
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and everything after it. The log then ends at the
