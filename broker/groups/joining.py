@@ -46,8 +46,9 @@ class Join:
 
 
 class Joining:
-    """Handles the JoinGroup requests of one shard, on the broker's event loop. The session timeout
-    and the group id were checked before."""
+    """Handles the JoinGroup requests of one shard, on the broker's event loop.
+
+    The caller has checked the session timeout and the group id of each request."""
 
     def __init__(
         self,

@@ -5,8 +5,10 @@
 
 Four timeouts remove members:
 
-- The session timeout of a member. Heartbeats, commits and responses to the member restart it. For
-  a new member it is NEW_MEMBER_JOIN_TIMEOUT_MS until the first join phase ends.
+- The session timeout of a member. Heartbeats, commits and responses to the member restart it. It
+  does not remove a member whose request waits, because this member cannot heartbeat. For a new
+  member it is NEW_MEMBER_JOIN_TIMEOUT_MS until its first join phase ends, even if its request
+  waits.
 - The timeout of a pending member id: the session timeout that the client asked for.
 - The timeout of the join phase, the greatest rebalance timeout of the members. Members that did not
   rejoin are removed, except static members.
@@ -202,7 +204,8 @@ class Rebalance:
 
         Members that rejoined get their JoinGroup responses. Static members stay although they did
         not rejoin, until their session expires (KIP-345). If only such members are left, the join
-        phase continues. If no members are left, the group becomes Empty, and a record says so.
+        phase continues. If no members are left, the group becomes Empty. If the record of this
+        cannot be appended, the failure is only logged.
         """
         cancel(group.join_timer)
         for member in list(group.members.values()):

@@ -2,7 +2,7 @@
 
 The journal has no timeout of its own. An append is committed when the ISR has it, and a replica
 that does not fetch leaves the ISR after replica.lag.time.max.ms. An append that `append` refused
-never appears later. Only if leadership is lost is the outcome unknown. Kafka also answers with an
+never appears later. The outcome is unknown only if leadership is lost. Kafka also answers with an
 error after offsets.commit.timeout.ms, and the append may be committed after that.
 
 Each record is encoded and decoded again before it is appended. A record that the next coordinator

@@ -2,13 +2,14 @@
 
 Decisions:
 
-- Each API has a handler in a module with the name of the API. `client_port.py` maps the APIs to
-  the handlers.
-- Metadata is answered from the broker's committed image. All facts of one response come from one
-  image.
-- Admin requests are forwarded to the active controller in Kafka's own bytes (KIP-590).
-- Produce and Fetch get raw bytes and use the hand-written codecs of `quorum/protocol/hot`. All
-  other handlers get decoded messages.
+- Each API has a handler. Most modules hold one API and have its name. `client_port.py` maps the
+  APIs to the handlers.
+- Metadata is answered from the broker's committed image. The brokers and leaders of one Metadata
+  response come from one image.
+- Requests that only the active controller can decide, such as CreateTopics, are forwarded to it in
+  Kafka's own bytes (KIP-590). `FORWARDED_API_KEYS` lists their APIs.
+- Produce and Fetch get raw bytes and use the hand-written codecs of `quorum/protocol/hot`.
+  Forwarded requests are raw bytes, too. All other handlers get decoded messages.
 - A handler returns None when it has finished or waits for a callback. If its work grows with the
   request or the cluster, it returns steps, which the server runs in slices between the requests of
   other connections (`quorum/rpc/kafka/request_scheduler.py`).

@@ -51,8 +51,8 @@ class FindCoordinatorHandler:
 
         The errors are COORDINATOR_NOT_AVAILABLE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a
         transactional id, and INVALID_REQUEST for another key type. COORDINATOR_NOT_AVAILABLE means
-        that the partition has no live leader with this listener, or that this broker has not
-        replayed the creation of __consumer_offsets yet.
+        that the partition has no live leader with this listener, or that __consumer_offsets could
+        not be created or is not in this broker's image yet.
 
         The response waits for the creation of __consumer_offsets. If the topic exists, it waits
         while a broker is suspected (`suspects.py`). Return the steps that are left, or None.

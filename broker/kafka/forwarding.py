@@ -1,4 +1,4 @@
-"""Forwards admin requests to the active controller, in Kafka's own bytes (KIP-590).
+"""Forwards requests that only the active controller can decide, in Kafka's own bytes (KIP-590).
 
 The broker forwards the body of a request unchanged, and sends the body of the controller's response
 unchanged. It decodes a request only to name the items of the request in an error response.
@@ -39,7 +39,8 @@ class Forwarder(Protocol):
     ) -> None:
         """Send the request to the active controller, and call `done` exactly once.
 
-        If no controller answers within `timeout_ms`, the response carries an error.
+        If no controller answers within `timeout_ms`, the response carries an error. The controller
+        may then have carried out the request or not.
         """
         ...
 

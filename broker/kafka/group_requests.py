@@ -27,12 +27,13 @@ def ask(
     done: Callable[[T], None],
     refusal: Callable[[ErrorCode], T],
 ) -> None:
-    """Call `done` with the result of `work(shard)`, when all records that the result may depend on
-    are committed.
+    """Call `done` with the result of `work(shard)`, when everything that the shard has appended so
+    far is committed.
 
-    If the shard cannot do the work, if `work` raises KafkaError, or if leadership is lost before
-    the commit, call `done(refusal(error))` instead. `done` is called exactly once, and it may be
-    called before this function returns.
+    Call `done(refusal(error))` instead if there is no loaded shard (`GroupCoordinator.find`), if
+    `work` raises, or if leadership is lost before the commit. In the last case, the records of
+    `work` may be committed nevertheless. `done` is called exactly once, and it may be called before
+    this function returns. It must not raise.
     """
 
     def refuse(error: ErrorCode) -> None:
