@@ -73,8 +73,10 @@ class ListOffsetsHandler:
         - INVALID_REQUEST if the request names it twice, because the client could not tell the two
           results apart.
         - UNSUPPORTED_VERSION if the version does not have this special timestamp (`SINCE`).
-        - The error of a missing replica, NOT_LEADER_OR_FOLLOWER, or that of a wrong leader epoch.
-        - OFFSET_NOT_AVAILABLE while a new leader does not know the high watermark (KIP-207).
+        - The error of a missing replica (`PartitionRegistry.why_missing`), NOT_LEADER_OR_FOLLOWER,
+          FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+        - OFFSET_NOT_AVAILABLE if a consumer asks for LATEST while a new leader's high watermark is
+          below the start of its epoch (KIP-207). Before version 5 it is LEADER_NOT_AVAILABLE.
         - The error of damaged records.
 
         Return the steps that are left, or None.

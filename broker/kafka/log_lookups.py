@@ -54,7 +54,9 @@ class LogLookups:
 
 
 class RunningLookup(Generator[None, None, None]):
-    """The steps of one lookup. They end where the lookup waits, and a new run continues it."""
+    """The steps of one lookup, which the server runs in slices.
+
+    Where the lookup waits, the steps end. `resume` gives them to the server again."""
 
     def __init__(self, lookups: LogLookups, context: RequestContext, lookup: Lookup[None]) -> None:
         self._lookups = lookups
@@ -104,7 +106,9 @@ class RunningLookup(Generator[None, None, None]):
             self._end()
 
     def resume(self) -> None:
-        """Continue after a wait."""
+        """Continue after a wait, or end the lookup if its request was answered or its connection is
+        closed.
+        """
         self._waits = False
         if self._context.closed or self._context.parts is not None:
             self._end()

@@ -39,7 +39,11 @@ class PartitionRegistry(Protocol):
         ...
 
     def why_missing(self, topic: str, topic_id: Uuid, partition_id: int) -> ErrorCode:
-        """Return the error for a partition that `find` does not find."""
+        """Return the error for a partition that `find` does not find.
+
+        It is NOT_LEADER_OR_FOLLOWER if the partition exists but this broker has no open replica of
+        it. Otherwise it says that the topic or the partition is unknown.
+        """
         ...
 
 

@@ -172,7 +172,7 @@ class Cluster:
 
         Clients still reach all nodes. With `silent` the links stay open and carry nothing, as if
         all packets were lost. Earlier partitions continue until `heal`. A partition also applies to
-        nodes that do not run yet."""
+        nodes that are restarted later."""
         self._check()
         for pair in product(_each(a), _each(b)):
             if pair[0] == pair[1]:

@@ -27,10 +27,11 @@ class LocalCluster:
     current loop. A blocking client in the same thread would block the cluster.
 
     `config` holds Kafka's properties for all nodes. Without it, topics have up to three replicas,
-    and `min.insync.replicas` is one less. If `dir` is given, it keeps the data, and the nodes stop
-    cleanly at the end. After the failure of a node, all nodes are killed instead. Without `dir`,
-    the data is in a temporary directory. At the end the nodes are killed and the directory is
-    removed.
+    and `min.insync.replicas` is one less, but at least 1.
+
+    If `dir` is given, it keeps the data, and the nodes stop cleanly at the end. After the failure
+    of a node, all nodes are killed instead. Without `dir`, the data is in a temporary directory. At
+    the end the nodes are killed and the directory is removed.
 
     The constructor raises ValueError for a wrong number of nodes. Entering raises ValueError if
     `dir` holds another cluster or a property is invalid, RuntimeError if the object is already
