@@ -15,6 +15,7 @@ from quorate.quorum.protocol.schemas import topics
 from quorate.quorum.protocol.wire import Message
 
 OUTSTANDING = (1, 32)
+"""The numbers of requests in flight, one load for each."""
 MAX_SECONDS = 3.0
 """The maximum duration of the load.
 

@@ -39,8 +39,10 @@ RECORDS = 600_000
 TOPICS = 20
 PARTITIONS = 50
 BATCH_RECORDS = 8
+"""The number of records in a batch."""
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 PASSES = 8
+"""The number of passes, of which the best one counts."""
 JAVA_OPTIONS = "-XX:+UseSerialGC"
 
 

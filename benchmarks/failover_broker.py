@@ -15,6 +15,7 @@ from benchmarks.target import Cluster
 
 TOPIC = "failover"
 RHYTHM_S = 0.002
+"""The interval between two records."""
 BEFORE_S = 0.5
 """The time for which the client writes before the kill."""
 

@@ -19,6 +19,7 @@ from quorate.quorum.protocol.schemas.configs import IncrementalAlterConfigsRespo
 WRITE_TIMEOUT_S = 60.0
 PAUSE_S = 0.002
 SETTLE_S = 1.0
+"""The wait between the recovery of the quorum and the next kill."""
 FIRST_VALUE, STEP = 10_000_000, 100_000
 
 

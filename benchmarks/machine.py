@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 SECONDS = 0.5
+"""The duration of each measurement."""
 MESSAGE = b"x" * 1024
 CHUNK = b"x" * (1 << 20)
 

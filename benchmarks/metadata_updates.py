@@ -15,6 +15,7 @@ from quorate.quorum.protocol.wire import Message
 TOPIC = "metadata-updates"
 TOPIC_RESOURCE = 2
 OUTSTANDING = (1, 32, 256)
+"""The numbers of requests in flight, one load for each."""
 
 
 def change(number: int) -> configs.IncrementalAlterConfigsRequest:

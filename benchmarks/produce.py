@@ -19,7 +19,9 @@ from benchmarks.target import Target
 
 PARTITIONS = 3
 CALL_RECORDS = 1000
+"""The number of records in one call of the client."""
 MAX_QUEUED_BYTES = 64 << 20
+"""The benchmark waits while more bytes or more than MAX_QUEUED_RECORDS are in the queue."""
 MAX_QUEUED_RECORDS = 300_000
 
 

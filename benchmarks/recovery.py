@@ -39,10 +39,12 @@ from quorate.quorum.raft.voter_history import STATIC_VOTERS
 
 RECORDS = 1_000_000
 TAIL = RECORDS // 10
+"""The number of records after the snapshot."""
 BATCH_RECORDS = 8
 EPOCH = 1
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 ACTIVE = "active controller of epoch"
+"""The text in the controller's log that shows its activation."""
 TIMEOUT_S = 600.0
 POLL_S = 0.005
 PASSES = 3

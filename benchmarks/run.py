@@ -15,8 +15,11 @@ from benchmarks.machine import Limits, limits
 from benchmarks.target import Cluster, Remote, Target, is_cluster
 
 NO_PEER = "none"
+"""The value of --peer with which only Quorate is measured."""
 QUORATE = "quorate"
+"""The name of the system that is Quorate, started here."""
 LOCAL_KAFKA = "kafka"
+"""The name of the system that is Apache Kafka, started here."""
 PARTITIONS = 100_000
 
 

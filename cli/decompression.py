@@ -16,7 +16,9 @@ import zlib
 from typing import IO, Protocol
 
 MAX_READ_BYTES = 4 << 20
+"""The most bytes that one call of `DecompressedStream.read` returns."""
 WINDOW_BYTES = 64 << 10
+"""The number of bytes before the position that stay in memory."""
 STEP_BYTES = 256 << 10
 """The most bytes that one step reads, and the most that it expands."""
 MAX_LZMA_BYTES = 256 << 20

@@ -26,6 +26,7 @@ from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.raft import control_records
 
 DELETE_HORIZON = 0x40
+"""The attribute bit of a batch whose base timestamp is a delete horizon (KAFKA-8522)."""
 MAX_INT = 2**31
 CONTROL_KEY = struct.Struct(">hh")
 OFFSET_ENTRY = struct.Struct(">ii")

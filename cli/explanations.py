@@ -19,6 +19,7 @@ from quorate.quorum.metadata.causes import describe
 
 REQUEST_TIMEOUT_S = 2.0
 LOOKING_BACK_S = 4.0
+"""The time after which one call begins no further step backwards."""
 FIRST_PAGE = 2000
 """The number of offsets in the first step backwards. Each step is four times as long as the last
 one, up to LARGEST_PAGE."""
@@ -202,3 +203,4 @@ EXPLAINING: dict[str, Callable[[dict[str, Any]], Key | None]] = {
     "PARTITION_RECORD": of_partition,
     "PARTITION_CHANGE_RECORD": of_partition_change,
 }
+"""The types of records that explain a state. A function returns the key of the record, or None."""

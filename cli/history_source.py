@@ -26,6 +26,7 @@ directory_argument = click.argument(
     "directory", metavar="DIR", type=click.Path(exists=True, path_type=Path)
 )
 ARCHIVES = tuple(chain.from_iterable(suffixes for _, suffixes, _ in shutil.get_unpack_formats()))
+"""The ends of the names of archives, such as .tar.gz and .zip."""
 
 
 @contextmanager

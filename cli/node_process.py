@@ -168,7 +168,7 @@ def on_interrupt(stop: asyncio.Event) -> None:
 def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
     """Log readable lines to standard error, with the bound of `LineLimit`.
 
-    The lines replace all previous log output of this process."""
+    All other log handlers of the root logger are removed."""
     node = f"{config.roles[0]} {config.node_id}"
     logging.basicConfig(
         stream=sys.stderr, level=level, format=LOG_FORMAT.format(node=node), force=True

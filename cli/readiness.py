@@ -10,6 +10,7 @@ from quorate.cli.client.connection import Connection, ConnectionLost
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
 
 POLL_TIMEOUT_S = 2.0
+"""The bound of a connection attempt, and of each wait for a response."""
 
 Address = tuple[str, int]
 

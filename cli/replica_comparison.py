@@ -167,6 +167,7 @@ COMPARED: dict[str, Callable[[BatchHeader], int]] = {
     CHECKSUM: lambda header: header.crc,
     LEADER_EPOCH: lambda header: header.leader_epoch,
 }
+"""The values that must be equal in all replicas, by the kind of the difference."""
 
 
 def _fault(

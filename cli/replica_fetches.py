@@ -21,6 +21,7 @@ from quorate.quorum.protocol.schemas import fetch
 VERIFIER = -2
 """Kafka's id of a debugging consumer. Every replica answers its fetches, up to its log end."""
 RESPONSE_MAX_BYTES = 50 << 20
+"""The bound of one response for all partitions of a broker."""
 Responses = dict[TopicPartition, ReplicaResponse]
 
 

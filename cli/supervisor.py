@@ -35,7 +35,9 @@ STOP_TIMEOUT_S = 40.0  # a broker waits up to 30 s for its controlled shutdown
 RESTART_DELAY_S = 0.5
 PR_SET_PDEATHSIG = 1
 MAX_INHERITED_FD = 256
+"""A node closes the descriptors from 3 to before this one."""
 LOG_TAIL_BYTES = 4096
+"""The end of a node's log in which its last error is searched."""
 
 Say = Callable[[str], None]
 

@@ -18,6 +18,7 @@ from quorate.quorum.protocol.schemas import topics as schemas
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")
 UNSET = -1
+"""The value that asks for the cluster's default."""
 COLLISION_WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
     "could collide. To avoid issues it is best to use either, but not both."

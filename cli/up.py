@@ -32,6 +32,7 @@ DEFAULT_DIR = "quorate-data"
 READY_TIMEOUT_S = 60.0
 READY_POLL_S = 0.03
 DOWN_TIMEOUT_S = 100.0
+"""The time that a supervisor has to stop its nodes. Without one, each group of nodes has half."""
 
 directory_option = click.option(
     "--dir",

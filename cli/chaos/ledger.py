@@ -21,6 +21,7 @@ ROAMING, PINNED = range(CLIENTS)
 MAX_RECORDS = 50_000_000
 """All record numbers are lower, which bounds the memory of a ledger to 400 MB."""
 GROWTH = 1 << 16
+"""The number of entries by which `acknowledged` grows."""
 
 
 @dataclass(slots=True)

@@ -26,8 +26,11 @@ from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE
 from quorate.quorum.metadata.causes import DOCS
 
 MAX_LANES = 1000
+"""The most partitions that are shown."""
 DENSE_FROM_LANES = 40
+"""With more partitions, each lane is less high."""
 COLOURS = 10
+"""The number of colours of brokers. Further brokers share them."""
 STATES = {
     SERVING: "in service",
     STANDBY: "voter",

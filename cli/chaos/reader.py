@@ -23,6 +23,7 @@ from quorate.quorum.protocol.schemas.fetch import (
 
 MAX_WAIT_MS = 300
 ANSWER_MS = 3000
+"""The time for an answer, in addition to the wait for records."""
 RETRY_S = 0.05
 PARTITION_MAX_BYTES = 1 << 20
 UNREADABLE = -1

@@ -23,8 +23,11 @@ from quorate.cli.client.consumer import EARLIEST, LATEST, Consumer
 from quorate.cli.client.errors import NotReachable, Refused
 
 HEAL_MS = 60_000
+"""The time that the ISRs have to become full at the end."""
 FLUSH_S = 15.0
+"""The time that the writer's batches in flight have to be acknowledged."""
 SETTLE_S = 30.0
+"""The time that followers have to fetch the last records."""
 POLL_S = 0.1
 
 

@@ -17,6 +17,7 @@ STATUS_PERIOD_S = 0.2
 CLEAR_LINE = "\r\x1b[K"
 MAX_WAITING_SHOWN = 6
 WAITING_S = 0.2
+"""A partition without an acknowledgement for this long is shown as waiting."""
 
 
 @dataclass(slots=True)

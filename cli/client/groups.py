@@ -37,6 +37,7 @@ MOVED = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     }
 )
+"""Errors after which the coordinator is looked up again."""
 
 
 class Member(NamedTuple):

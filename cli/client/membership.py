@@ -28,6 +28,7 @@ AGAIN = frozenset(
         ErrorCode.FENCED_INSTANCE_ID,
     }
 )
+"""Errors after which the member must join again."""
 
 
 class Membership:

@@ -71,8 +71,8 @@ class Writer:
     def run(self, seconds: float, progress: Callable[[int], None]) -> None:
         """Send all lines over about `seconds`, and wait for their acknowledgements.
 
-        The wait ends after FLUSH_TIMEOUT_S, even if some are missing. `progress` is called after
-        each POLL_EVERY lines with the number of lines sent before the last one."""
+        The wait ends after FLUSH_TIMEOUT_S, even if some are missing. `progress` is called with the
+        number of the last line sent, from 0 on, every POLL_EVERY lines."""
         start_s = time.monotonic()
         pace = len(self.lines) / seconds
         for line, value in enumerate(self.lines):
@@ -115,7 +115,7 @@ def read_back(
 ) -> Iterator[tuple[int, int, bytes, bytes]]:
     """Yield (partition, offset, key, value) of all records, in order within each partition.
 
-    Each partition is read up to its high watermark. Errors of a partition are retried. Raise
+    Each partition is read until librdkafka reports its end. Other errors are ignored. Raise
     TimeoutError if nothing is read for READ_TIMEOUT_S."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 

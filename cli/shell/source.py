@@ -21,6 +21,7 @@ from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
 
 BEFORE_ANY = EpochOffset(-1, -1)
+"""The position before the first metadata record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from quorate.quorum.metadata.unsupported_records import (
 )
 
 UNBOUNDED = 2**15 - 1
+"""The highest version of a feature range that Kafka prints as `low+`."""
 SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 RESOURCE_TYPES = {
     TOPIC_RESOURCE: "TOPIC",
