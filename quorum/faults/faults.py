@@ -7,9 +7,13 @@ Timers, frames, closed links and results of the disk pass `Faults.run`. It queue
 while the node is paused and discards them after a crash. The event loop changes the rules, and
 each change is in force immediately.
 
-Limit of a pause: the kernel and the WebSocket server continue to accept connections. A peer that
-connects to a paused node gets no response after the WebSocket upgrade, whereas a stopped process
-would not complete the upgrade.
+Limits of a pause:
+
+- The kernel and the WebSocket server continue to accept connections. A peer that connects to a
+  paused node gets no response after the WebSocket upgrade, whereas a stopped process would not
+  complete the upgrade.
+- A coroutine of the node that runs already, such as a long HTTP request, continues until it awaits
+  a timer, a frame, a link or the disk. It may still send.
 """
 
 from __future__ import annotations
@@ -119,8 +123,9 @@ class Faults:
     def crash(self) -> None:
         """End the node as kill -9 does.
 
-        No callback of the node runs any more, not even cleanup. Sockets are reset, files are
-        closed and locks are released. `gone` waits until this is complete.
+        No callback of the node runs any more. A coroutine that still runs reaches neither its disk
+        nor its links, so it cannot clean up. Sockets are reset, files are closed and locks are
+        released. `gone` waits until this is complete.
         """
         if self.crashed:
             return

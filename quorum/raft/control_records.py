@@ -1,4 +1,5 @@
-"""The control records that Raft itself writes into the log (KIP-595, KIP-630, KIP-853).
+"""The control records that Raft itself writes into the log and into snapshots (KIP-595, KIP-630,
+KIP-853).
 
 The key of a control record is (int16 version, int16 type). Its value is one of the messages below.
 Each begins with its own version. Records of the controller have no key.
@@ -47,7 +48,8 @@ class LeaderChangeVoter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChangeMessage:
-    """The first record of every epoch. No record is committed before it (Raft 5.4.2)."""
+    """The first record of every epoch. The leader commits no record of an older epoch before it
+    (Raft 5.4.2)."""
 
     version: int = wire("int16")
     leader_id: int = wire("int32")
@@ -106,7 +108,8 @@ class VotersRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotHeaderRecord:
-    """The first record of a snapshot."""
+    """The first record of a snapshot, with the timestamp in ms of the last record that the snapshot
+    contains."""
 
     version: int = wire("int16")
     last_contained_log_timestamp: int = wire("int64")
@@ -137,7 +140,7 @@ _TYPES = {record: kind for kind, record in CONTROL_RECORDS.items()}
 
 
 def control_key(kind: ControlType) -> bytes:
-    """Return the key of a control record."""
+    """Return the key of a control record of this type."""
     return _KEY.pack(0, kind)
 
 
