@@ -108,7 +108,8 @@ class DirectoryLock(Protocol):
 
 class Disk(Protocol):
     """The file system. Paths are absolute strings with `/`. All methods but `submit` block, and
-    raise OSError if the disk refuses or fails.
+    raise OSError if the disk refuses or fails. Any thread may call them, but only the thread of the
+    event loop calls `submit`.
 
     A new, renamed or removed name is durable only after `sync_dir` of its parent."""
 
@@ -144,7 +145,7 @@ class Disk(Protocol):
 
     def restrict(self, path: str) -> bool:
         """Remove the access of the group and of other users to a directory. Return True if they had
-        access. Raise PermissionError if another user owns the directory."""
+        access. Raise PermissionError if they had and another user owns the directory."""
 
     def lock(self, path: str) -> DirectoryLock:
         """Lock a file exclusively. Raise BlockingIOError if another process or node holds it."""
@@ -258,7 +259,8 @@ class Transport(Protocol):
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
-        """Listen at `address`. Port 0 stands for a free port.
+        """Listen at `address`. Port 0 stands for a free port, which `Listener.address` then names.
+        Raise OSError if the address cannot be used, after some seconds if its port is taken.
 
         A connection with a protocol that `accept` does not name is closed with a log line. A frame
         above `max_frame_bytes` closes its link before memory is allocated for it."""
@@ -268,7 +270,7 @@ class Transport(Protocol):
     ) -> Link:
         """Open a link. Raise PeerRefused or PeerUnreachable within `timeout_ms`.
 
-        `accept` creates the handler of the link."""
+        `wire` is NODE or KAFKA. `accept` creates the handler of the link."""
 
 
 @dataclass(frozen=True, slots=True)

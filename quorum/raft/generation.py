@@ -11,7 +11,8 @@ A node that meets a node of a later generation follows it there, or stays in its
 |---|---|
 | a broker whose log ends at or below the start of the rebuild, in its epoch or an older one | yes:
   all its records are committed, so its log is a prefix of the rebuilt log (leader completeness) |
-| a broker with more records | never: it has committed records that the rebuilt quorum lacks |
+| a broker with more records or a later epoch | never: it has committed records that the rebuilt
+  quorum lacks |
 | a node that has a link to its leader | not now: its quorum lives |
 | a controller without records and without a vote | yes: it contradicts nothing |
 | a controller with records or a vote | never: it could count in the old quorum, too |
@@ -162,7 +163,8 @@ def encode(rebuilds: Rebuilds) -> bytes:
 
 
 def decode(content: bytes) -> Rebuilds:
-    """Return the rebuilds. Raise ValueError, KeyError or TypeError if the content is damaged."""
+    """Return the rebuilds. Raise one of UNREADABLE (log/checkpoints.py) if the content is
+    damaged."""
     body, newline, checksum = content.partition(b"\n")
     if not newline or checksum != b"%08x\n" % crc32c(body):
         raise ValueError("its checksum does not match")

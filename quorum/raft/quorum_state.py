@@ -104,8 +104,8 @@ def decode_copy(content: bytes) -> SavedElection:
 def read_saved_election(
     disk: Disk, path: str, decode: Callable[[bytes], SavedElection]
 ) -> tuple[bytes, SavedElection]:
-    """Return the bytes of one of the two files and their meaning. The bytes are empty if the file is
-    missing or too large. Raise OSError if the disk fails."""
+    """Return the bytes of one of the two files and their meaning. The bytes are empty if the file
+    is missing or too large. Raise OSError if the disk fails."""
     try:
         content = read_small(disk, path, max_bytes=MAX_STATE_FILE_BYTES)
     except CorruptCheckpoint as error:

@@ -11,7 +11,7 @@ when the new set has committed it. If the leader loses its epoch before that, th
 unknown.
 
 `add`, `voter_probed`, `remove` and `upgrade` raise VoterChangeRefused if the change cannot be made,
-and nothing has changed then. Otherwise `VoterChangeResult` reports the outcome later.
+and no record is appended then. Otherwise `VoterChangeResult` reports the outcome later.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def add(core: Core, token: int, voter: Voter) -> None:
 
 
 def voter_probed(core: Core, token: int, met: bool) -> None:
-    """Continue to add a voter after its probe, if this is still the same leadership. All checks run
-    again, because the state may have changed."""
+    """Continue to add a voter after its probe, if that change is still pending. All checks run
+    again, because the state may have changed. A refusal ends the change."""
     state = core.state
     if not isinstance(state, Leader) or state.change is None or state.change.token != token:
         return
