@@ -259,7 +259,7 @@ class Transport(Protocol):
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
     ) -> Listener:
-        """Listen at `address`. Port 0 stands for a free port, which `Listener.address` then names.
+        """Listen at `address`. Port 0 means any free port, which `Listener.address` then names.
         Raise OSError if the address cannot be used, after some seconds if its port is taken.
 
         A connection with a protocol that `accept` does not name is closed with a log line. A frame

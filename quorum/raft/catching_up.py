@@ -18,7 +18,8 @@ sent, and that high watermark is beyond the start of the leader's own epoch. Bot
 
 The replica knows the last epoch in which it voted, because the mark is outside of the directory
 that was lost. It therefore never follows a leader of an older epoch. The core emits `CaughtUp`
-once. The replica votes again only after the shell has saved that.
+once for each leader that it follows until the shell has saved that and calls `Raft.caught_up`. Only
+then does the replica vote again.
 """
 
 from __future__ import annotations

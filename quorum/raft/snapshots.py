@@ -194,7 +194,7 @@ def on_checked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Quoru
 
 
 def log_contains(core: Core, snapshot: EpochOffset) -> bool:
-    """Return True if this log contains the last record of `snapshot`, and by the log matching
-    property of Raft also those before it that are not in an older snapshot."""
+    """Return True if this log contains the last record of `snapshot`. Its log then agrees with the
+    whole snapshot, by the log matching property of Raft."""
     end = core.log.epochs.end_offset_for(snapshot.epoch, core.log.end_offset) or core.log_end()
     return end.epoch == snapshot.epoch and end.offset >= snapshot.offset > core.log.start_offset
