@@ -15,7 +15,8 @@ Decisions of the package:
 - The leader counts its own records only after its own flush. Followers receive them earlier, so
   that all voters flush at the same time.
 - Pre-vote (KIP-996) precedes every election, and a leader without a majority resigns.
-- A set of voters counts from the append of its record. One voter changes at a time (KIP-853).
+- A set of voters is in effect from the append of its record, before the commit. One voter changes
+  at a time (KIP-853).
 - A voter that lost records catches up before it votes again (catching_up.py).
 - Raft does not tolerate Byzantine nodes. A message that contradicts what this node knows is
   refused, and it never stops the node.

@@ -100,7 +100,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VotersRecord:
-    """The voter set that counts from this record on."""
+    """The voter set that is in effect from this record on."""
 
     version: int = wire("int16")
     voters: tuple[Voter, ...] = wire(count=STORED_ELEMENTS)

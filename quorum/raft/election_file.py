@@ -1,8 +1,8 @@
-"""The files of the election: Kafka's `quorum-state`, and a copy with a checksum beside it.
+"""The files of the election: Kafka's `quorum-state`, and a copy with a checksum next to it.
 
 Each file is replaced as a whole. Both are durable when `save` returns. A crash in between leaves
-two valid files, and the newer one counts. Either would be safe, because no message that rests on
-the newer one has left the node.
+two valid files, and `load` takes the newer one. Either would be safe, because no message that rests
+on the newer one has left the node.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ def on_fetch(core: Core, token: int, request: FetchRequest) -> None:
 
     The fetch completes an earlier delayed fetch of the same replica. An offset is an
     acknowledgement only if the fetcher is a voter that is not catching up, and if its log is a
-    prefix of this one. If such a log ends below the voter's last acknowledgement, the voter has lost
-    records, and the fetch is refused.
+    prefix of this one. If such a log ends below the voter's last acknowledgement, the voter has
+    lost records, and the fetch is refused.
     """
     is_valid = (
         request.offset >= 0

@@ -124,7 +124,7 @@ def is_later(theirs: Rebuilds, mine: Rebuilds) -> bool:
 
 
 class GenerationFile:
-    """The file with the rebuilds, beside quorum-state, with a checksum. All calls block."""
+    """The file with the rebuilds, next to quorum-state, with a checksum. All calls block."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk

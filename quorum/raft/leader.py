@@ -84,7 +84,7 @@ def _missing_voter_records(core: Core) -> list[ControlRecord]:
 
 
 def append_control(core: Core, state: Leader, records: Sequence[ControlRecord]) -> None:
-    """Append Raft's own records as one batch. A new set of voters counts immediately."""
+    """Append Raft's own records as one batch. A new set of voters is in effect on return."""
     base_offset = core.log.end_offset
     rows = [
         Record(offset, core.wall_ms, *encode_control(record))

@@ -1,8 +1,8 @@
 """The effect of control records on the voter set and on the roles (KIP-853).
 
-A voter set counts from the moment when its record is in the log, as Raft demands for changes of one
-voter at a time. A truncation restores the previous set. At kraft.version 0 the configured voters
-count, whatever the log contains.
+A voter set is in effect as soon as its record is in the log, committed or not, as Raft demands for
+changes of one voter at a time. A truncation restores the previous set. At kraft.version 0 the
+configured voters are in effect, even if the log has a VotersRecord.
 """
 
 from __future__ import annotations
