@@ -2,8 +2,9 @@
 
 Another node may then lead a later epoch already (KIP-595, KAFKA-15489). The timeout is
 `RaftSettings.check_quorum_timeout_ms`, 1.5 times the fetch timeout. It restarts as soon as a
-majority of the voters, the leader included, has fetched since the last restart. A fetch of a
-snapshot counts, too. `leader.py` resigns when the timeout has expired.
+majority of the voters has fetched since the last restart. The leader counts as one of them unless
+its removal is in its log. A fetch of a snapshot counts, too. `leader.py` resigns when the timeout
+has expired.
 """
 
 from __future__ import annotations

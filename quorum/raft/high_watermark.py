@@ -1,7 +1,9 @@
 """The rule by which the leader raises the high watermark (Raft 5.3 and 5.4.2).
 
 An offset is committed if a majority of the voters has flushed everything below it, and if it is
-beyond the start of the leader's own epoch (Figure 8; R19 in tests/scenarios).
+beyond the start of the leader's own epoch. A record of an older epoch can be lost to another leader
+even if a majority has it (Figure 8; R19 in tests/scenarios). A leader whose removal is in its log
+does not count itself.
 """
 
 from __future__ import annotations
