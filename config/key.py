@@ -40,7 +40,8 @@ class Kind(enum.IntEnum):
 class Update(enum.Enum):
     """Kafka's dynamic update mode: the level at which a key may change while the node runs.
 
-    A READ_ONLY key changes only with a restart."""
+    A READ_ONLY key changes only with a restart. A PER_BROKER key can be set for one broker by its
+    id. A CLUSTER_WIDE key can be set for one broker or for all."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"

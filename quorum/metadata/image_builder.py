@@ -112,7 +112,9 @@ class ImageBuilder:
         self.next_producer_id = image.next_producer_id
 
     def topic(self, topic_id: Uuid) -> TopicBuilder:
-        """Return the topic's builder. Raise ReplayError if there is no such topic."""
+        """Return the topic's builder. Raise ReplayError if there is no such topic.
+
+        The topic is then in the delta, even if no partition changes."""
         try:
             builder = self.topics[topic_id]
         except KeyError:
@@ -143,7 +145,7 @@ class ImageBuilder:
             self.config(resource).clear()
 
     def config(self, resource: ConfigResource) -> Overlay[str, str]:
-        """Return the config changes of the resource."""
+        """Return the config changes of the resource. The resource is then in the delta."""
         overlay = self.configs.get(resource)
         if overlay is None:
             base = self.image.configs.get(resource)

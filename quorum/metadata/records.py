@@ -92,7 +92,7 @@ class RegisterBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerRecord(MetadataRecord):
-    """Removes the registration with this broker epoch."""
+    """Removes the registration with this broker epoch. Another epoch contradicts the image."""
 
     API_KEY: ClassVar[int] = 1
     broker_id: int = wire("int32")
@@ -137,8 +137,10 @@ class PartitionRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord(MetadataRecord):
-    """Sets one config of a resource. A value of None deletes it. The resource name "" is the
-    default of all resources of the type."""
+    """Sets one config of a resource. A value of None deletes it.
+
+    `resource_type` is Kafka's ConfigResource code: 2 for a topic, 4 for a broker. The resource name
+    "" is the default of all resources of the type."""
 
     API_KEY: ClassVar[int] = 4
     resource_type: int = wire("int8")

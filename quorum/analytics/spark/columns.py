@@ -1,8 +1,9 @@
 """The columns of the data source `quorate.metadata`, and the record fields that fill them.
 
 There is one row per record. A column is null if the record does not set it, also if the record says
-"no change" (Kafka's -2 and similar values). The column `record` holds the whole record as Kafka's
-JSON.
+"no change" (Kafka's -2 and similar values). In a PARTITION_RECORD, which holds the whole state, a
+null `elr` or `last_known_elr` means that there are none. The column `record` holds the whole record
+as Kafka's JSON.
 
 The columns (offset, snapshot_index) give the order of the log. A DataFrame has no order of its own.
 The rows of a snapshot have the offset of the last record that the snapshot covers, and their

@@ -15,7 +15,7 @@ KEY = ("resource_type", "resource_name", "name")
 
 
 def configs(records: DataFrame) -> DataFrame:
-    """One row for each time that a config was set, even if the value was the same as before.
+    """One row for each record that set a config, even if the value was the same as before.
 
     resource_type  string     topic, broker, broker-logger, client-metrics, group
     resource_name  string     "" is the cluster-wide default of brokers

@@ -30,9 +30,9 @@ ELR = ("elr", "last_known_elr")
 def partition_states(records: DataFrame, *, clears: bool = False) -> DataFrame:
     """Return one row per partition record, with the full state of the partition after it.
 
-    The column `named` is true if the record names a leader. With `clears`, also return a row for
-    each partition that a ClearElrRecord changes. Such a record changes only the eligible leader
-    replicas and the partition epoch."""
+    The column `named` is true if the record names a leader, even the same one. With `clears`, also
+    return a row for each partition that a ClearElrRecord changes. Such a record changes only the
+    eligible leader replicas and the partition epoch."""
     changes = records.where(f.col("type").isin(WHOLE, CHANGE))
     whole = f.col("type") == WHOLE
     if clears:

@@ -11,8 +11,8 @@ LEADER_CHANGE, VOTERS = "LEADER_CHANGE", "KRAFT_VOTERS"
 
 
 def quorum(records: DataFrame) -> DataFrame:
-    """One row per epoch of the quorum, and one more for each change of its voters within an epoch
-    (KIP-853).
+    """One row per epoch of the quorum whose leader change record is in the log, and one more for
+    each change of its voters within an epoch (KIP-853).
 
     leader        int
     epoch         int
