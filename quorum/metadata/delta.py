@@ -81,7 +81,9 @@ class ImageDelta:
 
     def partitions(self) -> Iterator[tuple[Topic, int, Change[Partition]]]:
         """Yield every changed or created partition of topics that exist. Deleted topics are only in
-        `deleted`."""
+        `deleted`.
+
+        A partition is missing in the new image (`new` is None) only if a snapshot was loaded."""
         for change in self.topics.values():
             for partition_id, partition in change.partitions.items():
                 yield change.topic, partition_id, partition

@@ -43,7 +43,8 @@ class Overlay(Generic[K, V]):
         return self.base.get(key)
 
     def clear(self) -> None:
-        """Remove all keys, in sorted order of the original ones."""
+        """Remove all keys. They appear in `changes` in sorted order, which is the same on every
+        node."""
         for key in sorted(self.base):  # type: ignore[type-var]  # all our keys have an order
             self.changed[key] = None
         for key in self.changed:

@@ -26,7 +26,8 @@ NEVER_OMITTED = object()
 class FieldForm(NamedTuple):
     """The JSON form of one field.
 
-    `name` is Kafka's name and `attribute` ours. `show` converts the value.
+    `name` is Kafka's name and `attribute` ours. `kind` is the type on the wire, or "" for a struct.
+    `array` is true for an array of this type. `show` converts the value.
     """
 
     name: str

@@ -31,10 +31,12 @@ CONTROL_MESSAGES: dict[int, type] = {
     ControlType.KRAFT_VERSION: KRaftVersionRecord,
     ControlType.KRAFT_VOTERS: VotersRecord,
 }
+"""The message class of each type of control record."""
 NAMES: dict[type, str] = {
     **TYPE_NAMES,
     **{message: ControlType(kind).name for kind, message in CONTROL_MESSAGES.items()},
 }
+"""Kafka's name of each message class."""
 _INT16 = struct.Struct(">h")
 
 

@@ -15,13 +15,15 @@ RESOURCES = {
 
 
 def clock(at_ms: int) -> str:
-    """Return the time in UTC with ms, from ms since 1970."""
+    """Return the time in UTC, such as "2026-11-22 19:53:00.123", from ms since 1970."""
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03d}"
 
 
 def span(duration_ms: int) -> str:
-    """Return a duration in readable units, from ms."""
+    """Return a duration in its two largest units, such as "3 min 4 s", from ms.
+
+    Below a minute it is "3.14 s" or "250 ms"."""
     if duration_ms < 1_000:
         return f"{duration_ms} ms"
     seconds = duration_ms / 1000

@@ -34,7 +34,8 @@ class Logged:
     epoch: int
     timestamp_ms: int
     batch_offset: int
-    """Base offset of the batch. The records of one batch were written in one step."""
+    """Base offset of the batch, or its position in the snapshot. The log's records of one batch
+    were written in one step."""
     message: object
     of_snapshot: bool = False
     of_raft: bool = False

@@ -34,8 +34,7 @@ class History:
 
 
 def why(cause: str) -> str:
-    """Return a sentence for the value of a row's cause, which is the name of a `Cause` or
-    "unknown"."""
+    """Return a sentence for a row's cause, which is a stored cause (`causes.py`) or "unknown"."""
     return "The log does not say why." if cause == "unknown" else describe(cause)
 
 

@@ -1,4 +1,6 @@
-"""The timeline of the report: one lane per partition and per broker, on a common time axis."""
+"""The timeline of the report: lanes of the active controllers, of each broker and of each
+partition, on a common time axis.
+"""
 
 from __future__ import annotations
 

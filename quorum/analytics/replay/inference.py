@@ -4,8 +4,8 @@ The rules rely on two facts. Kafka's controller writes related records in one ba
 broker and moving its leaderships is one step. And only few events can cause a change of a given
 form.
 
-If the cause is not certain, the result is None. A batch of the maximum size that Kafka writes may
-be a part of a larger change, so nothing is inferred from it.
+If the cause is not certain, the result of `why` is None. A batch of the maximum size that Kafka
+writes may be a part of a larger change, so `why` infers nothing from it.
 """
 
 from __future__ import annotations
