@@ -9,6 +9,7 @@ from typing import Any
 from quorate.config.listeners import Listeners, Voter
 
 DEFAULT = "default"
+"""The origin of a value that no source sets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def records_in_batch(
 
 
 class CheckedBatches:
-    """The records of batches that were checked before their append, kept until their replay.
+    """The records of batches that were decoded before their append, kept until their replay.
 
     A node decodes a leader's batch before it appends it, because a batch that cannot be replayed
     would stop the node. It replays the batch after the commit. This object saves the second
@@ -84,8 +84,9 @@ class CheckedBatches:
     def check(self, buffer: memoryview, position: int, header: BatchHeader) -> None:
         """Decode the batch at `position` and keep its records, if they are not too large.
 
-        The caller has checked the CRC. Raise CorruptBatch or MetadataError if the batch cannot be
-        decoded. A contradiction to the image is found only by the replay."""
+        The CRC is not checked, because the log checks it in the append. Raise CorruptBatch or
+        MetadataError if the batch cannot be decoded. A contradiction to the image is found only by
+        the replay."""
         records = records_in_batch(buffer, position, header)
         self._remove(header.base_offset)
         size_bytes = header.size_bytes

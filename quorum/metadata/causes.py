@@ -72,6 +72,7 @@ class Cause(enum.StrEnum):
 
 
 DOCS = {cause.value: cause.doc for cause in Cause}
+"""The line of text of each stored cause."""
 
 
 def describe(cause: str) -> str:

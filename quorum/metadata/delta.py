@@ -24,6 +24,7 @@ from quorate.quorum.metadata.persistent_map import PersistentMap
 
 T = TypeVar("T")
 NOTHING: Mapping[Any, Any] = PersistentMap()
+"""The mapping of a delta that has no changes of one sort."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +91,4 @@ class ImageDelta:
 
 
 EMPTY_DELTA = ImageDelta()
+"""The delta between equal images."""

@@ -343,3 +343,4 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
         ClearElrRecord,
     )
 }
+"""The record classes that a node can read, by api key. The markers of transactions are included."""

@@ -15,6 +15,7 @@ from dataclasses import replace
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 
 MAX_NAME_BYTES = 249
+"""The maximum length of the name of a listener or a feature."""
 MAX_HOST_BYTES = 255
 MAX_RACK_BYTES = 1000
 

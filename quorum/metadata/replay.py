@@ -181,6 +181,8 @@ def _clear_elr_of(topic: TopicBuilder) -> None:
 
 FENCING = {-1: False, 0: None, 1: True}
 CONTROLLED_SHUTDOWN = {0: None, 1: True}
+"""The meanings of two fields of BrokerRegistrationChangeRecord. None means no change. Any other
+number contradicts the image."""
 
 
 def _register_broker(builder: ImageBuilder, record: RegisterBrokerRecord) -> None:
@@ -295,3 +297,4 @@ REPLAY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     RegisterControllerRecord: _register_controller,
     ClearElrRecord: _clear_elr,
 }
+"""The effect of each record class. A record of another class raises ReplayError."""

@@ -116,3 +116,4 @@ FOREIGN_TYPES: dict[int, type[MetadataRecord]] = {
         RemoveDelegationTokenRecord,
     )
 }
+"""The record classes that only tools can read, by api key."""

@@ -27,7 +27,9 @@ AXIS_STEPS_MS = tuple(
     )
     for count in counts
 )
+"""The distances of the labels on the axis to choose from, in ms."""
 MAX_TICKS = 9
+"""About the maximum number of labels on the axis."""
 LAST_TICK_PERCENT = 95.0
 """The largest position of a label on the axis. A label further right would be cut off at the
 edge.

@@ -128,8 +128,8 @@ class Cursors:
     def read(self, field: Field, wanted: bool = True) -> Values | None:
         """Read a field of each record.
 
-        Return None if the values are not wanted, or if they are not numbers, strings, or arrays of
-        numbers. The positions move in any case.
+        Return None if the values are not wanted, or if they are floats, structs, or arrays of
+        elements without a fixed size. The positions move in any case.
         """
         if not field.array and field.kind in SIZE_BYTES:
             start = self.at

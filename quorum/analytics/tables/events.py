@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 UNKNOWN = "unknown"
 """The cause of a change if the log does not name one."""
 PARTITION = ("topic_id", "partition_id")
+"""The columns that identify a partition."""
 SEQUENCE = ("offset", "snapshot_index")
 """The columns that order the rows."""
 INTERVAL = (
