@@ -145,7 +145,8 @@ class Key:
     """One configuration key. `doc` is its help text.
 
     `kafka_default` is the default of Kafka, if it differs (docs/differences.md). Otherwise it is
-    None. An `internal` key is for tests: no response describes it to clients.
+    None. An `internal` key is for tests: no response describes it to clients. `update` is only for
+    node keys; topic keys can always be changed.
 
     `synonyms` of a topic key are (node key, factor) pairs. The default on a node is the value of
     the first of these node keys that has a value, times its factor. The node key's own default
