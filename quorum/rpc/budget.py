@@ -281,7 +281,10 @@ class Budget:
 
 
 class Memory:
-    """The budgets of one node. All of its ports share them."""
+    """The budgets of one node. All of its ports share them.
+
+    `requests`, `responses` and `nodes` are Budgets. Of the budget of sessions there is only the
+    limit, `limits.session_bytes`."""
 
     def __init__(self, clock: Clock, limits: MemoryLimits | None = None) -> None:
         """Create the budgets with `limits`, or with the default limits."""

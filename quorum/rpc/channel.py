@@ -154,8 +154,9 @@ class Channel:
         return None
 
     async def call(self, message: Message, timeout_ms: int) -> Any:
-        """Send `message` and return the response, for cold paths. Raise RpcFailure if there is
-        none."""
+        """Send `message` and return the response. Raise RpcFailure if there is none.
+
+        Use it for rare requests only, because each call makes a future."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def done(result: object) -> None:

@@ -52,6 +52,7 @@ class ConnectorSettings:
     node: NodeSettings
     connect_timeout_ms: int = 2000
     backoff_ms: int = 20
+    """The first backoff. It doubles with each failure, up to `max_backoff_ms`."""
     max_backoff_ms: int = 1000
     jitter: float = 0.2
     """The part by which a backoff is randomly shortened or lengthened."""

@@ -1,8 +1,16 @@
 """The messages of the handshake between two nodes, and the rules by which nodes refuse each other.
 
-Every future version must be able to read Hello and HelloReply: they only grow at the end. For every
-RPC that both nodes list, the handshake checks that they have a common version. A request that only
-one of them knows is answered with Unsupported. A refusal gives the reason to the other node.
+Every future version must be able to read Hello and HelloReply: they only grow at the end. A node
+refuses another one in these cases:
+
+- They belong to different clusters.
+- The connecting node expects another node id at this address.
+- Both have the same node id, but different data directories.
+- They have no common version of the protocol, or of an RPC that both list. A request that only one
+  of them knows is answered with Unsupported instead.
+- They belong to different generations of the quorum, or to different rebuilds with the same number.
+
+A server that refuses gives the reason to the client.
 """
 
 from __future__ import annotations

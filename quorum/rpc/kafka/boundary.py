@@ -5,8 +5,8 @@ Each exception in between is the fault of the request. The client receives an er
 connection is closed if the response of that API and version has no field for one. Only exceptions
 about the node's own state pass the boundary and stop the node (`is_node_failure`).
 
-The log of a boundary is bounded (`quorum/log_limit.py`). One line of a kind (API, type, line of
-code) passes in each interval. The first line of a kind has a traceback.
+The log of a boundary is bounded (`quorum/log_limit.py`). One line of a kind (API, type of
+exception, line of code) passes in each interval. The first line of a kind has a traceback.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@
   MAX_THROTTLE_MS (KIP-612).
 - Idle for `max_idle_ms`: the connection is closed, up to a tenth of this time later, because one
   timer checks all connections. A connection that waits for a response is not idle.
-- ALWAYS_TAKEN requests of each connection are taken. The requests beyond them are counted. While
-  `max_queued_requests` of them wait, connections with ALWAYS_TAKEN requests are not read. A client
-  with long pipelines therefore cannot slow down the others.
+- The server always reads up to ALWAYS_TAKEN requests of each connection. The requests beyond this
+  number are counted over all connections. While `max_queued_requests` of these wait, connections
+  with ALWAYS_TAKEN requests are not read. A client with long pipelines therefore cannot slow down
+  the others.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ MAX_CONNECTIONS = 16_384
 CLIENTS_FILES = 2
 OTHERS_FILES = 8
 """The files that the process may open (RLIMIT_NOFILE), divided by these numbers, bound the
-connections of clients and of each other port. The remaining files are for the logs."""
+connections of clients and of each other port. `quorum/open_files.py` names the other uses."""
 ALWAYS_TAKEN = 5
-"""Requests of one connection that are always taken. Producers have at most five requests in flight
-by default (max.in.flight.requests.per.connection)."""
+"""Requests of one connection that the server reads even if the queue is full. Producers have at
+most five requests in flight by default (max.in.flight.requests.per.connection)."""
 CANDIDATES = 64
 """The longest unused connections that one scan finds, as the next ones to make room."""
 SWEEPS_PER_IDLE_TIME = 10
@@ -129,8 +130,7 @@ class ConnectionQuotas:
     """The open connections of one or more Kafka ports. The event loop owns it.
 
     `limits` may be replaced at any time. Open connections remain, even if they exceed the new
-    limits. Invariant: `_silent` and
-    `_waiting` are subsets of `_open`."""
+    limits. Invariant: `_silent` and `_waiting` are subsets of `_open`."""
 
     def __init__(self, clock: Clock, limits: ConnectionLimits | None = None) -> None:
         """Create quotas without connections, with `limits` or the default limits."""
@@ -203,7 +203,7 @@ class ConnectionQuotas:
 
     def add_queued(self, change: int) -> None:
         """Record that `change` more requests wait beyond ALWAYS_TAKEN of their connections. If
-        `change` is negative, connections that waited for room are read again."""
+        `change` is negative, connections that waited are read again while there is room."""
         self._queued += change
         free = self.limits.max_queued_requests - self._queued
         while change < 0 and free > 0 and self._waiting:

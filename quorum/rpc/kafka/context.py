@@ -1,4 +1,4 @@
-"""One request of a Kafka port: the fields of its header, and the only way for its response.
+"""One request of a Kafka port: the fields of its header, and the methods that answer it.
 
 Answering raises only errors about the node's own state (`boundary.is_node_failure`). If a response
 cannot be encoded, or a callback that answers later raises, the request fails at the boundary
