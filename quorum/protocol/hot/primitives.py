@@ -60,7 +60,8 @@ class NodeEndpoint(NamedTuple):
 
 
 def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memoryview, int], R]:
-    """Return `parse(body, version)` so that it raises no other error than DecodeError."""
+    """Return a function that calls `parse(body, version)`, and raises DecodeError if the body is
+    cut off or contains invalid UTF-8. `what` is the name of the message in errors."""
 
     def guarded_parse(body: memoryview, version: int) -> R:
         try:
@@ -76,8 +77,8 @@ def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memor
 def guarded_steps(
     what: str, parse: Callable[[memoryview, int], IncrementalWork[R]]
 ) -> Callable[[memoryview, int], IncrementalWork[R]]:
-    """Return `parse(body, version)`, which works in steps, so that it raises no other error than
-    DecodeError."""
+    """Return a function that does the same as that of `guarded`, for a `parse` that works in
+    steps."""
 
     def guarded_parse(body: memoryview, version: int) -> IncrementalWork[R]:
         try:
@@ -111,8 +112,8 @@ def by_topic_steps(partitions: Sequence[P]) -> IncrementalWork[list[tuple[str, U
 
 
 def by_topic(partitions: Sequence[P]) -> list[tuple[str, Uuid, list[P]]]:
-    """Return the topics with their partitions: neighbours of the same topic together, in their
-    order."""
+    """Return (topic, topic id, partitions) for each run of neighbours of the same topic, in the
+    given order. A topic whose partitions are not neighbours appears several times."""
     if len(partitions) == 1:
         (only,) = partitions
         return [(only.topic, only.topic_id, [only])]

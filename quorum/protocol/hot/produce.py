@@ -150,7 +150,8 @@ parse_produce_request = guarded("Produce request", _parse)
 """Parses a request. Returns None if it is so large that `parse_produce_steps` must parse it. Raises
 DecodeError if it is malformed."""
 parse_produce_steps = guarded_steps("Produce request", _parse_steps)
-"""Parses a request of any size in steps. Raises DecodeError if it is malformed."""
+"""Parses a request of any size in steps. Raises DecodeError if it is malformed or exceeds a
+bound."""
 
 
 def build_produce_response(

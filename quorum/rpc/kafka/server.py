@@ -9,11 +9,11 @@ is no task and no future per request.
 - Every exception of a request ends at the boundary (`boundary.py`). Only exceptions about the
   node's own state pass.
 - A request of an unknown API, of an unsupported version or with malformed bytes closes its
-  connection with one log line, as in Kafka. The exception is an ApiVersions request of an
-  unsupported version, which is answered in version 0 (KIP-511).
+  connection with one log line, as in Kafka. Only an ApiVersions request of an unsupported version
+  gets a response, in version 0 (KIP-511).
 - Each connection has bounds of its requests and bytes in flight, and of the bytes that its client
-  does not take. When one is reached, the connection is not read. `connection_quotas.py` bounds all
-  connections of a node together.
+  does not take. When one is reached, the connection is not read. `connection_quotas.py` bounds the
+  connections of all ports that share its limits together.
 - A refused connection still gets the responses that were sent to its link, for CLOSE_TIMEOUT_MS.
   Responses in its queue are discarded.
 """
