@@ -28,6 +28,7 @@ from quorate.quorum.metadata.records import (
 FENCE = 1
 UNFENCE = -1
 ENTER_CONTROLLED_SHUTDOWN = 1
+"""Kafka's values of the fields of a BrokerRegistrationChangeRecord, where 0 means no change."""
 NO_BROKER = -1
 
 
@@ -70,8 +71,8 @@ def leader_and_isr_changes(
 def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
     """Return the records by which the broker leaves its ISRs and is then fenced.
 
-    It stays in an ISR of which it is the last member. If the topic allows it, an unclean election
-    replaces such an ISR."""
+    It stays in an ISR of which it is the last member. An unclean election, if one is allowed and
+    possible, replaces such an ISR."""
     check_transition(broker, BrokerState.FENCED)
     change = BrokerChange(cause, remove=broker.id)
     return [

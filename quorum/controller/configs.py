@@ -46,6 +46,7 @@ ValuesOf = Callable[[ConfigResourceKind, Mapping[str, str], Resource], Values]
 Outcome = tuple[ErrorCode, str | None]
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
+"""Kafka's codes for the operations of IncrementalAlterConfigs."""
 
 
 def incremental_alter_configs(context: Context, request: IncrementalAlterConfigsRequest) -> Result:
@@ -229,3 +230,5 @@ OPERATIONS: dict[int, Operation] = {
     APPEND: append,
     SUBTRACT: subtract,
 }
+"""The new value of a key, by operation. Each function gets the kind of the resource, the name of the
+key, its current value or None, and the value in the request."""

@@ -25,6 +25,7 @@ from quorate.quorum.seams import Random
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 CLUSTER_DEFAULT = (BROKER_RESOURCE, "")
+"""The resource that holds the dynamic defaults of all brokers."""
 NO_CONFIGS: PersistentMap[str, str] = PersistentMap()
 
 

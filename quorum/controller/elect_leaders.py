@@ -52,6 +52,7 @@ KINDS = {
     0: Kind(Election.PREFERRED, Cause.PREFERRED_ELECTION, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE),
     1: Kind(Election.UNCLEAN, Cause.UNCLEAN_ELECTION, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
 }
+"""The election types of the request, by Kafka's code."""
 UNNEEDED = ErrorCode.ELECTION_NOT_NEEDED
 
 

@@ -7,7 +7,7 @@ describes the effect.
 Active and standby controllers keep the same facts about each registration: the address to probe,
 the addresses where a probe succeeded, and the open links. These rules make hints safe:
 
-- A refusal proves a death only if a probe of that address succeeded earlier, since the same
+- A refusal proves a death only if a probe of that address has succeeded since the broker's present
   registration. A host that refuses every connection proves nothing. The broker must also have no
   open link.
 - The probed host is the one that the broker's link comes from. Before the first link it is the
@@ -39,8 +39,8 @@ MAX_RETRY_MS = 500
 
 
 class Connection(enum.Enum):
-    """The state of a broker's links to this controller. After a takeover a broker that has not
-    connected yet is UNSEEN."""
+    """The state of a broker's links to this controller. A broker that has had no link since its
+    registration, or since the last takeover, is UNSEEN."""
 
     UNSEEN = "unseen"
     UP = "up"

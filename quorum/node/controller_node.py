@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 RESIGN_TIMEOUT_MS = 2000
-"""Maximum time that a stopping leader waits for another voter to be elected."""
+"""Maximum time that a stopping leader waits, after it has asked the voters to elect another. The
+wait ends earlier when each voter has answered, or when this node learns of a later epoch."""
 MAX_FRAME_BYTES = 32 << 20
 """Maximum size of a frame on the controller's port, unless socket.request.max.bytes is larger."""
 
@@ -144,9 +145,10 @@ class ControllerNode:
         return [each.address for each in self._listeners]
 
     async def stop(self) -> None:
-        """Resign, wait at most RESIGN_TIMEOUT_MS for a successor, then close the ports.
+        """Resign, wait at most RESIGN_TIMEOUT_MS for the voters' answers, then close the ports.
 
-        Only a leader waits. The core stays open; its creator closes it."""
+        Only a leader waits, and only until Raft reports the end of the resignation. A successor may
+        not be elected yet on return. The core stays open; its creator closes it."""
         self.core.replica.put(self.core.raft.resign)
         try:
             async with asyncio.timeout(RESIGN_TIMEOUT_MS / 1000):

@@ -74,7 +74,8 @@ logger = logging.getLogger("quorate.quorum.controller")
 
 
 Rule = Callable[[int, int], Result]
-"""A decision. It gets the present time (now_ms) and the offset that its first record will have."""
+"""A rule of the controller with its request or event. It gets the present time (now_ms) and the
+offset that its first record will have."""
 
 
 class MetadataLog(Protocol):

@@ -69,7 +69,8 @@ class DescribeConfigsHandler:
     ) -> IncrementalWork[None] | None:
         """Answer the request, or return the rest of the work as steps if it is long.
 
-        Keys that do not exist are left out. For the empty broker name, so are keys without a value.
+        Keys that do not exist are left out. So are keys without a dynamic default, if the broker
+        name is empty.
         A result has INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION or INVALID_REQUEST (another
         broker's id, or an unsupported type) in place of configs."""
         return begun(self._describe(context, request))

@@ -23,7 +23,7 @@ def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
 
     Raise StorageError if the directory is not formatted or belongs to another node. Raise
     NodeRefused if another process holds the lock. Nothing has changed then. Raise StorageError also
-    if the file that completes a replacement is damaged."""
+    if the decision file of an interrupted replacement is damaged."""
     meta = require_formatted(seams.disk, config, repair=False)
     try:
         lock = seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")

@@ -71,7 +71,7 @@ class DirectoryContents:
     is_empty: bool
     """True if there is neither a record nor a snapshot with records."""
     was_cut: bool = False
-    """True if a torn end was cut from the log, and no marker says how much of it was flushed."""
+    """True if a torn end was cut from the log, and no flushed marker shows what was flushed."""
     has_flag: bool = False
     """True if `quorate-catching-up` exists."""
 
@@ -181,8 +181,8 @@ def settled(mark: Mark | None, found: DirectoryContents, me: ReplicaKey) -> tupl
 class MarkFile:
     """The mark of a node. `mark` is its content on the disk.
 
-    The methods block, so they run on the disk's thread, apart from `begin_catching_up`, which runs
-    before the event loop has work. What they write is durable on return."""
+    The methods block, so a running node calls them on the disk's thread. Only `begin_catching_up`
+    is called at the start. What they write is durable on return."""
 
     def __init__(self, disk: Disk, parent: str, directory: str, mark: Mark) -> None:
         """`mark` is the mark on the disk, and `directory` is the metadata directory."""

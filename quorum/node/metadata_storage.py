@@ -5,8 +5,8 @@ Invariants of an opened directory. After a crash at any step, `MetadataStorage.o
 - The log starts at 0 or at the end of the earliest snapshot, without a gap. Its first segment may
   hold older records, which no reader gets.
 - No snapshot ends below the start of the log.
-- If the log ends below the latest snapshot, a crash interrupted its replacement by this snapshot.
-  The start completes the replacement.
+- The log does not end below the latest snapshot, or in an older epoch. If it does at a start, a
+  crash interrupted its replacement by this snapshot. The start completes the replacement.
 - The node starts with the state of the latest undamaged snapshot. A damaged snapshot that is later
   than this one is set aside if the log, or an older snapshot and the log, still hold its records.
   Otherwise the node does not start. Older snapshots are not checked.

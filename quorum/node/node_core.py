@@ -162,7 +162,7 @@ class NodeCore:
         self._lock.release()
 
     def fail(self, error: BaseException) -> None:
-        """Stop the node because of `error`. Only the first call has an effect."""
+        """Notify the roles, close, then call `on_failed`. Only the first call has an effect."""
         if not self.failed:
             self.failed = True
             for each in self.listeners.failed:

@@ -17,7 +17,8 @@ from quorate.quorum.seams import Address, Seams
 
 
 class LinksListener(Protocol):
-    """The owner of the links, called on the event loop."""
+    """The owner of the links, called on the event loop. A negative id is that of a bootstrap
+    server."""
 
     def on_voter_up(self, voter_id: int) -> None:
         """The handshake with this voter is complete."""

@@ -14,6 +14,7 @@ from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.seams import Disk
 
 Checked = Callable[[SnapshotContents | None, int, BaseException | None], None]
+"""Gets the contents, the size in bytes and the error of a check (`check_received`)."""
 
 
 def check_received(

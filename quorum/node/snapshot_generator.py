@@ -78,8 +78,7 @@ class SnapshotGenerator:
         on_failed: Callable[[BaseException], None],
     ) -> None:
         """`image` returns the committed image, or None while that ends inside of a batch or of a
-        transaction.
-        `voters_at` returns the voter set below an offset."""
+        transaction. `voters_at` returns the voter set below an offset."""
         self._clock = seams.clock
         self._disk = seams.disk
         self._log = storage.log

@@ -37,6 +37,7 @@ MAX_LISTENERS = 16
 MAX_NAME_BYTES = 255
 """The longest host name or listener name of a voter."""
 Answer = Callable[[object], None]
+"""Gets the response message, or a Refusal."""
 
 
 class VoterAdmin:
