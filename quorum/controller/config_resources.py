@@ -86,7 +86,8 @@ def check_node_values(name: str, current: Mapping[str, str], values: Values) -> 
 
 @dataclass(frozen=True, slots=True)
 class ConfigResourceKind:
-    """The checks of one resource type.
+    """The checks of one resource type. `check_values` gets the name of the resource, its current
+    configs and the new values.
 
     `always_written` is True if a record is written even when no value changes, because brokers
     reload the value when they replay the record (KAFKA-14136).

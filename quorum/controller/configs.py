@@ -230,5 +230,5 @@ OPERATIONS: dict[int, Operation] = {
     APPEND: append,
     SUBTRACT: subtract,
 }
-"""The new value of a key, by operation. Each function gets the kind of the resource, the name of the
-key, its current value or None, and the value in the request."""
+"""The new value of a key, by operation. Each function gets the kind of the resource, the name of
+the key, its current value or None, and the value in the request."""

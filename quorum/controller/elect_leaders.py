@@ -59,8 +59,9 @@ UNNEEDED = ErrorCode.ELECTION_NOT_NEEDED
 def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
     """Elect leaders for the named partitions, or for all that need it if the request names none.
 
-    An error of one partition does not fail the others. An unknown election type or too many records
-    fail the whole request.
+    An error of one partition does not fail the others. The whole request fails with INVALID_REQUEST
+    for an unknown election type. It fails with POLICY_VIOLATION if it would write more than
+    MAX_RECORDS_PER_USER_OP records.
     """
     kind = KINDS.get(request.election_type)
     if kind is None:

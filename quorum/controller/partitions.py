@@ -1,7 +1,7 @@
 """CreatePartitions: more partitions for existing topics.
 
-A running reassignment does not prevent the request, as in Kafka. Keys may map to other partitions
-afterwards.
+A running reassignment does not prevent the request, as in Kafka. Afterwards, producers may send
+records with an old key to another partition than before.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from quorate.quorum.protocol.schemas.topics import (
 def create_partitions(context: Context, request: CreatePartitionsRequest) -> Result:
     """Add partitions to topics in one atomic batch.
 
-    An error of one topic does not fail the others. More records than one batch may have fail the
-    whole request with POLICY_VIOLATION. A request with `validate_only` gets its response but writes
-    nothing.
+    An error of one topic does not fail the others. A request that would write more than
+    MAX_RECORDS_PER_USER_OP records fails as a whole with POLICY_VIOLATION. A request with
+    `validate_only` gets its response but writes nothing.
     """
     records: list[MetadataRecord] = []
     results: list[CreatePartitionsTopicResult] = []

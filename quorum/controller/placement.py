@@ -100,8 +100,8 @@ def factor_refused(message: str) -> RequestRefused:
 class BrokerCircle:
     """The brokers of one rack, fenced or unfenced, as a circle.
 
-    Each partition is one epoch. The start moves by one with each epoch that uses the circle, and a
-    broker is returned at most once per epoch.
+    Each partition is one epoch: this is Kafka's word in the placer, not a leader epoch. The start
+    moves by one with each epoch that uses the circle. A broker is returned at most once per epoch.
     """
 
     def __init__(self, brokers: tuple[int, ...], random: Random) -> None:

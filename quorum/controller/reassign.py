@@ -49,8 +49,8 @@ def alter_partition_reassignments(
 ) -> Result:
     """Start, replace or cancel reassignments in one atomic batch.
 
-    An error of one partition does not fail the others. More records than one batch may have fail
-    the whole request with POLICY_VIOLATION.
+    An error of one partition does not fail the others. A request that names more than
+    MAX_RECORDS_PER_USER_OP partitions fails as a whole with POLICY_VIOLATION.
     """
     records: dict[PartitionKey, MetadataRecord | None] = {}
     responses: list[ReassignableTopicResponse] = []

@@ -61,9 +61,9 @@ class NewTopic:
 def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
     """Create the topics of one request.
 
-    A topic that is named twice fails with INVALID_REQUEST. More records than one batch may have
-    fail the whole request with POLICY_VIOLATION. A request with `validate_only` gets its response
-    but writes nothing.
+    A topic that is named twice fails with INVALID_REQUEST. A request that would write more than
+    MAX_RECORDS_PER_USER_OP records fails as a whole with POLICY_VIOLATION. A request with
+    `validate_only` gets its response but writes nothing.
     """
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
@@ -210,7 +210,9 @@ def failed(name: str, refused: ControllerError) -> CreatableTopicResult:
 def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
     """Delete topics by name or by id; old versions of the request have only names.
 
-    A topic that the request names twice is not deleted, and its error is returned once.
+    A topic that the request names twice is not deleted, and its error is returned once. The whole
+    request fails with TOPIC_DELETION_DISABLED, or with POLICY_VIOLATION if it names more than
+    MAX_RECORDS_PER_USER_OP topics.
     """
     asked = request.topics or tuple(DeleteTopicState(name=name) for name in request.topic_names)
     whole = why_none_is_deleted(context, len(asked))
