@@ -153,8 +153,8 @@ class Controller:
         """Install `image`, which is the current image after `delta`.
 
         If a config changed while partitions are leaderless, schedule the check for unclean
-        elections, because the change may have allowed them. Return a result with the probes to
-        send.
+        elections, because the change may have allowed them. Do not schedule it if the periodic task
+        is disabled or this controller is not active. Return a result with the probes to send.
         """
         context = self._context
         context.image = image

@@ -7,8 +7,9 @@ Decisions:
 - All code runs on the node's event loop, except the work that is submitted to the disk's thread.
 - A node that is both broker and controller has one core. The roles follow it by callbacks.
 - Nothing leaves a node before it is durable, if others may rely on it: a vote, an acknowledgement.
-- A failure of the disk, and an exception in the middle of a change, stop the node. Any other
-  exception fails only the request that caused it.
+- A failure of the disk, and an exception in the middle of a change, stop the node. An exception in
+  a request, before it has changed anything, fails only this request. An exception that no code
+  catches stops the node, apart from two kinds that a peer can cause (`unhandled.py`).
 
 Inputs: requests and links of other nodes, timers, and the data directory. Outputs: requests to the
 voters, the metadata log and its snapshots, and the committed image.
