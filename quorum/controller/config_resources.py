@@ -103,6 +103,7 @@ KINDS: dict[int, ConfigResourceKind] = {
     TOPIC_RESOURCE: ConfigResourceKind(check_topic, check_topic_values, TOPIC_KEYS, False),
     BROKER_RESOURCE: ConfigResourceKind(check_node, check_node_values, NODE_KEYS, True),
 }
+"""The checks by Kafka's resource type."""
 
 
 def kind_of(resource_type: int) -> ConfigResourceKind:

@@ -43,7 +43,9 @@ MAX_UTF8_BYTES = 4
 
 Resource = TypeVar("Resource", AlterConfigsResource, IncrementalAlterConfigsResource)
 ValuesOf = Callable[[ConfigResourceKind, Mapping[str, str], Resource], Values]
+"""Returns the new values of a resource, from its current configs and the request."""
 Outcome = tuple[ErrorCode, str | None]
+"""The error of one resource, with its message, or NONE."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 """Kafka's codes for the operations of IncrementalAlterConfigs."""

@@ -22,6 +22,7 @@ from quorate.quorum.metadata.pace import Pace, in_order
 from quorate.quorum.metadata.records import NO_LEADER
 
 PartitionKey = tuple[Uuid, int]
+"""The topic id and the partition id."""
 Packed = NewType("Packed", bytes)
 """A partition key as 20 bytes, topic id before partition id. It sorts like the key."""
 

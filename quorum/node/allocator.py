@@ -21,6 +21,8 @@ import ctypes
 
 M_MXFAST = 1
 M_MMAP_THRESHOLD = -3
+"""The numbers of two options of `mallopt`: the largest size in fastbins, and the size from which a
+block is mapped."""
 LARGE_BYTES = 4 << 20
 """Blocks from this size on are mapped by themselves. Frames of produce and fetch are smaller."""
 

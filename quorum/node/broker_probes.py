@@ -18,6 +18,7 @@ from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.seams import Seams, Timer
 
 PROBE_TIMEOUT_MS = 1000
+"""Time, in ms, after which a probe without an answer is UNREACHABLE, which proves nothing."""
 MAX_PROBES = 1000
 """Maximum number of probes in flight, and of probes that wait for their delay. A probe beyond it is
 dropped; the broker's session then expires as without a hint."""

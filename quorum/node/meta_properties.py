@@ -29,6 +29,7 @@ from quorate.quorum.seams import Disk
 META_FILE = "meta.properties"
 META_COPY = "quorate-meta.properties"
 VERSION = "1"
+"""The only value of `version` that a node accepts."""
 MAX_META_BYTES = 64 * 1024
 MAX_NODE_ID = (1 << 31) - 1
 
@@ -52,6 +53,7 @@ class MetaProperties:
 
 
 Decoder = Callable[[bytes, str], MetaProperties]
+"""Decodes the content of a file with this path. Raises StorageError."""
 
 
 def encode(meta: MetaProperties) -> bytes:

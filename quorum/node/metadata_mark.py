@@ -40,6 +40,7 @@ CATCHING_UP_NAME = "quorate-catching-up"
 MAX_MARK_BYTES = 4096
 MAX_EPOCH = (1 << 31) - 1
 VERSION = 0
+"""The version of the mark's format. A mark of another version counts as damaged."""
 
 WAY_OUT = (
     "Until the leader has brought its log up to date, this controller neither votes nor "
@@ -47,6 +48,7 @@ WAY_OUT = (
     "taken after this node last stopped, or start a controller that has the records. Only if this "
     "disk never held the cluster's metadata: `quorate storage declare --new -c FILE`"
 )
+"""The end of the message about a loss: the consequence and the ways out for the operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

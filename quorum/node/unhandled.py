@@ -14,6 +14,7 @@ from quorate.quorum.rpc.kafka.boundary import is_node_failure
 LINE_INTERVAL_S = 1.0
 """Minimum time between two log lines about failed connections, in seconds."""
 OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""The errors of a node that lacks descriptors or memory to accept a connection."""
 
 logger = logging.getLogger("quorate.quorum.controller")
 

@@ -34,8 +34,9 @@ NOT_IN_TIME = (
 CHANGE_TIMEOUT_MS = 30_000
 """Maximum time, in ms, that an answer waits. Then the error is REQUEST_TIMED_OUT."""
 MAX_LISTENERS = 16
+"""The largest number of listeners of a voter."""
 MAX_NAME_BYTES = 255
-"""The longest host name or listener name of a voter."""
+"""The longest host name or listener name of a voter, in bytes of UTF-8."""
 Answer = Callable[[object], None]
 """Gets the response message, or a Refusal."""
 

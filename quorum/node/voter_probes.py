@@ -19,6 +19,7 @@ from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Address, Clock, Timer
 
 PROBE_TIMEOUT_MS = 2000
+"""Time, in ms, after which a replica counts as one that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
