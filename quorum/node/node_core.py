@@ -297,13 +297,13 @@ class NodeCore:
         self._links_changed()
 
     def on_voter_lost(self, voter_id: int) -> None:
-        """Report a lost link to Raft, as a hint of the voter's death. Ignore bootstrap servers."""
+        """Report a lost link to Raft and to the listeners. Ignore bootstrap servers."""
         if voter_id >= 0:
             self.replica.put(self.raft.link_lost, voter_id)
             self._links_changed()
 
     def on_voter_refused(self, voter_id: int) -> None:
-        """Report to Raft that no process listens at its address. Ignore bootstrap servers."""
+        """Report a refused connection to Raft, as a hint of death. Ignore bootstrap servers."""
         if voter_id >= 0:
             self.replica.put(self.raft.link_refused, voter_id)
 
