@@ -7,15 +7,15 @@ following:
 
 - the validity of a batch, and its place after the log end;
 - the part of a log that is durable, and the proof that a completed flush gives;
-- after a crash, the difference between a torn end, which is cut off, and damage, which is refused
-  because the records may have been acknowledged;
+- after a crash, the end that is cut off (torn, or in a partition not flushed), and the damage that
+  is refused because the records may have been acknowledged;
 - the position of an offset or a timestamp, and the integrity of the bytes that are read there;
 - the segments and snapshots that retention removes.
 
 Inputs are batches with their final offsets and leader epochs, the time, and the files of a `Disk`
 (`quorum/seams.py`). Outputs are batches, offsets and the errors of `errors.py`. All modules but
-`disk.py` are pure: they have no clock, no event loop and no threads. Long work is a generator that
-pauses (`quorum/incremental_work.py`).
+`disk.py` touch the world only through a `Disk`: they have no clock, no event loop and no threads.
+Long work is a generator that pauses (`quorum/incremental_work.py`).
 
 Files in reading order:
 

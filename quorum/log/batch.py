@@ -119,8 +119,8 @@ def checksum_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> boo
 
 
 def checksum_of(buffer: Buffer, position: int, header: BatchHeader) -> int:
-    """Return the CRC-32C of the bytes of the batch at `position`. The header has that of the
-    writer."""
+    """Return the CRC-32C of the bytes of the batch at `position`. For an undamaged batch it is
+    `header.crc`."""
     return crc32c(memoryview(buffer)[position + CRC_FROM : position + header.size_bytes])
 
 
@@ -208,7 +208,7 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytearray:
-    """Return one batch of at least one record, whose offsets rise.
+    """Return one batch of at least one record. The offsets of `records` must rise.
 
     `flags` are TRANSACTIONAL and CONTROL, combined by `|`."""
     payload: Buffer = encode_records(records)
@@ -235,10 +235,11 @@ def build_batch(
 def build_value_batch(
     values: Sequence[Buffer], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytearray:
-    """Return one batch of records without keys and headers, which all have the same timestamp.
+    """Return one batch of at least one record, without keys and headers, which all have the same
+    timestamp.
 
-    The metadata log consists of such batches. This is a faster way to build them than
-    `build_batch`."""
+    The records of the metadata log, apart from control records, are written as such batches. This
+    is a faster way to build them than `build_batch`."""
     payload = bytearray()
     for delta, value in enumerate(values):
         body = bytearray(b"\x00\x00")

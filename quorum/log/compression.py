@@ -29,6 +29,8 @@ LARGE_PAYLOAD_RATIO = 4
 """A payload above a quarter of the bound may expand to this many times its size, because the
 max.message.bytes of a topic may itself exceed the bound."""
 FIRST_STEP_BYTES = 16 * 1024
+"""The least size of the first output buffer. If it is full, one STEP_FACTOR times as large is
+tried."""
 STEP_FACTOR = 4
 _SENTINEL = b"\x9d\x1b\xe7\x43\xf8\x06\xc5\x7a"
 """See `_fill`. A producer that ends its content with these bytes, exactly at the end of the output,
@@ -43,7 +45,7 @@ do."""
 
 
 class Codec(enum.IntEnum):
-    """The low three bits of a batch's attributes."""
+    """Kafka's compression codecs. The numbers are the low three bits of a batch's attributes."""
 
     NONE = 0
     GZIP = 1

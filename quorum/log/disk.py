@@ -1,13 +1,14 @@
 """The operating system's Disk: blocking calls, and one worker thread for calls that block for long.
 
-An `OsFile` is opened when it is used and may be closed again between two uses. At most
-`max_open_files` of them hold a descriptor, because a node may have many thousands of segments. A
-closed file can only be opened again by its name. The owner of a file must therefore drop the object
-when it renames or removes the file.
+An `OsFile` is opened when it is used and may be closed again between two uses. About
+`max_open_files` of them hold a descriptor, because a node may have many thousands of segments.
+Files that other threads are using stay open beyond the bound. A closed file can only be opened
+again by its name. The owner of a file must therefore drop the object when it renames or removes the
+file.
 
 Durability: `sync` is fdatasync, which also writes the file size, all that is needed to read the
-bytes back. Names become durable by `sync_dir`. Errors of a sync are raised and never retried (R45,
-tests/scenarios).
+bytes back. Names become durable by `sync_dir`. Errors of a sync are raised and never retried,
+because a second fsync may succeed without the bytes (R45, tests/scenarios).
 """
 
 from __future__ import annotations
@@ -115,8 +116,8 @@ class OsFile:
                 self._disk.forget(self)
 
     def evict(self) -> bool:
-        """Close the descriptor for the bound of open files. Return False if another thread is using
-        it."""
+        """Close the descriptor, because too many files are open. Return False, and keep it open, if
+        another thread is using it."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -180,8 +181,8 @@ class OsDisk:
         return file
 
     def remember(self, file: OsFile) -> None:
-        """Note that `file` holds a descriptor. Close the least recently used ones beyond the
-        bound."""
+        """Note that `file` holds a descriptor. If there are too many, close files that were not
+        used recently (second chance). Files in use by another thread stay open."""
         with self._open_files_lock:
             self._open_files[file] = None
             excess = len(self._open_files) - self._max_open_files
@@ -291,7 +292,9 @@ class OsDisk:
             self._jobs.put(job)
 
     def close(self) -> None:
-        """Wait for the submitted work, stop the worker thread and close all files. Block."""
+        """Wait for the submitted work, stop the worker thread and close all files. Block.
+
+        The `done` callbacks of that work are only scheduled."""
         self._hand_over()
         if self._worker is not None:
             self._jobs.put(None)

@@ -13,6 +13,7 @@ from quorate.quorum.log.index import SegmentIndexes
 from quorate.quorum.seams import Disk
 
 MAX_RECENT_POSITIONS = 64
+"""Positions of batches that a file remembers, because the next read often begins at one."""
 
 
 class IndexedBatchFile(BatchFile):
@@ -32,8 +33,8 @@ class IndexedBatchFile(BatchFile):
         """Return whole batches, beginning with the batch that holds `offset`.
 
         All of them lie below the offset `end`; the result is empty if no such batch does. The first
-        one is returned even if it exceeds `max_bytes`. Raise CorruptLog if the
-        file has no batch that holds `offset`. The CRCs are not checked."""
+        one is returned even if it exceeds `max_bytes`. Raise CorruptLog if the file has no batch
+        that holds `offset`. The CRCs are not checked."""
         start = self.position_of(offset)
         if start == self.size:
             raise CorruptLog(self.path, start, offset, f"no batch up to {self.next_offset} follows")
@@ -45,7 +46,8 @@ class IndexedBatchFile(BatchFile):
     def position_of(self, offset: int) -> int:
         """Return the byte position of the first batch whose last offset is not below `offset`.
 
-        The result is `size` if there is no such batch. Raise CorruptLog."""
+        The result is `size` if there is no such batch. Raise CorruptLog at a damaged header on the
+        way."""
         if offset <= self.base_offset:
             return 0
         if offset >= self.next_offset:
@@ -60,10 +62,11 @@ class IndexedBatchFile(BatchFile):
         return self.size
 
     def rebuild_indexes(self) -> None:
-        """Rebuild the offset index and the time index from the batches.
+        """Rebuild the offset index and the time index from the batches. Block for a walk over the
+        whole file.
 
-        The indexes of an active segment stay in memory, ready for more entries. Raise
-        CorruptLog. Blocks for a walk over the whole file."""
+        The indexes of an active segment stay in memory, ready for more entries. Raise CorruptLog.
+        """
         active = self._indexes.in_memory
         self._indexes.start()
         for position, header in self.walk(0):

@@ -54,7 +54,8 @@ class Log(LogReader):
     other methods that wait for the disk say so.
 
     Errors: methods raise the errors of `errors.py`. Disk errors stay OSErrors. After an OSError of
-    a flush the owner must stop using the log (R45, tests/scenarios).
+    a flush the owner must stop using the log, because a second fsync may succeed without the bytes
+    (R45, tests/scenarios).
     """
 
     def __init__(
@@ -266,7 +267,7 @@ class Log(LogReader):
 
         The call does not wait for the disk. The caller runs the flush in any thread (`Flush.run`)
         and passes it to `complete_flush`. Only one flush may be in flight. If the flush fails, the
-        owner must stop using the log (R45, tests/scenarios)."""
+        owner does not complete it and must stop using the log (R45, see the class)."""
         return self._flushes.prepare(self, self.end_offset, self.epochs)
 
     def complete_flush(self, flush: Flush) -> bool:

@@ -70,7 +70,7 @@ def offset_of(name: str) -> int | None:
 def partition_of(directory_name: str) -> PartitionName | None:
     """Return the partition whose directory has this name, None if the name is no partition's.
 
-    A deleted partition's directory has no partition's name."""
+    For the directory of a deleted or stray partition the result is None."""
     topic, dash, partition = directory_name.rpartition("-")
     if not (dash and topic and partition.isascii() and partition.isdigit()):
         return None
@@ -95,5 +95,6 @@ def _unique_name(name: PartitionName, unique: str, suffix: str) -> str:
 
 
 def is_deleted_directory(name: str) -> bool:
-    """Return True for the name of a directory that is being deleted."""
+    """Return True for the name of the directory of a deleted partition, which is about to be
+    removed."""
     return name.endswith(DELETED_DIRECTORY_SUFFIX) and "." in name

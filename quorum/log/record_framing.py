@@ -2,11 +2,11 @@
 declares.
 
 Kafka reads every record of a batch that it appends. In Python that costs more than the append. The
-walk here has a bounded number of steps, in proportion to the payload. A run of records of equal
-length is one step, because slices compare the lengths of the whole run in C. Records that the walk
-does not reach stay unchecked. That is safe for two reasons. Offsets follow from the header alone,
-and the header's count is compared with the payload's size. Every reader of records raises
-CorruptBatch for the rest.
+walk here has a bounded number of steps, in proportion to the payload. Of a run of records of equal
+length, RECORDS_PER_STEP records are one step, because slices compare the lengths of the whole run
+in C. Records that the walk does not reach stay unchecked. That is safe for two reasons. Offsets
+follow from the header alone, and the header's count is compared with the payload's size. Every
+reader of records raises CorruptBatch for the rest.
 """
 
 from __future__ import annotations
