@@ -40,13 +40,14 @@ def repair_epoch(
 ) -> tuple[int, int]:
     """Return the epoch that the directory held and the one that it holds now. Block.
 
-    The new epoch is `epoch`, or the last one of the log plus EPOCH_MARGIN. The election and the
-    mark (`quorate-metadata-mark`) with this epoch are durable on return. A torn end of the log is
-    cut off, as by the next start. The directory must be formatted, and no node may run on it.
+    The new epoch is `epoch`, or the last one of the log plus EPOCH_MARGIN. The election with this
+    epoch is durable on return. The epoch of the mark (`quorate-metadata-mark`) is lowered with it.
+    A torn end of the log is cut off, as by the next start. The directory must be formatted, and no
+    node may run on it.
 
     Raise EpochKept if the held epoch is at most MAX_EPOCH_JUMP above the last one of the log. Raise
-    it also if `epoch` is not above the last one of the log, or too high. Raise ElectionFileError,
-    LogError or OSError."""
+    it also if the new epoch is not above the last one of the log, or is too high. Raise
+    ElectionFileError, LogError or OSError."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     storage = MetadataStorage.open(disk, directory, metadata_log_settings(config), wall_ms=wall_ms)

@@ -45,7 +45,7 @@ class NewQuorum:
     end: EpochOffset
     """The last epoch and the end offset of its log."""
     epoch: int
-    """The epoch of the new records, in which no voter has voted."""
+    """The epoch of the new records and of the new election, in which no vote is saved."""
     rebuilds: Rebuilds
     """All rebuilds of this quorum, the new one included."""
     voters: tuple[Voter, ...]

@@ -93,8 +93,8 @@ def agreed_offset(one: SourceDirectory, other: SourceDirectory) -> int:
     """Return the offset up to which two logs are the same.
 
     Both logs have the same records of the latest epoch that both contain, up to the shorter end. If
-    they have no epoch in common, one log is empty or begins after the end of the other. The result
-    is then the lower end offset."""
+    they have no epoch in common, one log is empty, or begins with a snapshot of a later epoch than
+    the other log has. The result is then the lower end offset, which may be too high."""
     common = {each.epoch for each in one.epochs} & {each.epoch for each in other.epochs}
     if not common:  # one log is empty, or begins with a snapshot after the other's last epoch
         return min(one.end.offset, other.end.offset)

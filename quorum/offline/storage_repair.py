@@ -1,9 +1,9 @@
 """`quorate storage verify --repair`: makes the repairs of the next start, by the same code.
 
-A log with any result of kind DAMAGED, at any offset, is not changed at all. Only logs are repaired:
-the next start settles the other faults by itself. In addition, the metadata directory of a broker
-can be moved away, because it is a copy of the quorum's metadata. The caller must never move that of
-a voter, because the voter's records count as acknowledged.
+A log with any result of kind DAMAGED, at any offset, is not changed at all. Faults outside of the
+logs are not repaired: those of kind DERIVED are settled by the next start. In addition, the
+metadata directory of a broker can be moved away, because it is a copy of the quorum's metadata. The
+caller must never move that of a voter, because the voter's records count as acknowledged.
 """
 
 from __future__ import annotations
