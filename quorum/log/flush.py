@@ -39,7 +39,8 @@ class Unsynced:
     directories: list[str] = field(default_factory=list)
 
     def add_segment(self, segment: Segment) -> None:
-        """Add a segment that was written to. An empty segment has nothing to sync."""
+        """Add a segment that was written to or truncated. An empty segment is not added: its file
+        is synced with the first bytes that are appended."""
         if not segment.dirty and segment.size:
             segment.dirty = True
             self.segments.append(segment)

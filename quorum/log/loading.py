@@ -25,7 +25,7 @@ class OpenOptions(TypedDict):
     """The facts about a log that its owner passes when it opens the log."""
 
     wall_ms: int
-    """The time now, from which the age of the active segment is counted."""
+    """The time now. The age of an active segment without timestamps is counted from it."""
     clean: bool
     """True if the last shutdown was clean. No batch is checked then."""
     recovery_point: NotRequired[int]

@@ -169,9 +169,9 @@ class Log(LogReader):
 
         The log then ends at the first offset of that batch, and a flush in flight is void. If
         `settings.flushed_is_acknowledged` is set, the truncation is on disk on return. Otherwise
-        the next flush makes it durable. The log removes segments newest first, so that a crash
-        leaves a prefix of the log. Block: usually less than a millisecond, half a second where half
-        a gigabyte is freed.
+        the next flush makes it durable, or the first flush after an append if the log is empty now.
+        The log removes segments newest first, so that a crash leaves a prefix of the log. Block:
+        usually less than a millisecond, half a second where half a gigabyte is freed.
 
         If `offset` is the log end or above it, only leader epochs that start there are removed.
         Raise OffsetOutOfRange if `offset` lies below the log start. Raise CorruptLog if an earlier

@@ -106,7 +106,7 @@ class LogRecovery:
 
         `trusted_offset` is the offset below which nothing may be cut off. `vouched_offset` is the
         offset below which the saved epochs are right. `saved_epochs` is None if the epoch
-        checkpoint is missing."""
+        checkpoint is missing or damaged."""
         self.segments = segments
         self.trusted_offset = trusted_offset
         self.report = RecoveryReport()
