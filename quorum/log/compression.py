@@ -36,7 +36,7 @@ _SENTINEL = b"\x9d\x1b\xe7\x43\xf8\x06\xc5\x7a"
 """See `_fill`. A producer that ends its content with these bytes, exactly at the end of the output,
 makes only its own batch unreadable."""
 GZIP_MEMBERS_BYTES = 64 * 1024
-"""Of a longer gzip payload, `decompress_beginning` reads only the first member, because many small
+"""`decompress_beginning` reads only the first member of a longer gzip payload, because many small
 members cost microseconds each."""
 XERIAL_SMALL_BLOCKS = 64
 XERIAL_AVERAGE_BLOCK_BYTES = 256
