@@ -121,7 +121,7 @@ def test_all_controllers_are_lost_and_the_brokers_bring_the_quorum_back(
         shutil.copytree(tmp_path / f"kept-{node_id}", data_of(cluster, node_id))
         cluster.restart(node_id)
     for node_id in (2, 3):
-        wait_for(lambda: "format it anew" in cluster.node_log(node_id), "it is told")  # noqa: B023
+        wait_for(lambda: "Format its metadata directory" in cluster.node_log(node_id), "it is told")  # noqa: B023
     assert "must be formatted anew" in cluster.node_log(1)
     write(cluster, 2 * RECORDS, RECORDS)
     found = read_all(cluster.bootstrap, [("orders", each) for each in range(PARTITIONS)])
