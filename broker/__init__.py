@@ -1,8 +1,8 @@
 """A broker of the cluster: partition replicas, consumer groups, and the ports for clients and
 nodes.
 
-A broker keeps a copy of the metadata log (`quorum/node`), makes its replicas what the metadata
-says, and serves Kafka's protocol. In reading order:
+A broker keeps a copy of the metadata log (`quorum/node`), makes its replicas match the metadata,
+and serves Kafka's protocol. In reading order:
 
 - `node.py`: a running broker; `node_port.py`: its port for other nodes.
 - `partition/`: the rules of one replica, as pure code.

@@ -40,6 +40,7 @@ SLICED_ABOVE = 2000
 """Requests of more bytes, and responses with more partitions, are handled in steps."""
 
 FetchAsReplica = Callable[[FetchRequest, Respond], None]
+"""A function that answers the Fetch of a follower (`ReplicaSessions.fetch`)."""
 
 
 def _respond_steps(

@@ -14,6 +14,7 @@ from quorate.config.topic_keys import effective_topic_configs, topic_defaults
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 
 CLUSTER_DEFAULT = ""
+"""The name of the broker resource whose configs count for all brokers."""
 
 
 def dynamic_texts(config: NodeConfig, image: MetadataImage) -> dict[str, str]:

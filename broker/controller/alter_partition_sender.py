@@ -30,6 +30,7 @@ RETRY_MS = 50
 MAX_RETRY_MS = 1000
 """The longest wait. The wait doubles with each refusal in a row, such as STALE_BROKER_EPOCH."""
 REQUEST_TIMEOUT_MS = 30_000
+"""The time after which a request without an answer is sent again."""
 
 logger = logging.getLogger("quorate.broker.isr")
 Done = Callable[[IsrChangeResult], None]

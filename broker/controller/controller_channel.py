@@ -23,6 +23,7 @@ from quorate.quorum.controller.messages import (
 
 R = TypeVar("R")
 Done = Callable[[R | None], None]
+"""A callback for the response, or None if there is none."""
 
 
 class ControllerChannel(Protocol):

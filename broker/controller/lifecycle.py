@@ -32,6 +32,7 @@ from quorate.quorum.seams import Clock, Random, Timer
 
 BACKOFF_FIRST_MS = 100
 BACKOFF_JITTER = 0.02
+"""The random part of a backoff, as a fraction of it in either direction."""
 SHUTDOWN_HEARTBEAT_MS = 50
 """The interval of heartbeats during a controlled shutdown, which ends with the answer to one."""
 

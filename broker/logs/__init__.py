@@ -1,7 +1,7 @@
 """The log directory of a broker: opening, flushing, checkpointing and deleting the partition logs.
 
 Decisions: may a log be trusted after a start, from which offset must it be recovered, when is it
-flushed, and when does a directory go.
+flushed, and when is a directory removed.
 
 Inputs: the directories and checkpoint files that the start finds, and the partitions that the
 metadata assigns to this broker. Outputs: open logs (`quorum/log`), producer states, and checkpoint

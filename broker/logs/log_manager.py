@@ -65,8 +65,8 @@ class LogManager:
         checkpoints nothing more. `on_failure` may be called again, for other work in progress."""
         self.log_dir = log_dir
         self.previous_broker_epoch = -1
-        """The broker epoch of the last clean shutdown, or -1 after a crash. The registration
-        reports it."""
+        """The broker epoch of the last clean shutdown, or -1 after a crash or if it is unknown. The
+        registration reports it."""
         self._clock = seams.clock
         self._disk: Disk = seams.disk
         self._random = seams.random

@@ -31,6 +31,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.seams import Disk, File
 
 SCAN_BYTES = 1 << 20
+"""Bytes that one step reads, or one batch if that is larger."""
 
 
 class Snapshot(NamedTuple):

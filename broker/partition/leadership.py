@@ -38,6 +38,7 @@ from quorate.quorum.metadata.image import Broker, Partition
 from quorate.quorum.metadata.records import RECOVERED
 
 Brokers = Callable[[int], Broker | None]
+"""A function from a broker id to the broker's registration in the latest image, or None."""
 
 
 class Leadership:

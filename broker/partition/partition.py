@@ -34,7 +34,9 @@ from quorate.quorum.state_in_doubt import changing
 ACKS_ALL = -1
 NO_TIMESTAMP = -1
 NO_EPOCH = -1
+"""The epoch in a request that names none."""
 TO_HIGH_WATERMARK = -1
+"""The offset with which `Partition.delete_records` deletes up to the high watermark."""
 
 
 class Appended(NamedTuple):
@@ -329,7 +331,8 @@ class Partition(LocalReplica):
 
     def check_joining(self) -> None:
         """Propose a follower that has caught up. Call it when the eligibility of a broker may have
-        changed since the follower's last fetch."""
+        changed since the follower's last fetch. Do nothing if this replica follows, all replicas
+        are in sync, or a proposal has no answer."""
         leadership = self.leadership
         if leadership is None or len(leadership.isr.committed) > len(leadership.replicas):
             return

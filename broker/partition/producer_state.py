@@ -21,6 +21,7 @@ from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5
+"""Batches kept of each producer, as many as a producer may have in flight (as in Kafka)."""
 MAX_PRODUCERS = 100_000
 """Maximum number of producers of one partition. Beyond it, the one that became known first is
 removed."""

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 UNKNOWN_OFFSET = -1
 UNKNOWN_BROKER_EPOCH = -1
+"""The broker epoch of a follower that has not fetched from this leader yet, or sends none."""
 
 
 class ReplicaState:
-    """The progress of one follower. Offsets are UNKNOWN_OFFSET until the follower has fetched from
-    this leader."""
+    """The progress of one follower. The event loop owns it.
+
+    Offsets are UNKNOWN_OFFSET until the follower has fetched from this leader. Times are monotonic,
+    in ms. `last_caught_up_ms` is None if the follower has never been caught up in this leader
+    epoch."""
 
     __slots__ = (
         "_leader_end_at_fetch",
@@ -44,7 +48,8 @@ class ReplicaState:
         leader_end_offset: int,
         now_ms: int,
     ) -> None:
-        """Note a fetch at `offset`, when the leader's log end was `leader_end_offset`."""
+        """Note a fetch at `offset`, when the leader's log end was `leader_end_offset`.
+        `start_offset` is the follower's log start."""
         assert offset <= leader_end_offset, (offset, leader_end_offset)
         if offset >= leader_end_offset:
             self.last_caught_up_ms = now_ms

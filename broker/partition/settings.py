@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 NO_LIMIT = 2**63 - 1
+"""The value of message.timestamp.before.max.ms with which no timestamp is too early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

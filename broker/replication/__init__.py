@@ -1,8 +1,9 @@
 """The partition replicas of a broker: produce, fetch, replication, and the application of metadata.
 
 Decisions are in `broker/partition`; this package connects them with logs, requests, timers and
-other brokers. Everything runs on the event loop, except for the openings of logs and the loads of
-producer states, which run in the disk's thread.
+other brokers. Everything runs on the event loop, except for the openings of existing logs and the
+loads of producer states, which run in the disk's thread, like the flushes and removals of
+`broker/logs`.
 
 Inputs: requests of the client port and of followers, responses of leaders, and committed images of
 the metadata. Outputs: responses, fetch requests to leaders, and proposed ISR changes.

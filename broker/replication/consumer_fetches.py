@@ -46,8 +46,9 @@ class Client(Protocol):
 class Fetch:
     """One Fetch without a session. `replica_id` is CONSUMER or DEBUGGING_CONSUMER.
 
-    If there is a `client`, it runs long work in slices, and the delayed fetch is discarded when its
-    connection closes."""
+    `max_bytes` bounds the records of all partitions together, but the first batch is returned even
+    if it is larger. If there is a `client`, it runs long work in slices, and the delayed fetch is
+    discarded when its connection closes."""
 
     partitions: Sequence[FetchPartition]
     replica_id: int = CONSUMER

@@ -35,7 +35,7 @@ class DelayedOperations:
     """The waiting requests of one broker by timeout. The event loop owns it.
 
     Invariant: the memory is proportional to the waiting requests. Clients choose the timeouts, so a
-    removed request must leave nothing until its timeout, which may be days away."""
+    removed request must leave nothing until its timeout, which may be minutes away."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

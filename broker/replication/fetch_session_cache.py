@@ -30,8 +30,11 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock, Random, Timer
 
 NO_SESSION = 0
+"""The id of a response without a session, and of a request that begins one."""
 FIRST_EPOCH = 0
+"""The epoch of a full fetch that asks for a new session."""
 FINAL_EPOCH = -1
+"""The epoch of a fetch that ends its session and wants no new one."""
 MAX_SESSION_EPOCH = 2**31 - 1
 PARTITION_BYTES = 640
 """Estimated bytes of one partition of a consumer's session: tuple, name, offsets, dict entries."""

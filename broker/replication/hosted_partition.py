@@ -30,6 +30,8 @@ report too few bytes and a fetch may wait longer than necessary."""
 
 Key = tuple[Uuid, int]
 Propose = Callable[[IsrChange, Callable[[IsrChangeResult], None]], bool]
+"""A function that sends an ISR change and later calls back once. It returns False if it did not
+take the change over (`AlterPartitionSender.propose`)."""
 ProducersLoaded = Callable[[KafkaError | None], None]
 
 

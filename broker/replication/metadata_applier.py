@@ -40,6 +40,7 @@ DELETED_PER_SLICE = 4
 logger = logging.getLogger("quorate.broker.replication")
 
 TopicSettingsOf = Callable[[MetadataImage, str], TopicSettings]
+"""A function from an image and a topic name to the topic's effective settings on this broker."""
 
 
 class MetadataApplier:

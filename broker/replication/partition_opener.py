@@ -31,6 +31,7 @@ from quorate.quorum.metadata import image as images
 from quorate.quorum.seams import Seams
 
 PROGRESS_INTERVAL_MS = 5000
+"""The interval of the log lines about the progress of the openings."""
 
 logger = logging.getLogger("quorate.broker.replication")
 

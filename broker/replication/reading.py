@@ -18,6 +18,7 @@ from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.seams import Buffer
 
 DEBUGGING_CONSUMER = -2
+"""The replica id of a verification tool, in Kafka's protocol."""
 
 _EXPLAINED_BY_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 

@@ -41,6 +41,7 @@ from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaCl
 from quorate.quorum.seams import Address, Seams, Timer, TransportError
 
 RECONNECT_FIRST_MS = 20
+"""The first wait after a lost link or a refused session."""
 CONNECT_TIMEOUT_MS = 1000  # short, because a follower without a leader leaves the ISR
 
 logger = logging.getLogger("quorate.broker.replication")

@@ -46,6 +46,7 @@ from quorate.quorum.seams import Clock
 
 AWAIT_METADATA_MAX_MS = 5000
 IDLE_SESSION_MAX_MS = 120_000
+"""The time without a fetch after which a follower's session ends."""
 MAX_UNKNOWN = 10_000
 """A session refuses an unknown partition while this many of its partitions wait for metadata. A
 request may name this many partitions more than are open here."""

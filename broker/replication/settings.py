@@ -74,7 +74,9 @@ class TopicSettings:
     @classmethod
     def of(cls, configs: Mapping[str, Any], replication: ReplicationSettings) -> TopicSettings:
         """Return the settings of a topic's effective, typed configs
-        (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete."""
+        (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete.
+        `producer_id_expiration_ms` keeps its default, because producer.id.expiration.ms has no
+        effect."""
         deletes = "delete" in configs["cleanup.policy"]
         return cls(
             partition=PartitionSettings(
