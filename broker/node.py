@@ -342,8 +342,8 @@ def lifecycle_settings(config: NodeConfig) -> LifecycleSettings:
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     """Run a broker until `stop` is set, with a controller in the same process if `process.roles`
-    has both. Stop in a controlled way then. If the node fails, set `stop`, skip the controlled stop
-    and raise the error."""
+    has both. When `stop` is set, stop in a controlled way (`BrokerNode.stop`). If the node fails,
+    set `stop`, close without the controlled stop, and raise the error that made it fail."""
     failure: list[BaseException] = []
 
     def failed(error: BaseException) -> None:

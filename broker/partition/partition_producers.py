@@ -8,7 +8,8 @@ takes seconds for each gigabyte. The disk's thread reads it in steps, and the ev
 | while the states are unknown    | the replica                                                  |
 |---------------------------------|--------------------------------------------------------------|
 | a client's idempotent batch     | raises ProducersNotLoaded: the batch waits for the load      |
-| a batch from the leader         | is appended; its header is noted for the end of the load     |
+| a batch from the leader         | is appended, and sets `wanted`, so that a load begins        |
+|   during a load                 | is appended; its header is noted for the end of the load     |
 | a truncation                    | makes the load start again                                   |
 
 Invariant: loaded states take into account every idempotent batch of the log.
@@ -20,7 +21,8 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.log.batch import BatchHeader
 
 MAX_NOTED = 10_000
-"""Batches that are noted while the states are loaded. If there are more, the load reads them."""
+"""Maximum number of batches that are noted during a load. If there are more, the load reads them
+from the log."""
 
 
 class ProducersNotLoaded(Exception):

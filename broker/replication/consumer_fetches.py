@@ -166,8 +166,10 @@ def missing_bytes(fetch: Fetch, left_bytes: int, read_bytes: int, enough: bool) 
 class DelayedFetch:
     """One delayed fetch, which watches all its partitions.
 
-    Invariant: until its answer, it is in `ConsumerFetches.delayed`, in the delayed operations, and
-    among the watchers of its partitions; afterwards in none of them."""
+    From its creation to its answer, it is in `ConsumerFetches.delayed` and in the delayed
+    operations. From `watch` on, or the end of `watch_steps`, it is among the watchers of its
+    partitions. If there are too many delayed fetches, the oldest is answered early. Invariant:
+    after its answer, it is in none of these."""
 
     __slots__ = (
         "_done",

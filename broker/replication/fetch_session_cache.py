@@ -39,9 +39,11 @@ MAX_SESSION_EPOCH = 2**31 - 1
 PARTITION_BYTES = 640
 """Estimated bytes of one partition of a consumer's session: tuple, name, offsets, dict entries."""
 MAX_CONSUMER_BYTES = 128 << 20
+"""The default of `max_consumer_bytes`."""
 MAX_FOLLOWERS_BEYOND = 1000
 """Maximum number of sessions beyond `max_sessions`; only followers get them."""
-EVICTION_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms, a constant here
+EVICTION_MS = 120_000
+"""Kafka's min.incremental.fetch.session.eviction.ms, a constant here."""
 
 
 def epoch_after(epoch: int) -> int:
@@ -174,7 +176,8 @@ class SessionCache:
         """Return the session that a request names, and NONE.
 
         The session counts as used now, and its `next_epoch` advances. If the request does not match
-        a session of its kind, return None and the error of the response."""
+        a session of its kind, return None and the error of the response:
+        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR."""
         slot = self._slots.get(session_id)
         if slot is None or slot.session.of_follower != of_follower:
             return None, ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -60,7 +60,8 @@ class FetcherContext:
     """Starts a load of the producer states (`producer_loader.py`)."""
     on_disk_failure: Callable[[OSError], None]
     link_lost: Callable[[int], None]
-    """Called with the leader's broker id when a working link to it fails."""
+    """Called with the leader's broker id when a link to it fails or cannot be opened. It is not
+    called again before a fetch succeeds or new metadata ends the waits."""
 
 
 class PartitionFetchState:

@@ -22,7 +22,7 @@ class PartitionRegistry:
 
     def __init__(self) -> None:
         self.image = MetadataImage()
-        """The latest applied image."""
+        """The latest image that `MetadataApplier` has begun to apply."""
         self.traffic = Traffic(lambda: {topic for topic, _ in self._by_name})
         self._incomplete: dict[HostedPartition, None] = {}
         self._by_key: dict[Key, HostedPartition] = {}
@@ -71,10 +71,11 @@ class PartitionRegistry:
         """Return the error for a partition that `find` did not find.
 
         A partition of the image gives NOT_LEADER_OR_FOLLOWER, because another broker has it or it
-        is not open here yet. Otherwise the id or the name is unknown: UNKNOWN_TOPIC_ID for an id
-        alone, else UNKNOWN_TOPIC_OR_PARTITION. If there are a name and an id, the name is the one
-        that the topic had when the fetch session began. INCONSISTENT_TOPIC_ID then says that
-        another topic has this name now."""
+        is not open here yet. A number that the topic does not have gives
+        UNKNOWN_TOPIC_OR_PARTITION. So does an unknown topic, unless the request has only its id:
+        UNKNOWN_TOPIC_ID. If there are a name and an id, the name is the one that the topic had when
+        the fetch session began. If another topic has this name now, the error is
+        INCONSISTENT_TOPIC_ID."""
         image = self.image
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic_id != ZERO_UUID:

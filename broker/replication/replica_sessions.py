@@ -12,8 +12,9 @@ Rules:
 - A partition waits for the metadata if it is not open here, or if the follower names a leader epoch
   that this broker has not replayed. After AWAIT_METADATA_MAX_MS, the next answer has an error for
   it. An immediate error would cost the follower its backoff.
-- A named partition counts as fetched at its offset. One that is not named is where it was, so its
-  follower has everything while nothing is readable for it (`Partition.follower_seen`).
+- A partition that a request names counts as fetched at the offset named. One that it does not name
+  is still at its earlier offset. While nothing is readable for such a partition, its follower has
+  everything (`Partition.follower_seen`).
 - A partition that neither this broker nor its metadata knows is not kept: at most MAX_UNKNOWN of
   them wait, and none stays after its error. Only registered brokers have sessions.
 - A follower has one session; a new one replaces it. `fetch_session_cache.py` holds ids, epochs and
@@ -52,8 +53,7 @@ MAX_UNKNOWN = 10_000
 request may name this many partitions more than are open here."""
 
 Respond = Callable[[int, int, Sequence[FetchPartitionResult]], None]
-"""(error, session id, partitions). With an error, the session id is 0 and there are no
-partitions."""
+"""(error, session id or 0, partitions). With an error there are no partitions."""
 
 
 class ReplicaSessions:
