@@ -34,8 +34,8 @@ class LocalReplica:
 
     The event loop owns it. All appends, truncations and moves of the high watermark of the log go
     through the replica. An append blocks for the write to the page cache, not for a flush. A
-    truncation or a new beginning blocks longer: first the lowered checkpoints are made durable
-    (`broker/logs/offset_checkpoints.py`), then files are removed."""
+    truncation or a new beginning blocks longer: checkpointed offsets above the new log end are
+    first lowered durably (`broker/logs/offset_checkpoints.py`), and then files are removed."""
 
     def __init__(
         self,
