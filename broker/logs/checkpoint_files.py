@@ -17,7 +17,7 @@ from quorate.quorum.seams import Disk
 class CheckpointFiles:
     """The checkpoint files of one log directory.
 
-    Invariant: a file never returns to older offsets than those written last. A lock guards the
+    Invariant: an older copy of the offsets never replaces a newer one in a file. A lock guards the
     writes."""
 
     def __init__(self, disk: Disk, log_dir: str) -> None:

@@ -228,8 +228,9 @@ class LogManager:
         start finds the damage and repairs it. Call it when the node is about to stop: no flush or
         checkpoint is started afterwards. Blocks. An OSError is only logged.
 
-        If no open log is damaged, and nothing was changed since a clean shutdown, restore the
-        clean shutdown file: the next start must refuse the same log again."""
+        If a log that is still being opened is damaged, and the last stop was clean, close the open
+        logs and restore the clean shutdown file: the next start must refuse the same log again.
+        This is done only before all logs of the first image are open."""
         self._stop()
         damaged = [
             (name, managed.log)

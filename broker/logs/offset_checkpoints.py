@@ -47,7 +47,8 @@ class OffsetCheckpoints:
         """Removed partitions whose offsets may still be in the files."""
 
     def read(self) -> None:
-        """Load the three files. A damaged file counts as empty. Blocks."""
+        """Load the three files. Blocks. A damaged file counts as empty: the start reads more, and
+        without the log start offsets, deleted records may be readable again."""
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS_NAME)
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS_NAME)
         self.start_offsets = self._read(checkpoints.START_OFFSETS_NAME)
@@ -71,7 +72,8 @@ class OffsetCheckpoints:
     def lower_high_watermark(self, name: PartitionName, offset: int) -> None:
         """Lower the high watermark to `offset` durably. Do nothing if it is not above `offset`.
 
-        Only an unclean election makes a follower truncate below its high watermark."""
+        Blocks for the fsync. Only an unclean election makes a follower truncate below its high
+        watermark."""
         if self.high_watermarks.get(name, 0) > offset:
             self.high_watermarks[name] = offset
             self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self.high_watermarks)
