@@ -1,14 +1,14 @@
 """Delivers a broker's own requests and forwarded client requests to the active controller
 (KIP-590).
 
-The broker's copy of the metadata log knows the active controller, which is its Raft leader. A
-request that cannot be sent now waits in a bounded queue until a connected leader exists.
+The active controller is the Raft leader of the metadata log, which `leader_changed` reports. A
+request that cannot be sent now waits in a bounded queue until the leader is connected.
 
 Invariants:
 
 - A request is sent again only if the controller certainly did not append it: it was never sent, or
   the node answered NOT_CONTROLLER. After a lost link or a timeout its outcome is unknown, and the
-  sender receives an error. Only forwarded requests that read (REPEATABLE) are sent again then.
+  sender receives an error. Only forwarded read-only requests (REPEATABLE) are sent again.
 - Forwarded requests keep their order: none is sent to a new leader while one at the old leader has
   no outcome.
 - Each `done` is called exactly once.

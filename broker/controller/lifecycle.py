@@ -8,7 +8,7 @@ immediately.
 Invariants:
 
 - The broker epoch is set once in an incarnation.
-- A heartbeat reports only a metadata offset that the broker has replayed.
+- A heartbeat reports only a metadata offset that the broker has replayed into its image.
 - Heartbeats ask to stay fenced (`want_fence`) until the logs are open and the metadata has reached
   this broker's own registration (KAFKA-13959), or until a controlled shutdown begins.
 """
@@ -142,7 +142,9 @@ class BrokerLifecycle:
         self._next(0)
 
     def metadata_replayed(self, offset: int) -> None:
-        """Note that the broker has applied the metadata up to and including `offset`."""
+        """Note that the broker's image has the metadata up to and including `offset`. The replicas
+        may not have applied it yet. Send a heartbeat immediately when this reaches the broker's own
+        registration."""
         before, self._metadata_offset = self._metadata_offset, offset
         if self.state in (State.STARTING, State.RECOVERY) and before < self.broker_epoch <= offset:
             self._next(0)
