@@ -1,7 +1,7 @@
 """Bounds of the fields of node messages, as annotations of their dataclasses.
 
-A node message is a message between two nodes of the cluster. `protocol/bounds.py` has the bounds of
-Kafka's messages. In a type whose name ends with OrNone, -1 means that there is no value.
+A node message is a message between two nodes of the cluster. `protocol/field_bounds.py` has the
+bounds of Kafka's messages. In a type whose name ends with OrNone, -1 means that there is no value.
 
 `shapes.py` reads them and `rpc/row_codec.py` compiles them into the checks at decoding. A message
 with a field outside of its bound is refused there, before any handler runs. A field of a type that

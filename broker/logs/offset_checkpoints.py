@@ -57,7 +57,7 @@ class OffsetCheckpoints:
         try:
             return checkpoints.read_offsets(self._disk, self._log_dir, checkpoint)
         except CorruptCheckpoint as error:
-            # The offsets only shorten the start. Without them the node reads and fetches more.
+            # A broker that refused to start would lose more than these offsets are worth.
             logger.warning("%s. The broker starts without the offsets of this file", error)
             return {}
 
