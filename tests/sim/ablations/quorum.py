@@ -222,7 +222,7 @@ ABLATIONS = (
     ),
     Ablation(
         "vote-saved",
-        "what is saved of an election says who was voted for",
+        "the saved election names the candidate that got the vote",
         Core,
         "_emit_changes",
         forget_the_vote,
