@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from quorate.broker.replication.fetch_session_cache import EVICTION_MS
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
 from tests.attacks.run import Site, attacker
 from tests.attacks.soak_nodes import Level, Memory, SoakCluster, sampled
@@ -41,10 +42,12 @@ PARTITIONS, REPLICAS = 3, 3
 WRITERS = 2
 PACE_S = 0.04
 """Each writer sends one record to each of six partitions, then rests so long."""
-WARM_SHARE, MAX_WARM_SHARE, CALM_SHARE = 0.17, 0.3, 0.04
+WARM_SHARE, MAX_WARM_SHARE, CALM_SHARE = 0.17, 0.3, 0.06
 """The warm-up is one round of all attacks, if it lasts between these shares of the run."""
-MAX_CALM_S, MIN_CALM_S = 60.0, 8.0
-SETTLED_SHARE = 0.5
+MAX_CALM_S, MIN_CALM_S = EVICTION_MS / 1000 * 1.7, 8.0
+"""In an hour, a calm lasts until a broker has ended the fetch sessions that attackers left behind
+(after EVICTION_MS and at most a quarter of it), and long enough to measure the level then."""
+SETTLED_SHARE = 0.2
 """Of a calm, the part in which the level is measured: its end."""
 PROGRESS_S = 30.0
 HEAL_S = 180.0
