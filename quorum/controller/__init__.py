@@ -29,8 +29,9 @@ Files in reading order:
 - registration.py, heartbeat.py, broker_states.py, sessions.py, hints.py: the life of a broker
   (docs/differences.md, "Failures are noticed sooner")
 - broker_changes.py, elections.py, partition_change.py, partition_states.py: leaders and ISRs
-- alter_partition.py, elect_leaders.py, reassign.py: changes of one partition that a leader or an
-  administrator requests
+- reassign.py, reassignment_completion.py: the start and the end of a reassignment
+- alter_partition.py, elect_leaders.py: changes of one partition that a leader or an administrator
+  requests
 - topics.py, partitions.py, assignments.py, placement.py, topic_names.py, directories.py: new topics
   and partitions
 - configs.py, config_resources.py, topic_configs.py: dynamic configs

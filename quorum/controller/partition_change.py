@@ -19,6 +19,7 @@ from quorate.quorum.controller.directories import default_directory
 from quorate.quorum.controller.elections import Acceptable, Election, elect
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.partition_states import check_transition
+from quorate.quorum.controller.reassignment_completion import completion
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage, Partition
@@ -56,15 +57,13 @@ class Target:
         )
 
     def complete_reassignment(self) -> bool:
-        """Complete the reassignment if all replicas that stay are in the ISR. Return True if it was
-        completed."""
-        if not self.removing and not self.adding:
+        """Complete the reassignment if all replicas that stay are in the ISR
+        (`reassignment_completion.py`). Return True if it was completed."""
+        complete = completion(self.isr, self.replicas, removing=self.removing, adding=self.adding)
+        if complete is None:
             return False
-        isr = tuple(replica for replica in self.isr if replica not in self.removing)
-        replicas = tuple(replica for replica in self.replicas if replica not in self.removing)
-        if not isr or not replicas or not set(replicas) <= set(isr):
-            return False
-        self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
+        self.isr, self.replicas = complete.isr, complete.replicas
+        self.removing = self.adding = ()
         return True
 
 

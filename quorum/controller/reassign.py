@@ -1,8 +1,8 @@
 """AlterPartitionReassignments and ListPartitionReassignments (KIP-455).
 
 A reassignment starts here. It completes with the first change of the partition that finds all
-remaining replicas in the ISR (`Target.complete_reassignment`). That may be the change that starts
-it. Until then the assignment contains the original and the new replicas, so that a cancellation can
+remaining replicas in the ISR (`reassignment_completion.py`). That may be the change that starts it.
+Until then the assignment contains the original and the new replicas, so that a cancellation can
 restore the original ones.
 
 Two rules depart from Kafka. Kafka computes a new target for a running reassignment from the current
