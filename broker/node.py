@@ -117,10 +117,10 @@ class BrokerNode:
         core.listeners.image.append(self._image_changed)
         core.listeners.prepare_load.append(self._prepare_load)
         core.listeners.failed.append(self.replicas.node_failed)
-        core.watch.not_ready.append(
+        core.http_endpoints.not_ready.append(
             lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
         )
-        core.watch.collectors.append(self._metrics)
+        core.http_endpoints.collectors.append(self._metrics)
 
     # --- life
 
@@ -147,7 +147,7 @@ class BrokerNode:
             replication: node_port(
                 node,
                 self.replicas.replica_sessions.fetch,
-                self.core.watch.accept,
+                self.core.http_endpoints.accept,
                 self.core.resources,
             ),
         }

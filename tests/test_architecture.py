@@ -188,7 +188,7 @@ def test_a_cycle_of_imports_is_found() -> None:
     assert cycle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     assert set(cycle_in({"a": {"b"}, "b": {"c"}, "c": {"a"}})) == {"a", "b", "c"}
     graph = module_graph()
-    graph["quorate.quorum.watch.watch"].add("quorate.quorum.node.node_core")
+    graph["quorate.quorum.watch.endpoints"].add("quorate.quorum.node.node_core")
     assert "quorate.quorum.node.node_core" in cycle_in(graph)
     assert {"quorum/watch", "quorum/node"} <= set(cycle_in(folder_graph(graph)))
 

@@ -79,7 +79,7 @@ def of_the_node(
     yield (
         "newactivecontrollerscount",
         "Active controllers that this node has seen take office.",
-        core.watch.measures.new_controllers,
+        core.http_endpoints.measures.new_controllers,
     )
     yield (
         "timedoutbrokerheartbeatcount",

@@ -103,8 +103,8 @@ class ControllerNode:
         core.listeners.prepare_load.append(self._prepare_load)
         core.listeners.resigned.append(self._resigned.set)
         core.listeners.failed.append(lambda error: self._probes.close())
-        core.watch.not_ready.append(self._not_ready)
-        core.watch.collectors.append(self._metrics)
+        core.http_endpoints.not_ready.append(self._not_ready)
+        core.http_endpoints.collectors.append(self._metrics)
 
     def _discarding_old_fetches(self, handle: Handler) -> Handler:
         """Return `handle`, which first closes older links of a replica that has lost its log.
@@ -125,7 +125,7 @@ class ControllerNode:
         accept = {
             Wire.NODE: self._server.accept,
             Wire.KAFKA: self.port.accept,
-            Wire.HTTP: self.core.watch.accept,
+            Wire.HTTP: self.core.http_endpoints.accept,
         }
         config = self.core.config
         for listener in config.listeners.controller:

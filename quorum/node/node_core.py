@@ -49,7 +49,7 @@ from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, Clock, Seams
-from quorate.quorum.watch.watch import Watch
+from quorate.quorum.watch.endpoints import HttpEndpoints
 
 
 class NodeCore:
@@ -124,9 +124,9 @@ class NodeCore:
             self.fail,
             checked.batches,
         )
-        self.watch = Watch(self)
-        self.listeners.role.append(self.watch.measures.on_role)
-        self.listeners.committed += self.watch.on_committed
+        self.http_endpoints = HttpEndpoints(self)
+        self.listeners.role.append(self.http_endpoints.measures.on_role)
+        self.listeners.committed += self.http_endpoints.on_committed
         self._snapshots = SnapshotGenerator(
             seams,
             self.storage,
@@ -320,7 +320,7 @@ class NodeCore:
 
     def on_appended(self, last_offset: int, count: int) -> None:
         """Count the records that this node appended as the leader."""
-        self.watch.measures.on_appended(last_offset, count)
+        self.http_endpoints.measures.on_appended(last_offset, count)
 
     def on_role(self, effect: RoleChanged) -> None:
         """Pass the new role on to the listeners. If there is a leader, also close the links to
@@ -340,7 +340,7 @@ class NodeCore:
 
     def on_loaded(self, contents: SnapshotContents) -> None:
         """Begin to load the image of the snapshot that has replaced the log."""
-        self.watch.measures.snapshots_loaded += 1
+        self.http_endpoints.measures.snapshots_loaded += 1
         self.committed_image.load(contents.image)
 
     def on_voters(self, effect: VotersChanged) -> None:

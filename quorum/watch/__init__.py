@@ -17,7 +17,7 @@ Inputs: GET requests, and the node's Raft state, log and metadata image. Outputs
 
 Files in reading order:
 
-- `watch.py`: the paths of a node.
+- `endpoints.py`: the HTTP endpoints of a node, with /healthz, /readyz and /v1/targets.
 - `http_dispatch.py`: dispatch of requests, and their bounds.
 - `changes.py`: /v1/changes.
 - `metrics.py`: /metrics, and the metrics of every node.

@@ -1,4 +1,4 @@
-"""Dispatch of HTTP GET requests by path.
+"""Dispatch of HTTP GET requests by path. `endpoints.py` gives the handlers of a node.
 
 A handler is a coroutine from query parameters to a response. Each request is a task, which is
 cancelled when the client disconnects.
@@ -51,7 +51,7 @@ def json_response(value: object, status: int = 200) -> HttpResponse:
     return HttpResponse(json.dumps(value).encode() + b"\n", JSON, status)
 
 
-class Endpoints:
+class HttpDispatch:
     """The handlers by path, and the number of requests in flight. The node's event loop owns it."""
 
     def __init__(
@@ -106,11 +106,11 @@ def parameters(query: str) -> Query:
 class Exchange:
     """The link handler of one GET request. It owns the task that answers the request."""
 
-    def __init__(self, endpoints: Endpoints, link: Link) -> None:
-        self._endpoints = endpoints
+    def __init__(self, dispatch: HttpDispatch, link: Link) -> None:
+        self._dispatch = dispatch
         self._link = link
         self._task: asyncio.Task[None] | None = None
-        endpoints.open += 1
+        dispatch.open += 1
 
     def on_frame(self, frame: memoryview) -> None:
         """Start to answer the first request. Later requests on the connection are ignored."""
@@ -120,16 +120,16 @@ class Exchange:
 
     def on_closed(self, error: Exception | None) -> None:
         """Cancel the task if it still runs."""
-        self._endpoints.open -= 1
+        self._dispatch.open -= 1
         if self._task is not None:
             self._task.cancel()
 
     async def _answer(self, target: str) -> None:
-        response = await self._endpoints.answer(target)
+        response = await self._dispatch.answer(target)
         try:
             encoded = response.encoded()
         except Exception:
-            left_out = self._endpoints.log_limit.passes("encoding")
+            left_out = self._dispatch.log_limit.passes("encoding")
             if left_out is not None:
                 logger.exception(
                     "the response to GET %s cannot be encoded%s", quoted(target), left_out

@@ -20,6 +20,7 @@ from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.offline.storage_format import format_directory
+from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, Seams
 
@@ -81,6 +82,14 @@ class CombinedNode:
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self.controller.shell.submit(request, answer.set_result)
         return await answer
+
+
+async def create_topic(node: CombinedNode, name: str, partitions: int = 2) -> None:
+    topic = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, assignments=(), configs=()
+    )
+    answer = await node.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=1000))
+    assert [each.error_code for each in answer.topics] == [0]
 
 
 def free_port() -> int:

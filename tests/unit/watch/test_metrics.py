@@ -19,8 +19,7 @@ from quorate.quorum.watch.families import gauges
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
 from quorate.quorum.watch.metrics import SAMPLES_AT_ONCE, rendered
 from tests.unit.rpc.kafka.fakes import FakeClock
-from tests.unit.watch.node import CombinedNode, made, running, until
-from tests.unit.watch.test_endpoints import create_topic
+from tests.unit.watch.node import CombinedNode, create_topic, made, running, until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -221,7 +220,7 @@ class CostlyClock(FakeClock):
 
 async def test_a_text_that_cost_much_stays_fresh_for_longer(tmp_path: Path) -> None:
     async with made(tmp_path / "node") as node:
-        exposition = metrics.Exposition(node.core, node.core.watch.measures, ())
+        exposition = metrics.Exposition(node.core, node.core.http_endpoints.measures, ())
         clock = CostlyClock()
         exposition._clock = clock
         first = (await exposition.response()).body

@@ -1,11 +1,11 @@
-"""The HTTP paths of a node: /healthz, /readyz, /metrics, /v1/changes and /v1/targets.
+"""The HTTP endpoints of a node: /healthz, /readyz, /metrics, /v1/changes and /v1/targets.
 
 /v1/targets lists the voters and the registered brokers in the form of Prometheus' HTTP service
 discovery. /healthz shows that the process runs, /readyz that its roles can serve.
 
-Every node has one `Watch` behind the port that nodes use. Each role of the node adds its readiness
-checks and metrics. Values are read from the node's objects when a request arrives, except that the
-text of /metrics is reused for a short time (metrics.py).
+Every node has one `HttpEndpoints` behind the port that nodes use. Each role of the node adds its
+readiness checks and metrics. Values are read from the node's objects when a request arrives, except
+that the text of /metrics is reused for a short time (metrics.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
-from quorate.quorum.watch.http_dispatch import Endpoints, Query, json_response
+from quorate.quorum.watch.http_dispatch import HttpDispatch, Query, json_response
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Reasons = Callable[[], Iterator[str]]
 
 
-class Watch:
+class HttpEndpoints:
     """The HTTP handlers of one node, run on its event loop.
 
     `not_ready` holds functions that yield reasons why the node is not ready. `collectors` holds
@@ -47,7 +47,7 @@ class Watch:
         changes = Changes(node.clock, node.log, lambda: node.raft.high_watermark)
         self.on_committed = (self.measures.on_committed, changes.committed)
         """The node calls these functions when the high watermark rises."""
-        self._endpoints = Endpoints(
+        self._dispatch = HttpDispatch(
             node.clock,
             {
                 "/metrics": self._metrics,
@@ -56,7 +56,7 @@ class Watch:
             },
             always={"/healthz": self._healthz, "/readyz": self._readyz},
         )
-        self.accept = self._endpoints.accept
+        self.accept = self._dispatch.accept
 
     async def _healthz(self, query: Query) -> HttpResponse:
         """Return 200 with the delay of the event loop, or 503 if the node has failed.
