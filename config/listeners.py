@@ -22,7 +22,9 @@ PLAINTEXT = "PLAINTEXT"
 MAX_PORT = 65_535
 LISTENER = re.compile(r"^([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]]*):(\d+)$")
 SERVER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/@\[\]]+):(\d+)$")
-WILDCARDS = ("", "0.0.0.0", "::")
+META_ADDRESSES = ("0.0.0.0", "::")
+"""The addresses that bind every interface. No client can connect to them."""
+WILDCARDS = ("", *META_ADDRESSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +120,30 @@ def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
     return tuple(sorted(found, key=lambda voter: voter.id))
 
 
-def check_protocols(listeners: Sequence[Listener], protocols: str) -> None:
+def check_protocols(
+    listeners: Sequence[Listener],
+    controller_names: Sequence[str],
+    protocols: str,
+    *,
+    is_set: bool,
+) -> None:
     """Raise ConfigError unless every listener is PLAINTEXT. TLS and SASL are not supported.
 
-    `protocols` is listener.security.protocol.map. A listener that it does not name is PLAINTEXT."""
+    `listeners` are those of the node's property. The implied listener REPLICATION is checked, too.
+    `controller_names` are checked because a broker connects to these listeners. `protocols` is
+    listener.security.protocol.map. If it is set (`is_set`), it must name every listener but the
+    implied one, as in Kafka. The default map does not name other listeners, which are PLAINTEXT."""
+    key = "listener.security.protocol.map"
     by_name = split_protocol_map(protocols)
-    for listener in listeners:
-        protocol = by_name.get(listener.name, PLAINTEXT)
-        if protocol != PLAINTEXT:
+    required = {each.name for each in listeners} | {name.upper() for name in controller_names}
+    for name in sorted(required | {REPLICATION}):
+        protocol = by_name.get(name)
+        if protocol is None and name in required and is_set:
+            raise ConfigError(f"{key}: value {protocols!r} must name listener {name}")
+        if protocol not in (None, PLAINTEXT):
             raise ConfigError(
-                f"listener.security.protocol.map: value {protocol!r} of listener {listener.name} "
-                f"must be {PLAINTEXT} (TLS and SASL are not supported)"
+                f"{key}: value {protocol!r} of listener {name} must be {PLAINTEXT} "
+                "(TLS and SASL are not supported)"
             )
 
 
@@ -144,8 +159,9 @@ def resolve_listeners(
     """Return the listeners of a node by use.
 
     A listener without an entry in `advertised` advertises its own address. If it binds every
-    interface, it advertises the first host in `advertised`, or `hostname`. Raise ConfigError if the
-    listeners do not fit the roles or each other."""
+    interface, or its entry has no host, it advertises the first host in `advertised`, or
+    `hostname`. Raise ConfigError if the listeners do not fit the roles or each other, or if
+    `advertised` has the address of no host."""
     bound = parse_listeners("listeners", listeners)
     names = {name.upper() for name in controller_names}
     controller = tuple(each for each in bound if each.name in names)
@@ -160,17 +176,23 @@ def resolve_listeners(
     if "broker" in roles:
         others, replication = set_replication_apart(others, inter_broker_name)
     public = [*others, *controller, *([replication] if replication else [])]
-    for name in by_name:
+    for name, entry in by_name.items():
         if name not in {each.name for each in public}:
             raise refused("advertised.listeners", name, "a name that listeners contains")
+        if entry.host in META_ADDRESSES:
+            raise refused(
+                "advertised.listeners",
+                str(entry),
+                "an address to which clients can connect, which the meta-address is not",
+            )
     fallback = next((each.host for each in by_name.values() if not each.wildcard), hostname)
     return Listeners(
         client=others,
         controller=controller,
         replication=replication,
         advertised=tuple(
-            by_name.get(each.name) or (replace(each, host=fallback) if each.wildcard else each)
-            for each in public
+            replace(each, host=fallback) if each.wildcard else each
+            for each in (by_name.get(each.name, each) for each in public)
         ),
     )
 

@@ -4,8 +4,9 @@ The environment follows the convention of Kafka's images: KAFKA_NODE_ID sets nod
 means `.`, `__` means `_`, and `___` means `-`. CLUSTER_ID, or else KAFKA_CLUSTER_ID, sets the
 cluster id of a directory that is formatted on first use.
 
-An error about a value names its source, the key, the value, and what it must be. Unknown keys are
-kept and reported in one log line.
+An error about a value names its source, the key, the value, and what it must be. Settings that
+change nothing are kept and reported in one log line with the reasons. Settings that would deceive
+the operator are refused (`refused_keys.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,17 @@ from typing import Any, TypeVar
 
 from quorate.config import properties
 from quorate.config.key import ConfigError
-from quorate.config.listeners import check_protocols, parse_servers, parse_voters, resolve_listeners
+from quorate.config.listeners import (
+    check_protocols,
+    parse_listeners,
+    parse_servers,
+    parse_voters,
+    resolve_listeners,
+)
 from quorate.config.node_config import NodeConfig, Setting
 from quorate.config.node_keys import ALIASES, NODE_KEYS
+from quorate.config.not_in_effect import described, why_not_in_effect
+from quorate.config.refused_keys import may_be_refused, refuse_deceiving
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """Maximum size of a .properties file."""
@@ -68,9 +77,15 @@ def load(
     texts.update(read_environment(environment))
     for name, text in (overrides or {}).items():
         texts[ALIASES.get(name, name)] = Setting(None, text, "override")
+    refuse_deceiving(texts)
     settings, unknown = typed(texts)
-    if unknown:
-        log.warning("These settings are unknown and have no effect: %s", ", ".join(sorted(unknown)))
+    idle = [
+        name
+        for name in texts
+        if name in unknown or (name in settings and why_not_in_effect(name) is not None)
+    ]
+    if idle:
+        log.warning("These settings are not in effect: %s", described(idle))
     cluster_id = environment.get("CLUSTER_ID") or environment.get("KAFKA_CLUSTER_ID")
     return assemble(settings, unknown, hostname or socket.gethostname(), cluster_id)
 
@@ -120,7 +135,8 @@ def environment_key(variable: str) -> str:
 
 
 def typed(texts: Mapping[str, Setting]) -> tuple[dict[str, Setting], dict[str, Setting]]:
-    """Return (settings of all known keys, settings of unknown names).
+    """Return (settings of all known keys, settings of unknown names). Properties that
+    `refused_keys.py` has accepted are in neither.
 
     `texts` holds the given settings, whose values are not parsed yet. A key that is not set gets
     its default. Raise ConfigError if a value is invalid."""
@@ -138,7 +154,7 @@ def typed(texts: Mapping[str, Setting]) -> tuple[dict[str, Setting], dict[str, S
     unknown = {
         name: Setting(given.text, given.text, given.origin)
         for name, given in texts.items()
-        if name not in NODE_KEYS
+        if name not in NODE_KEYS and not may_be_refused(name)
     }
     return settings, unknown
 
@@ -186,9 +202,15 @@ def assemble(
         lambda v: parse_servers("controller.quorum.bootstrap.servers", v),
     )
     listeners = derive("listeners", resolved)
+    protocol_map = settings["listener.security.protocol.map"]
     derive(
         "listener.security.protocol.map",
-        lambda v: check_protocols([*listeners.client, *listeners.controller], v),
+        lambda v: check_protocols(
+            parse_listeners("listeners", default_listeners(settings, roles)),
+            settings["controller.listener.names"].value,
+            v,
+            is_set=not protocol_map.is_default,
+        ),
     )
     log_dir = derive("log.dirs", lambda v: only_directory(v, settings["log.dir"].value))
     config = NodeConfig(

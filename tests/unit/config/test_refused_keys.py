@@ -1,0 +1,132 @@
+"""Properties that would deceive the operator end the start of a node."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from quorate.config.key import ConfigError
+from quorate.config.loader import load
+from quorate.config.node_config import NodeConfig
+
+BROKER = {
+    "process.roles": "broker",
+    "node.id": "4",
+    "controller.quorum.voters": "1@localhost:9093",
+    "listeners": "PLAINTEXT://localhost:9092",
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": "/tmp/x",
+}
+COMBINED = {
+    "process.roles": "broker,controller",
+    "controller.quorum.voters": "4@localhost:9093",
+    "listeners": "PLAINTEXT://localhost:9092,IN://localhost:9192,CONTROLLER://localhost:9093",
+    "inter.broker.listener.name": "IN",
+}
+
+
+def loaded(**more: str) -> NodeConfig:
+    """Return the configuration of a broker with these settings; `_` in a name is `.`."""
+    settings = {name.replace("_", "."): value for name, value in more.items()}
+    return load(None, environment={}, overrides={**BROKER, **settings}, hostname="here")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("authorizer.class.name", "org.example.Authorizer", "there are no ACLs"),
+        ("super.users", "User:admin", "there are no ACLs"),
+        ("allow.everyone.if.no.acl.found", "false", "there are no ACLs"),
+        ("ssl.keystore.location", "/k", "neither TLS nor SASL"),
+        ("ssl.client.auth", "required", "neither TLS nor SASL"),
+        ("sasl.enabled.mechanisms", "PLAIN", "neither TLS nor SASL"),
+        ("sasl.jaas.config", "x", "neither TLS nor SASL"),
+        ("listener.name.in.sasl.enabled.mechanisms", "PLAIN", "neither TLS nor SASL"),
+        ("listener.name.in.ssl.keystore.location", "/k", "neither TLS nor SASL"),
+        ("security.inter.broker.protocol", "SSL", "neither TLS nor SASL"),
+        ("security.providers", "x", "neither TLS nor SASL"),
+        ("principal.builder.class", "x", "neither TLS nor SASL"),
+        ("connections.max.reauth.ms", "1000", "neither TLS nor SASL"),
+        ("delegation.token.secret.key", "x", "neither TLS nor SASL"),
+        ("create.topic.policy.class.name", "x", "no policy would be applied"),
+        ("alter.config.policy.class.name", "x", "no policy would be applied"),
+        ("client.quota.callback.class", "x", "no policy would be applied"),
+        ("remote.log.storage.system.enable", "true", "there is no tiered storage"),
+    ],
+)
+def test_deceiving_settings_are_refused_with_one_sentence(
+    name: str, value: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load(None, environment={}, overrides={**BROKER, name: value})
+    message = str(raised.value)
+    assert message.startswith(f"override: {name}: must not be set: ")
+    assert reason in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authorizer.class.name", ""),
+        ("super.users", " "),
+        ("security.inter.broker.protocol", "PLAINTEXT"),
+        ("connections.max.reauth.ms", "0"),
+        ("remote.log.storage.system.enable", "false"),
+    ],
+)
+def test_a_value_that_says_what_the_node_does_is_accepted_silently(
+    name: str, value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        config = load(None, environment={}, overrides={**BROKER, name: value})
+    assert not caplog.records
+    assert not config.unknown
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "IN", "CONTROLLER"])
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_every_listener_must_be_plaintext(listener: str, protocol: str) -> None:
+    """The inter-broker listener was once served in the clear with any protocol."""
+    protocols = dict.fromkeys(("PLAINTEXT", "IN", "CONTROLLER"), "PLAINTEXT")
+    text = ",".join(f"{name}:{value}" for name, value in protocols.items())
+    combined = {name.replace(".", "_"): value for name, value in COMBINED.items()}
+    assert loaded(**combined, listener_security_protocol_map=text).is_broker
+    text = text.replace(f"{listener}:PLAINTEXT", f"{listener}:{protocol}")
+    with pytest.raises(ConfigError, match=f"'{protocol}' of listener {listener} must be PLAINTEXT"):
+        loaded(**combined, listener_security_protocol_map=text)
+
+
+def test_a_broker_does_not_connect_in_the_clear_to_a_tls_controller() -> None:
+    text = "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"
+    with pytest.raises(ConfigError, match="'SSL' of listener CONTROLLER must be PLAINTEXT"):
+        loaded(listener_security_protocol_map=text)
+
+
+def test_the_implied_listener_for_nodes_must_be_plaintext() -> None:
+    text = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,REPLICATION:SSL"
+    with pytest.raises(ConfigError, match="'SSL' of listener REPLICATION must be PLAINTEXT"):
+        loaded(listener_security_protocol_map=text)
+    assert loaded(listener_security_protocol_map=text.removesuffix(",REPLICATION:SSL")).is_broker
+
+
+@pytest.mark.parametrize("name", ["SSL", "SASL_SSL", "SASL_PLAINTEXT"])
+def test_a_listener_named_after_a_protocol_has_it(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"of listener {name} must be PLAINTEXT"):
+        loaded(listeners=f"{name}://localhost:9092")
+
+
+def test_a_map_that_is_set_names_every_listener() -> None:
+    with pytest.raises(ConfigError, match="must name listener PLAINTEXT"):
+        loaded(listener_security_protocol_map="CONTROLLER:PLAINTEXT")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_the_meta_address_is_not_advertised(host: str) -> None:
+    with pytest.raises(ConfigError, match=r"advertised\.listeners: value .* the meta-address"):
+        loaded(advertised_listeners=f"PLAINTEXT://{host}:9092")
+
+
+def test_an_advertised_listener_without_a_host_has_the_machines_name() -> None:
+    advertised = loaded(advertised_listeners="PLAINTEXT://:9192").listeners.advertised
+    assert [str(each) for each in advertised][:1] == ["PLAINTEXT://here:9192"]
