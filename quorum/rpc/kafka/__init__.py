@@ -14,8 +14,8 @@ Files in reading order:
   handler answers.
 - `boundary.py` decides for each exception if it fails the request or stops the node.
 - `request_scheduler.py` runs long requests in slices. `connection_quotas.py` bounds connections and
-  queued requests. `node_resources.py` holds the CPU and memory that all Kafka ports of a node
-  share.
+  queued requests. `idle_connections.py` closes unused connections. `node_resources.py` holds the
+  CPU and memory that all Kafka ports of a node share.
 - `api_versions.py` and `sasl.py` handle two APIs that every port serves.
 - `client.py` is the client.
 

@@ -3,6 +3,7 @@
 The server reads a connection unless one of its bounds is reached (`update_reading`): the number or
 bytes of its requests in flight, the bytes of its responses, or a budget of the node. The server
 dispatches requests in the order in which they arrive, and sends responses in the same order.
+`idle_connections.py` closes a connection that is not used.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@
   is closed.
 - More than `max_creation_rate` in a second: the new connections are read later, by at most
   MAX_THROTTLE_MS (KIP-612).
-- Idle for `max_idle_ms`: the connection is closed, up to a tenth of this time later, because one
-  timer checks all connections. A connection that waits for a response is not idle.
+- Idle for `max_idle_ms`: the connection is closed (`idle_connections.py`).
 - The server always reads up to ALWAYS_TAKEN requests of each connection. The requests beyond this
   number are counted over all connections. While `max_queued_requests` of these wait, connections
   with ALWAYS_TAKEN requests are not read. A client with long pipelines therefore cannot slow down
@@ -27,6 +26,7 @@ from typing import Any, Protocol
 
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.open_files import open_files
+from quorate.quorum.rpc.kafka.idle_connections import UsedConnection, close_idle
 from quorate.quorum.seams import Address, Clock, Timer
 
 logger = logging.getLogger("quorate.kafka")
@@ -43,8 +43,6 @@ ALWAYS_TAKEN = 5
 most five requests in flight by default (max.in.flight.requests.per.connection)."""
 CANDIDATES = 64
 """The longest unused connections that one scan finds, as the next ones to make room."""
-SWEEPS_PER_IDLE_TIME = 10
-MIN_SWEEP_INTERVAL_MS = 10
 MAX_THROTTLE_MS = 1000
 """Kafka's quota window. A connection is delayed for this time at most, and the connections of one
 window may arrive together."""
@@ -102,18 +100,12 @@ def _overrides(text: str) -> dict[str, int]:
     return bounds
 
 
-class QuotaConnection(Protocol):
+class QuotaConnection(UsedConnection, Protocol):
     """A connection, as its quotas use it."""
-
-    used_ms: int
 
     @property
     def peer(self) -> Address:
         """Return the address of the client."""
-
-    @property
-    def has_requests(self) -> bool:
-        """Return True if a request of the connection waits for its response."""
 
     def close_with(self, reason: str, level: int) -> None:
         """Close the connection and log the reason. The connection then calls
@@ -148,7 +140,7 @@ class ConnectionQuotas:
         self._queued = 0
         self._waiting: dict[QuotaConnection, None] = {}  # not read while the queue is full
         self._creation_due_ms = 0.0
-        self._sweep_timer: Timer | None = None
+        self._idle_timer: Timer | None = None
 
     def __len__(self) -> int:
         """Return the number of open connections."""
@@ -167,8 +159,8 @@ class ConnectionQuotas:
         if len(self._open) > limits.max_connections:
             self._make_room(connection)
         self._throttle(connection)
-        if self._sweep_timer is None and limits.max_idle_ms >= 0:
-            self._sweep_in(limits.max_idle_ms)
+        if self._idle_timer is None and limits.max_idle_ms >= 0:
+            self._close_idle_in(limits.max_idle_ms)
 
     def remove(self, connection: QuotaConnection) -> None:
         """Remove a connection that is closed or about to close. A second call has no effect."""
@@ -181,9 +173,9 @@ class ConnectionQuotas:
         self._by_host[host] -= 1
         if not self._by_host[host]:
             del self._by_host[host]
-        if not self._open and self._sweep_timer is not None:
-            self._sweep_timer.cancel()
-            self._sweep_timer = None
+        if not self._open and self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
     def sent_valid_request(self, connection: QuotaConnection) -> None:
         """Record that `connection` has sent a valid request."""
@@ -264,23 +256,14 @@ class ConnectionQuotas:
         if delay_ms > 0:
             connection.pause_reading_for(min(int(delay_ms) + 1, MAX_THROTTLE_MS))
 
-    def _sweep_in(self, delay_ms: int) -> None:
-        self._sweep_timer = self._clock.call_later(delay_ms, self._sweep)
+    def _close_idle_in(self, delay_ms: int) -> None:
+        self._idle_timer = self._clock.call_later(delay_ms, self._close_idle)
 
-    def _sweep(self) -> None:
-        self._sweep_timer = None
-        now_ms, max_idle_ms = self._clock.now_ms(), self.limits.max_idle_ms
+    def _close_idle(self) -> None:
+        self._idle_timer = None
+        max_idle_ms = self.limits.max_idle_ms
         if max_idle_ms < 0:
             return
-        next_ms = max_idle_ms
-        for connection in list(self._open):
-            left_ms = connection.used_ms + max_idle_ms - now_ms
-            if connection.has_requests:
-                continue
-            if left_ms > 0:
-                next_ms = min(next_ms, left_ms)
-            else:
-                connection.close_with(f"idle for {max_idle_ms} ms", logging.INFO)
+        next_ms = close_idle(list(self._open), max_idle_ms, self._clock.now_ms())
         if self._open:
-            least_ms = max(MIN_SWEEP_INTERVAL_MS, max_idle_ms // SWEEPS_PER_IDLE_TIME)
-            self._sweep_in(max(next_ms, least_ms))
+            self._close_idle_in(next_ms)

@@ -1,9 +1,8 @@
-"""The quotas of a node's connections: their number, idle connections, and waiting requests."""
+"""The quotas of a node's connections: their number, and waiting requests."""
 
 from __future__ import annotations
 
 import heapq
-import logging
 from typing import Any
 
 import pytest
@@ -190,43 +189,6 @@ def test_new_connections_beyond_the_rate_are_read_later() -> None:
     assert [each.is_read() for each in late] == [True, True, True]
     port.clock.advance(10_000)
     assert all(port.client().is_read() for _ in range(10))
-
-
-def test_idle_connections_are_closed_by_one_timer(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    port = Port(max_idle_ms=1000)
-    idle, used, waiting = port.client(), port.client(), port.client()
-    assert port.clock.waiting == 1
-    port.clock.advance(600)
-    used.ask()
-    used.answer()
-    waiting.ask()
-    port.clock.advance(400)
-    assert not idle.is_open()
-    assert "idle for 1000 ms" in caplog.text
-    idle.gone()
-    port.clock.advance(599)
-    assert used.is_open()
-    port.clock.advance(100)
-    assert not used.is_open()
-    used.gone()
-    for _ in range(50):
-        port.clock.advance(100)
-    assert waiting.is_open(), "it waits for us"
-    waiting.answer()
-    for _ in range(12):
-        port.clock.advance(100)
-    assert not waiting.is_open()
-    waiting.gone()
-    assert port.clock.waiting == 0
-
-
-def test_nobody_is_idle_when_that_is_switched_off() -> None:
-    port = Port(max_idle_ms=-1)
-    client = port.client()
-    port.clock.advance(10**9)
-    assert client.is_open()
-    assert port.clock.waiting == 0
 
 
 def test_of_each_connection_some_requests_are_taken_and_of_all_so_many_more() -> None:

@@ -320,7 +320,7 @@ def test_a_client_that_does_not_take_its_answers_is_not_read() -> None:
     served.link.pending_bytes = 100
     served.clock.advance(10)
     assert served.reads()
-    assert served.clock.waiting == 1, "the sweep over idle connections"
+    assert served.clock.waiting == 1, "the check of idle connections"
 
 
 def test_nothing_is_looked_at_after_the_connection_is_gone() -> None:
