@@ -2,8 +2,8 @@
 shutdown.
 
 It follows Kafka's BrokerLifecycleManager (KIP-631), as a state machine over a clock and the
-controller channel. One request is in flight at a time. A request that becomes due meanwhile follows
-immediately.
+controller channel. One request is in flight at a time. If the next heartbeat becomes due meanwhile,
+it follows a good answer immediately. After an error or no answer, it follows after a backoff.
 
 Invariants:
 
@@ -31,17 +31,22 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock, Random, Timer
 
 BACKOFF_FIRST_MS = 100
+"""The first backoff. It doubles with each failure in a row, up to a quarter of the session
+timeout."""
 BACKOFF_JITTER = 0.02
 """The random part of a backoff, as a fraction of it in either direction."""
 SHUTDOWN_HEARTBEAT_MS = 50
-"""The interval of heartbeats during a controlled shutdown, which ends with the answer to one."""
+"""The interval of heartbeats during a controlled shutdown. It is short because the controller
+permits the shutdown in the answer to a heartbeat."""
 
 logger = logging.getLogger("quorate.broker.lifecycle")
 
 
 class State(enum.Enum):
-    """The states of a broker, with the names of Kafka's BrokerState. A running broker that is
-    fenced later stays RUNNING."""
+    """The states of a broker, with the names of Kafka's BrokerState.
+
+    A broker in RECOVERY has replayed its own registration and opens its logs. A running broker that
+    is fenced later stays RUNNING."""
 
     NOT_RUNNING = "not running"
     STARTING = "starting"
@@ -52,6 +57,7 @@ class State(enum.Enum):
 
 
 FIRST_STATE = State.NOT_RUNNING
+"""The state before `BrokerLifecycle.start`."""
 
 TRANSITIONS: dict[tuple[State, State], str] = {
     (State.NOT_RUNNING, State.STARTING): "the broker starts",
@@ -73,8 +79,10 @@ docs/protocol/broker-sessions-and-hints.md from this table."""
 
 
 class RegistrationRefused(Exception):
-    """The controller refused the registration and a retry cannot help, or no active controller
-    accepted it within the registration timeout. The message has the reason."""
+    """The registration failed, and the message has the reason.
+
+    Either the controller refused it and a retry cannot help, or no active controller accepted it
+    within the registration timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,24 +90,30 @@ class LifecycleSettings:
     """The intervals and timeouts of a broker's lifecycle, in ms."""
 
     heartbeat_interval_ms: int = 2000
+    """The time from the answer of one heartbeat to the next heartbeat."""
     session_timeout_ms: int = 9000
+    """The session timeout of the controller. A request waits half of it for its answer, and a
+    backoff lasts at most a quarter of it."""
     registration_timeout_ms: int = 60_000
+    """The time after `start` in which the registration is retried
+    (initial.broker.registration.timeout.ms)."""
 
 
-# After these errors the registration is retried until the registration timeout. A duplicate
-# registration is usually refused only until the session of the earlier incarnation expires.
 RETRIED_REGISTRATION = (
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.DUPLICATE_BROKER_REGISTRATION,
 )
+"""The errors after which the registration is retried, until the registration timeout. A duplicate
+registration is usually refused only until the session of the earlier incarnation expires."""
 
 
 class BrokerLifecycle:
     """The lifecycle of one broker process. The event loop owns it.
 
-    `state` follows TRANSITIONS. `broker_epoch` is -1 before the registration."""
+    `state` follows TRANSITIONS. `broker_epoch` is -1 before the registration. From SHUTTING_DOWN
+    on, the lifecycle sends no more requests. The owner stops the broker and then calls `close`."""
 
     def __init__(
         self,
@@ -112,9 +126,10 @@ class BrokerLifecycle:
         on_state: Callable[[State], None],
         on_failed: Callable[[Exception], None],
     ) -> None:
-        """Begin in NOT_RUNNING. `on_state` is called after each transition. `on_failed` gets
-        RegistrationRefused, and the process must stop. `session_timeout_ms` of the settings only
-        bounds the waits here."""
+        """Begin in NOT_RUNNING. `registration` is the request to send.
+
+        `on_state` gets the new state immediately after each transition. `on_failed` gets
+        RegistrationRefused. The lifecycle then sends nothing more, and the process must stop."""
         self.state = State.NOT_RUNNING
         self.broker_epoch = -1
         self.heard_ms = 0
@@ -135,36 +150,41 @@ class BrokerLifecycle:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Send the registration, and retry it until `registration_timeout_ms` is over. Heartbeats
-        follow its success."""
+        """Enter STARTING and send the registration. Retry it until `registration_timeout_ms` is
+        over. Send heartbeats once it has succeeded."""
         self._give_up_ms = self._clock.now_ms() + self._settings.registration_timeout_ms
         self._enter(State.STARTING)
         self._next(0)
 
     def metadata_replayed(self, offset: int) -> None:
         """Note that the broker's image has the metadata up to and including `offset`. The replicas
-        may not have applied it yet. Send a heartbeat immediately when this reaches the broker's own
-        registration."""
+        may not have applied it yet.
+
+        The registration need not be complete. If `offset` reaches this broker's own registration,
+        send a heartbeat immediately."""
         before, self._metadata_offset = self._metadata_offset, offset
         if self.state in (State.STARTING, State.RECOVERY) and before < self.broker_epoch <= offset:
             self._next(0)
 
     def logs_loaded(self) -> None:
-        """Note that all logs of the first image are open, so that the broker may be unfenced."""
+        """Note that all logs of the first image are open. From then on, heartbeats ask to be
+        unfenced. In RECOVERY, send one immediately."""
         self._loaded = True
         if self.state is State.RECOVERY:
             self._next(0)
 
     def fenced(self) -> None:
-        """Send a heartbeat immediately, because the metadata shows this running broker as fenced.
-        Do nothing in another state than RUNNING."""
+        """Send a heartbeat immediately, because the metadata shows this broker as fenced. The
+        heartbeat asks to be unfenced again. Do nothing in another state than RUNNING."""
         if self.state is State.RUNNING:
             self._next(0)
 
     def begin_shutdown(self) -> None:
-        """Ask for a controlled shutdown. The state becomes SHUTTING_DOWN when the controller
-        permits it. It becomes so immediately if the broker has not reached RECOVERY, and on a
-        second call."""
+        """Ask the controller for a controlled shutdown. Enter SHUTTING_DOWN when the controller
+        permits it.
+
+        The wait has no limit here, so the caller must set one. Enter SHUTTING_DOWN immediately if
+        the broker has not reached RECOVERY, or on a second call."""
         if self.state in (State.RUNNING, State.RECOVERY):
             self._enter(State.PENDING_CONTROLLED_SHUTDOWN)
             self._next(0)
@@ -172,7 +192,8 @@ class BrokerLifecycle:
             self._enter(State.SHUTTING_DOWN)
 
     def close(self) -> None:
-        """Stop all requests and enter NOT_RUNNING."""
+        """Enter NOT_RUNNING and send nothing more. The answer of a request in flight is
+        ignored."""
         self._enter(State.NOT_RUNNING)
         if self._timer is not None:
             self._timer.cancel()

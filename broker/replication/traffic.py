@@ -1,8 +1,8 @@
 """Counters of the traffic of each topic, for the metrics.
 
-The counters of a topic exist while one of its partitions is hosted here, and then until the next
-scrape. The counters of former topics are kept as one sum, so that the totals of the broker never
-fall.
+This broker counts a topic while it hosts one of the topic's partitions. When it hosts none any
+more, the topic is a former topic. The next scrape of the metrics removes its counters and adds them
+to one sum for all former topics. The totals of the broker therefore never fall.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from dataclasses import dataclass, fields
 
 @dataclass(slots=True)
 class TopicTraffic:
-    """The counters of one topic since this broker began to host it. Sizes are in bytes.
+    """The counters of one topic since this broker began to host it. They never fall.
 
-    `produce_requests` and `fetch_requests` count each partition of a request once, also the failed
-    ones and the reads of followers. `messages_in` counts records."""
+    `messages_in` and `bytes_in` count the records and bytes that this broker appends as a leader.
+    `bytes_out` counts the bytes that consumers read. Replication has its own counters.
+    `reassignment_bytes_in` is the part of `replication_bytes_in` that a new replica of a
+    reassignment fetched.
+
+    `produce_requests` and `fetch_requests` count each partition of a request once, also if it
+    failed. A follower's read is counted in `fetch_requests` only if it succeeded."""
 
     messages_in: int = 0
     bytes_in: int = 0
@@ -30,35 +35,37 @@ class TopicTraffic:
     reassignment_bytes_in: int = 0
 
     def add(self, other: TopicTraffic) -> None:
-        """Add the counters of `other`."""
+        """Add the counters of `other` to these."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 MIN_PRUNED = 1024
-"""The number of topics above which the counters of former topics are added up and removed."""
+"""The smallest number of topics at which `Traffic.of` looks for former topics."""
 
 
 class Traffic:
     """The counters of one broker's topics. The event loop owns it.
 
-    `elsewhere` counts the requests for partitions that are not hosted here, and the traffic of
-    former topics."""
+    `elsewhere` counts the requests for partitions that are not hosted here. It also has the sum of
+    the former topics."""
 
     def __init__(self, hosted: Callable[[], Collection[str]] = tuple) -> None:
         """Begin with no counters. `hosted` returns the topics that have partitions on this
         broker."""
         self.elsewhere = TopicTraffic()
-        """Requests for partitions that are not here, and topics that have gone."""
+        """The requests for partitions that are not hosted here, and the sum of former topics."""
         self._topics: dict[str, TopicTraffic] = {}
         self._hosted = hosted
         self._pruned_at = MIN_PRUNED
 
     def of(self, topic: str) -> TopicTraffic:
-        """Return the counters of a topic that is hosted here from now on.
+        """Return the counters of `topic`, of which this broker now hosts a partition. Create them
+        if the topic has none.
 
-        If there are many topics, the counters of former ones are added up first: without scrapes
-        nothing else removes them."""
+        If there are many topics, remove the counters of former topics first, as `by_topic` does.
+        The reason is that nothing else removes them if the metrics are never scraped. The search
+        is repeated only when the number of topics has doubled."""
         found = self._topics.get(topic)
         if found is None:
             if len(self._topics) >= self._pruned_at:
@@ -68,14 +75,16 @@ class Traffic:
         return found
 
     def by_topic(self, hosted: Collection[str]) -> dict[str, TopicTraffic]:
-        """Return the counters of those of the `hosted` topics that have any. The counters of all
-        other topics are removed and added to `elsewhere`."""
+        """Return the counters by topic, after those of topics outside `hosted` are removed and
+        added to `elsewhere`.
+
+        The result is the live dict, which the caller must not change."""
         for topic in [each for each in self._topics if each not in hosted]:
             self.elsewhere.add(self._topics.pop(topic))
         return self._topics
 
     def total(self) -> TopicTraffic:
-        """Return the sum over all topics and `elsewhere`."""
+        """Return a new sum over all topics and `elsewhere`."""
         sum_ = TopicTraffic()
         for each in (self.elsewhere, *self._topics.values()):
             sum_.add(each)

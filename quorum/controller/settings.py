@@ -1,6 +1,8 @@
 """The configuration of the controller's rules.
 
-Names and defaults are Kafka's unless a comment says otherwise.
+`controller_settings` (`quorum/node/controller_node.py`) reads the values from the node's
+configuration. The text below a field names its key. Defaults are Kafka's unless that text says
+otherwise.
 """
 
 from __future__ import annotations
@@ -12,43 +14,52 @@ from quorate.config.key import Value
 from quorate.quorum.metadata.image import METADATA_VERSION
 
 SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27)}
-"""The levels of each feature that this version supports: metadata.version from 3.3-IV3 to 4.1-IV1.
-Other features of Kafka are absent because Quorate does not implement them."""
+"""The lowest and the highest supported level of each feature. metadata.version is supported from
+3.3-IV3 to 4.1-IV1. Other features of Kafka are absent because Quorate does not implement them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """The settings of one controller. Fields that end in `_ms` are milliseconds.
-
-    `node_id` is this controller's. `inter_broker_listener` is the name of the endpoint at which
-    nodes reach a broker (inter.broker.listener.name). `session_timeout_ms` is Kafka's
-    broker.session.timeout.ms. An interval of 0 disables its periodic task. `max_elections_per_run`
-    bounds the records of one run. If a run reaches the bound, the next one starts
-    `more_elections_delay_ms` later. `hints` is quorate.hints.enable. `takeover_probe_delay_ms` is
-    the time that a broker has to connect to a new active controller before that controller probes
-    it.
-    """
+    """The settings of one controller. They never change while the node runs. Fields that end in
+    `_ms` are in milliseconds."""
 
     cluster_id: str
     node_id: int
+    """The node id of this controller."""
     session_timeout_ms: int = 9000
+    """broker.session.timeout.ms."""
     default_replication_factor: int = 1
+    """default.replication.factor, for a new topic that names none."""
     default_partitions: int = 1
+    """num.partitions, for a new topic that names none."""
     topic_deletion: bool = True
+    """delete.topic.enable."""
     auto_leader_rebalance: bool = True
+    """auto.leader.rebalance.enable. If it is False, no periodic task balances leaders."""
     imbalance_check_interval_ms: int = 300_000
+    """leader.imbalance.check.interval.seconds, in ms here; 0 disables the periodic task."""
     unclean_election_interval_ms: int = 300_000
-    max_idle_interval_ms: int = 500  # 0 disables NoOp records
+    """unclean.leader.election.interval.ms; 0 disables the periodic task."""
+    max_idle_interval_ms: int = 500
+    """metadata.max.idle.interval.ms, the interval of NoOp records; 0 disables them."""
     max_elections_per_run: int = 1000
+    """The largest number of elections in one run of a periodic task. No key sets it."""
     more_elections_delay_ms: int = 10
+    """The time to the next run of a task that reached `max_elections_per_run`. No key sets it."""
     inter_broker_listener: str = "REPLICATION"
-    hints: bool = True  # not in Kafka: quorate.hints.enable, see docs/differences.md
-    takeover_probe_delay_ms: int = 300  # not in Kafka
+    """inter.broker.listener.name: the name of the endpoint at which nodes reach a broker. The
+    default is not Kafka's."""
+    hints: bool = True
+    """quorate.hints.enable, which Kafka does not have (docs/differences.md)."""
+    takeover_probe_delay_ms: int = 300
+    """The time that a broker has to connect to a new active controller, before that controller
+    probes it. Kafka has no such probes. No key sets it."""
     topic_defaults: Mapping[str, Value] = field(default_factory=dict)
     """The static, typed default of each topic key on this node
     (`quorate.config.topic_keys.topic_defaults`)."""
     features: Mapping[str, int] = field(default_factory=lambda: {"metadata.version": 27})
-    """The feature levels that the bootstrap records finalize."""
+    """The feature levels that the first active controller of a new cluster writes in the bootstrap
+    records."""
     supported_features: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: dict(SUPPORTED_FEATURES)
     )

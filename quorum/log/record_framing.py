@@ -1,12 +1,17 @@
-"""A cheap check of the records of a payload: they fill it, and they are as many as the batch
-declares.
+"""A cheap, bounded check that the records of a batch fill its payload.
 
 Kafka reads every record of a batch that it appends. In Python that costs more than the append. The
-walk here has a bounded number of steps, in proportion to the payload. Of a run of records of equal
-length, RECORDS_PER_STEP records are one step, because slices compare the lengths of the whole run
-in C. Records that the walk does not reach stay unchecked. That is safe for two reasons. Offsets
-follow from the header alone, and the header's count is compared with the payload's size. Every
-reader of records raises CorruptBatch for the rest.
+check here walks from the length of one record to that of the next, and reads only the first record.
+The walk ends after a number of steps that grows with the size of the payload. One step is one
+record, or RECORDS_PER_STEP records of equal length in a row. Such a run costs little, because
+slices compare all of its lengths in C.
+
+Records that the walk does not reach stay unchecked. That is safe for three reasons:
+
+- The offsets of records follow from the header of the batch alone.
+- The payload has room for as many of the smallest records as the header declares. For a compressed
+  payload, the caller makes this comparison.
+- Every reader of records raises CorruptBatch for a record that it cannot read.
 """
 
 from __future__ import annotations
@@ -16,25 +21,29 @@ from quorate.quorum.log.record import NULL, ZIGZAG, decode_records, read_varint
 from quorate.quorum.seams import Buffer
 
 LEAST_RECORD_BYTES = 7
-"""Length, attributes, two deltas, key, value and headers take at least one byte each."""
+"""The size of the smallest record. Its seven fields take one byte each: length, attributes, two
+deltas, the lengths of key and value, and the number of headers."""
 STEPS = 16
-"""The number of steps for a small payload."""
+"""The number of steps for a payload smaller than BYTES_PER_STEP."""
 BYTES_PER_STEP = 16 * 1024
-"""The walk has one more step for each so many bytes of the payload."""
+"""The walk gets one more step for each BYTES_PER_STEP bytes of the payload."""
 RUN_AT_FIRST = 64
-"""The records that are compared first when a run begins."""
+"""The number of records in the first comparison of a run. Each later comparison takes more."""
 COPIED_BYTES = 64 * 1024
-"""A payload up to this size is copied first, because slices of a view cost ten times as much."""
+"""The largest payload that is copied first, because slices of a view cost ten times as much."""
 RECORDS_PER_STEP = 32
-"""Records of a run that count as one step."""
+"""The number of records of a run that count as one step."""
 
 
 def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
     """Raise CorruptBatch if the walk finds that `payload` does not consist of `count` records.
 
-    `payload` is not compressed. It is the whole payload if `whole`, else its beginning. The walk
-    checks that the first record is valid and that each length that it meets fits. Records that it
-    does not reach are not checked. The counts are compared with the size only if `whole`."""
+    `payload` is not compressed, and `count` is that of the batch header. If `whole` is False,
+    `payload` is only the beginning of the records. The walk checks that the first record can be
+    decoded and has offset delta 0. It also checks that each length that it meets fits into the
+    payload. If `whole` is True, the payload must have room for `count` records and no bytes after
+    the last one. Otherwise the walk ends without an error at a record that `payload` cuts off, even
+    at the first one."""
     size = len(payload)
     if size <= COPIED_BYTES:
         payload = bytes(payload)

@@ -1,16 +1,21 @@
 """The lookup, in steps, of the record with the lowest offset that is not older than a given time.
 
-A lookup walks over batch headers and decodes the batches that may hold the record. It pauses after
-HEADERS_PER_STEP headers, RECORDS_PER_STEP records or SEGMENTS_PER_STEP segments. After each pause
-it starts again from an offset, because the log may have been truncated or shortened meanwhile.
+A lookup is a generator, and its driver is the code that resumes it. It runs in the thread that
+owns the log, usually the event loop. Between two steps, other code may change the log.
 
-A small compressed batch is decompressed by the lookup itself. For a large one the lookup yields a
-`Decompress` request, which its driver may run in another thread.
+The lookup walks over batch headers and decodes the batches that may hold the record. It pauses
+after HEADERS_PER_STEP headers (`segment.py`), RECORDS_PER_STEP records or SEGMENTS_PER_STEP
+segments. After each pause it finds its segment again by offset, because the log may have been
+truncated or shortened meanwhile.
 
-To bound memory, a driver should let only one lookup at a time hold a large payload. `Acquire` marks
-the beginning of that time, `Release` its end. A lookup that fails or finds the log changed after
-`Acquire` yields no `Release`. The time then ends with the lookup, and a second `Acquire` of the
-same lookup must not wait.
+The lookup itself decompresses a small compressed batch. Any other compressed batch is large. For a
+large batch the lookup yields a `Decompress` request, which its driver may run in another thread.
+
+To bound memory, a driver should let only one lookup at a time hold a large payload. The lookup
+yields `Acquire` before it reads the payload, and `Release` when it has searched it. It yields no
+`Release` if it fails in between, or finds that the log has changed. A driver must therefore do two
+things. It must end the hold when the lookup ends. It must also resume a lookup immediately if the
+lookup yields `Acquire` while it is already the holder.
 
 If a batch has a right CRC and an unreadable payload, the lookup raises CorruptBatch, because the
 producer sent the batch like this. If the disk does not return the bytes that were appended, the
@@ -30,11 +35,13 @@ from quorate.quorum.log.segment import HEADERS_PER_STEP, Segment
 from quorate.quorum.seams import Buffer, Disk
 
 RECORDS_PER_STEP = 512
+"""The number of records of one batch that a step decodes."""
 SEGMENTS_PER_STEP = 16
-"""Segments in one step that are too old by their time index."""
+"""The number of segments that a step skips because all of their records are too old."""
 SMALL_PAYLOAD_BYTES = 16 * 1024
+"""The largest compressed payload of a small batch."""
 SMALL_BYTES = 256 * 1024
-"""A payload up to SMALL_PAYLOAD_BYTES that expands to at most so many bytes is small."""
+"""The largest decompressed payload of a small batch. Decompression stops when it exceeds this."""
 
 T = TypeVar("T")
 
@@ -52,7 +59,7 @@ class SearchedLog(Protocol):
         """Number of truncations and resets of this log."""
 
     def segment_of(self, offset: int) -> Segment:
-        """Return the segment that holds `offset`."""
+        """Return the segment that holds `offset`, which lies within the log."""
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Return whole batches from the one that holds `offset`."""
@@ -67,7 +74,7 @@ class TimestampOffset(NamedTuple):
 
 
 class Acquire(NamedTuple):
-    """The lookup is about to read a large payload. The driver resumes it when no other lookup holds
+    """The request to hold a large payload. The driver resumes the lookup when no other lookup holds
     one.
     """
 
@@ -75,7 +82,8 @@ class Acquire(NamedTuple):
 class Decompress(NamedTuple):
     """The request to decompress a payload, for instance in the thread that does the work of `disk`.
 
-    The driver sends the result of `decompress` to the lookup, or throws its exception into it.
+    The driver calls `decompress`. It sends the result to the lookup, or throws the exception into
+    the lookup.
     """
 
     disk: Disk
@@ -88,12 +96,14 @@ class Release(NamedTuple):
 
 
 LookupRequest = Acquire | Decompress | Release | None
-"""The values that a lookup yields. None is only a pause."""
+"""The values that a lookup yields. None is only a pause. A driver sends None to resume the lookup,
+except after Decompress."""
 Lookup = Generator[LookupRequest, Buffer | None, T]
 
 
 def run_lookup(lookup: Lookup[T]) -> T:
-    """Run a lookup to its end in this thread. Block. Raise the errors of the lookup."""
+    """Run a lookup to its end in this thread and return its result. Block. Raise the errors of the
+    lookup."""
     reply: Buffer | None = None
     while True:
         try:
@@ -114,8 +124,10 @@ def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOf
     """Return the record with the lowest offset that is not older than `timestamp_ms`, None if there
     is none.
 
-    The search covers the offsets from `log.start_offset` to `log.end_offset`. The result is also
-    None if the log is deleted meanwhile. Raise CorruptBatch, CorruptLog or OSError."""
+    The search covers the offsets from `log.start_offset` up to `log.end_offset`, also those that
+    are not committed. `timestamp_ms` is a plain time. The special values of ListOffsets, such as
+    -1, have no meaning here. The result is also None if the log is deleted meanwhile. Raise
+    CorruptBatch, CorruptLog or OSError."""
     offset, generation = log.start_offset, log.generation
     base = -1  # base offset of the current segment
     skipped = 0

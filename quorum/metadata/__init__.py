@@ -16,17 +16,17 @@ Decisions that hold for the whole package:
   (KIP-482).
 - Work over a whole image is done in steps (`IncrementalWork`), because a million partitions take
   seconds.
-- The package does no input or output and reads no clock.
+- The package reads and writes no files and no clock. Callers pass bytes and times.
 
 Files in reading order:
 
 - records.py, causes.py, unsupported_records.py: the record schemas, the cause of a change, and
   records of features that Quorate does not have
-- framing.py, batches.py, read_back.py: records to and from bytes
+- framing.py, batches.py, read_back.py: records to and from bytes, one by one and in batches
 - image.py, persistent_map.py, registration_bounds.py, internal_topics.py: the image
 - replay.py, image_builder.py, delta.py: from one image to the next
 - loader.py: the log with its metadata transactions
-- snapshot.py, snapshot_file.py: an image as records and as a file
+- snapshot.py, snapshot_file.py: an image as records, and as the bytes of a snapshot file
 - difference.py, pace.py: the delta between two images, and the pauses of long work
 - json_form.py, json_text.py, record_text.py: records as JSON and as text, for tools
 - errors.py: the errors

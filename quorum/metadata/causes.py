@@ -1,9 +1,17 @@
 """The causes of change records, in one table.
 
-A cause is history and not state. Records that register or change brokers and partitions, and NoOp
-records, can carry a cause in tag 9000. `quorate history` and `quorate dump-log` show it. Neither
-the image nor a snapshot contains it. Kafka's records, and records that need no explanation, have
-the cause UNKNOWN. The names are stored in logs, so a name must never change.
+A cause is the reason for a metadata record, and the record stores it in the tagged field 9000.
+These records have the field:
+
+- records that register, change or unregister a broker
+- records that create or change a partition
+- NoOp records
+
+`quorate history` and `quorate dump-log` show the cause. Replay ignores it, so neither the image nor
+a snapshot contains it. Kafka's records, and records that need no explanation, have the cause
+UNKNOWN.
+
+Invariant: a name never changes, because logs store it.
 """
 
 from __future__ import annotations
@@ -12,8 +20,8 @@ import enum
 
 
 class Cause(enum.StrEnum):
-    """The reason for a change of metadata. The value is the stored name; `doc` is one line for
-    people."""
+    """The reason for a change of metadata. The value is the name that the record stores. `doc`
+    explains it to operators in one line."""
 
     doc: str
 
@@ -72,10 +80,10 @@ class Cause(enum.StrEnum):
 
 
 DOCS = {cause.value: cause.doc for cause in Cause}
-"""The line of text of each stored cause."""
+"""The explanation of each cause, by its stored name. The name of UNKNOWN is empty."""
 
 
 def describe(cause: str) -> str:
-    """Return the line of text for a stored cause: "" is UNKNOWN. A cause that only a newer version
-    knows is shown by its name."""
+    """Return the explanation of a stored cause. "" is the name of UNKNOWN. If only a newer version
+    knows the cause, return a text with its name. Never raise."""
     return DOCS.get(cause, f"{cause} (not known to this version)")

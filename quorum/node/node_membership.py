@@ -1,4 +1,10 @@
-"""The voters and their addresses that a node's configuration names."""
+"""The voters and their addresses that a node's configuration names.
+
+At kraft.version 0, the voters in controller.quorum.voters are in effect. From kraft.version 1 on,
+the log holds the voter set with its addresses (KIP-853). A node then needs the configuration only
+to find the quorum at its start. The configuration names bootstrap servers without node ids, so
+negative ids identify them here.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +16,15 @@ from quorate.quorum.raft.voter_history import Membership, VoterHistory
 from quorate.quorum.seams import Address
 
 FIRST_BOOTSTRAP_ID = -2
-"""The id of the first bootstrap server; the next ones count down. -1 means no node."""
+"""The id of the first bootstrap server. The following ones have -3, -4 and so on, because -1 means
+no node."""
 
 
 def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Membership:
-    """Return the membership with which the Raft core of the replica `me` starts."""
+    """Return the voters and addresses with which the Raft core of the replica `me` starts.
+
+    They are those of the configuration, together with `history`, the voters in this node's log. The
+    Raft core decides between them by the kraft.version. A broker has no `own_voter`."""
     return Membership(
         configured=tuple(ReplicaKey(voter.id, ZERO_UUID) for voter in config.voters),
         history=history,
@@ -27,9 +37,8 @@ def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Mem
 
 
 def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
-    """Return controller.quorum.bootstrap.servers by negative ids, which no node has.
-
-    The handshake shows which node listens at such an address."""
+    """Return the addresses of controller.quorum.bootstrap.servers by negative ids, which no node
+    has. Only the handshake reveals the node id behind such an address."""
     return {
         FIRST_BOOTSTRAP_ID - number: Address(host, port)
         for number, (host, port) in enumerate(config.bootstrap_servers)
@@ -37,11 +46,12 @@ def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
 
 
 def voter_addresses(config: NodeConfig) -> dict[int, Address]:
-    """Return the configured addresses to connect to at the start, by voter id. The addresses of a
-    dynamic quorum come from the log (`NodeCore.on_voters`).
+    """Return the configured addresses that the node connects to at its start, by voter id.
 
-    Bootstrap servers have the ids of `bootstrap_addresses`. A controller does not connect to
-    itself, unless the process is also a broker, whose requests go to its own controller too."""
+    The bootstrap servers are included, with the ids of `bootstrap_addresses`. The addresses of a
+    dynamic quorum come from the log later (`NodeCore.on_voters`). A process that is only a
+    controller does not connect to itself. A process that is also a broker does, because the broker
+    sends its requests to the active controller over a link, even within one process."""
     skipped = () if config.is_broker else (config.node_id,)
     addresses = {
         voter.id: Address(voter.host, voter.port)
@@ -52,7 +62,10 @@ def voter_addresses(config: NodeConfig) -> dict[int, Address]:
 
 
 def own_voter(config: NodeConfig, me: ReplicaKey) -> Voter | None:
-    """Return this controller as a voter, or None if no advertised listener names its address."""
+    """Return the entry of this controller in a voter set.
+
+    Return None for a broker. Also return None if no listener of the controller has an advertised
+    address with a port, because a voter without an address cannot be reached."""
     names = {each.name for each in config.listeners.controller}
     endpoints = tuple(
         VoterEndpoint(name=each.name, host=each.host, port=each.port)
@@ -70,7 +83,10 @@ def own_voter(config: NodeConfig, me: ReplicaKey) -> Voter | None:
 
 
 def configured_voters(config: NodeConfig) -> list[Voter]:
-    """Return controller.quorum.voters as voters of the log. Their directory ids are unknown."""
+    """Return controller.quorum.voters in the form of the voter entries of the log.
+
+    The configuration has no directory ids, so each is ZERO_UUID. It has no listener name either.
+    The name is that of the first listener of this controller, or CONTROLLER on a broker."""
     listener = config.listeners.controller[0].name if config.is_controller else "CONTROLLER"
     return [
         Voter(

@@ -1,7 +1,9 @@
 """Kafka's error codes: name, retriable or not, and a default text.
 
-`retriable` is Kafka's own classification, which its clients use. A server answers with a text for
-the specific case if it has one, and with the text of this table otherwise.
+Each row of ErrorCode has the number, the default text, and True if the error is retriable.
+`retriable` is Kafka's own classification: a client that receives such an error sends the request
+again. Servers do not use it. If a server has a text for the specific case, it answers with that
+text instead of the default.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import enum
 
 
 class ErrorCode(enum.IntEnum):
-    """Kafka's error codes. `message` is the default text, and `retriable` says if clients retry."""
+    """Kafka's error codes. `message` is the default text. `retriable` is True if clients retry."""
 
     retriable: bool
     message: str
@@ -24,8 +26,8 @@ class ErrorCode(enum.IntEnum):
 
     @classmethod
     def of(cls, code: int) -> ErrorCode:
-        """Return the member for `code`. An unknown code, for example of a newer server, is
-        UNKNOWN_SERVER_ERROR."""
+        """Return the member for `code`, or UNKNOWN_SERVER_ERROR if a newer server sent a code that
+        this table lacks. Never raise."""
         known = cls._value2member_map_.get(code)
         return known if isinstance(known, cls) else cls.UNKNOWN_SERVER_ERROR
 
@@ -198,7 +200,8 @@ class ErrorCode(enum.IntEnum):
 
 
 class KafkaError(Exception):
-    """A request, or a part of it, is answered with `code`. `message` gives the reason."""
+    """The failure of a request or of a part of it. The answer carries the error `code` and the
+    text `message`."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         """Create an error. Without `message`, use the default text of `code`."""

@@ -1,16 +1,20 @@
-"""Kafka's unsigned varints: seven bits per byte, the lowest first, as in protobuf."""
+"""Kafka's unsigned varints: seven bits per byte, the lowest bits first, as in protobuf.
+
+The module also defines the two errors of all codecs."""
 
 from __future__ import annotations
 
 from quorate.quorum.seams import Buffer, ProtocolError
 
 MAX_UVARINT_BYTES = 5
+"""The bytes of the longest varint. Kafka's lengths and tags have at most 32 bits."""
 
 
 class DecodeError(ProtocolError):
-    """The bytes do not match the schema: truncated, a length out of bounds, or invalid UTF-8.
+    """The bytes do not match the schema: they are truncated, a length is out of bounds, or a string
+    is not UTF-8.
 
-    As a ProtocolError it closes the peer's link."""
+    If a peer sent the bytes, the receiver closes the link, as for every ProtocolError."""
 
 
 class EncodeError(ValueError):
@@ -19,10 +23,11 @@ class EncodeError(ValueError):
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Return the value, which may have up to 35 bits, and the position after it.
+    """Return the value, which is not negative, and the position after it.
 
-    Raise DecodeError if the varint has more than five bytes. Raise IndexError if the buffer ends in
-    it; the caller turns it into a DecodeError."""
+    The value may have up to 35 bits, because the unused bits of the fifth byte are not checked.
+    Raise DecodeError if the varint has more than five bytes. Raise IndexError if the buffer ends
+    within it. The caller must turn the IndexError into a DecodeError."""
     value = 0
     for shift in range(0, 7 * MAX_UVARINT_BYTES, 7):
         byte = buffer[position]
@@ -34,7 +39,8 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Append `value`, which is not negative, to `out`."""
+    """Append `value` to `out`. The value must not be negative, nor have more than 35 bits, because
+    readers refuse a longer varint."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7

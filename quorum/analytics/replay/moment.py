@@ -1,4 +1,7 @@
-"""The whole cluster at one offset or time of its history, by replay of the log without Spark."""
+"""The state of the whole cluster at one offset or time of its history.
+
+The metadata log is replayed in this process, without Spark. A record takes effect unless it is part
+of an aborted or unfinished metadata transaction (KIP-868). Nothing is written."""
 
 from __future__ import annotations
 
@@ -22,21 +25,22 @@ from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The state of the cluster after the record at `offset`.
-
-    `offset` is the one that was asked for, or else that of the last record that took effect.
-    `epoch` and `timestamp_ms` are always those of the last record that took effect. `voters` are
-    ids, sorted."""
+    """The state of the cluster after the record at `offset`."""
 
     offset: int
+    """The offset that the caller of `moment` named. Otherwise, the offset of the last record that
+    took effect."""
     epoch: int
+    """The epoch of the last record that took effect, even if `offset` is a later one."""
     timestamp_ms: int
+    """The wall time of that record, in ms since 1970."""
     leader: int | None
-    """The active controller, or None if the history begins after its election."""
+    """The leader of the quorum, or None if the history begins after its election."""
     voters: tuple[int, ...]
+    """The sorted ids of the voters, or () if the history names none."""
     image: MetadataImage
     skipped: dict[str, int]
-    """Number of records by type that the image does not represent.
+    """The number of records of each type that the image does not represent.
 
     These are ACLs, quotas, SCRAM credentials, delegation tokens, and types of a newer Kafka."""
 
@@ -44,13 +48,17 @@ class Moment:
 def moment(
     directory: Path | str, *, offset: int | None = None, time_ms: int | None = None
 ) -> Moment:
-    """Return the cluster after the record at `offset`, or at the time `time_ms`, or at the end of
-    the log.
+    """Return the cluster after the record at `offset`, or at the time `time_ms`. Without either,
+    return the cluster at the end of the log.
 
-    At a time means after the last record before the first one with a later timestamp. If both are
-    given, `offset` counts. Raise NoMetadataLog, DamagedLog, or OutOfHistory if the log begins
-    later, ends before `offset`, or lacks its base snapshot. A missing base snapshot is noticed only
-    if a record changes something that the snapshot created."""
+    `time_ms` is in ms since 1970. The replay ends before the first record with a later timestamp.
+    A time after the end of the log means its end. If both arguments are given, `time_ms` is
+    ignored. The call blocks while it reads the log.
+
+    Raise OutOfHistory if the log is empty, begins later, or ends before `offset`. Also raise it if
+    older segments were deleted and their snapshot is missing. A missing snapshot is noticed only if
+    a record changes something that the snapshot created. Raise NoMetadataLog or DamagedLog. Raise
+    MalformedRecord, DecodeError or CorruptBatch for a record that cannot be decoded (`walk.py`)."""
     leader: int | None = None
     voters: tuple[int, ...] = ()
     first: Logged | None = None
@@ -130,7 +138,8 @@ def _ids(message: LeaderChangeMessage | VotersRecord) -> tuple[int, ...]:
 
 
 def as_json(at: Moment) -> dict[str, Any]:
-    """Return the moment as an object that `json.dumps` accepts, in a stable order."""
+    """Return the moment as an object that `json.dumps` accepts. The order is the same at every
+    call: ids and names are sorted."""
     image = at.image
     return {
         "offset": at.offset,
@@ -159,7 +168,8 @@ def as_json(at: Moment) -> dict[str, Any]:
 
 
 def standing(broker: Broker) -> str:
-    """Return "fenced", "shutting down" or "active"."""
+    """Return the state of a broker as a word for people: "fenced", else "shutting down" during a
+    controlled shutdown, else "active"."""
     if broker.fenced:
         return "fenced"
     return "shutting down" if broker.in_controlled_shutdown else "active"

@@ -1,7 +1,12 @@
-"""The wire types that Produce and Fetch need, classic and flexible, read and written.
+"""Readers and writers of the wire types in Produce and Fetch, classic and flexible (KIP-482).
 
-A read past the end raises IndexError or struct.error. `guarded` turns them into DecodeError. In all
-functions, `position` is an index into the buffer, and readers return the position after the value.
+In all functions, `position` is an index into the buffer, and each reader returns the position after
+the value. Writers append to `out`. Numbers are big-endian. `flexible` is True for the encoding of a
+flexible version.
+
+Every reader may raise IndexError or struct.error if the buffer ends within a number or a length. A
+reader raises DecodeError if the buffer ends within the content that a length announces. Parsers are
+therefore wrapped in `guarded` or `guarded_steps`, which turn the other errors into DecodeError.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ INT32 = struct.Struct(">i")
 INT64 = struct.Struct(">q")
 UUID_BYTES = 16
 MAX_UTF8_BYTES = 4
+"""The largest number of bytes of one character in UTF-8."""
 
 
 class TopicPartitionEntry(Protocol):
@@ -36,22 +42,23 @@ class TopicPartitionEntry(Protocol):
 
     @property
     def topic(self) -> str:
-        """Return the name of the topic. Empty if the version names topics by id."""
+        """Return the name of the topic, or "" if the version names topics by id."""
 
     @property
     def topic_id(self) -> Uuid:
-        """Return the id of the topic. Zero if the version names topics by name."""
+        """Return the id of the topic, or ZERO_UUID if the version names topics by name."""
 
 
 P = TypeVar("P", bound=TopicPartitionEntry)
 R = TypeVar("R")
 T = TypeVar("T")
 STEP_PARTITIONS = 64
-"""The partitions that are handled between two pauses of a long request or response."""
+"""The number of partitions that one step of a long request or response handles."""
 
 
 class NodeEndpoint(NamedTuple):
-    """The address of a leader that a response names (KIP-951)."""
+    """The address of a leader that a response names, so that the client can connect to it without
+    new metadata (KIP-951)."""
 
     node_id: int
     host: str
@@ -60,8 +67,10 @@ class NodeEndpoint(NamedTuple):
 
 
 def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memoryview, int], R]:
-    """Return a function that calls `parse(body, version)`, and raises DecodeError if the body is
-    cut off or contains invalid UTF-8. `what` is the name of the message in errors."""
+    """Return a function that calls `parse(body, version)`.
+
+    The function raises DecodeError if the body is cut off or contains invalid UTF-8. `what` is the
+    name of the message in its errors."""
 
     def guarded_parse(body: memoryview, version: int) -> R:
         try:
@@ -77,8 +86,8 @@ def guarded(what: str, parse: Callable[[memoryview, int], R]) -> Callable[[memor
 def guarded_steps(
     what: str, parse: Callable[[memoryview, int], IncrementalWork[R]]
 ) -> Callable[[memoryview, int], IncrementalWork[R]]:
-    """Return a function that does the same as that of `guarded`, for a `parse` that works in
-    steps."""
+    """Return the function of `guarded` for a `parse` that works in steps. The errors are raised
+    while the steps run."""
 
     def guarded_parse(body: memoryview, version: int) -> IncrementalWork[R]:
         try:
@@ -92,7 +101,7 @@ def guarded_steps(
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield `items` in pieces of STEP_PARTITIONS."""
+    """Yield slices of `items` with STEP_PARTITIONS items each. The last slice may be shorter."""
     for start in range(0, len(items), STEP_PARTITIONS):
         yield items[start : start + STEP_PARTITIONS]
 
@@ -112,8 +121,10 @@ def by_topic_steps(partitions: Sequence[P]) -> IncrementalWork[list[tuple[str, U
 
 
 def by_topic(partitions: Sequence[P]) -> list[tuple[str, Uuid, list[P]]]:
-    """Return (topic, topic id, partitions) for each run of neighbours of the same topic, in the
-    given order. A topic whose partitions are not neighbours appears several times."""
+    """Return (topic, topic id, partitions) for each run of consecutive partitions of one topic.
+
+    The order does not change. A topic whose partitions are not consecutive appears several
+    times."""
     if len(partitions) == 1:
         (only,) = partitions
         return [(only.topic, only.topic_id, [only])]
@@ -144,13 +155,17 @@ def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]
 
 
 def check_elements(kind: Bound, so_far: int, more: int) -> None:
-    """Raise DecodeError if `so_far` and `more` elements are more than `kind` allows."""
+    """Raise DecodeError if `so_far` + `more` elements exceed the limit of `kind`.
+
+    A parser calls it before it reads `more` elements, because a nested array is bounded over the
+    whole message."""
     if so_far + more > kind.limit:
         raise DecodeError(f"{so_far + more} {kind.name}, at most {kind.limit}")
 
 
 def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | None, int]:
-    """Return a string, or None for null. Raise DecodeError if it is too long or cut off."""
+    """Return a string, or None for null. Raise DecodeError if its text is longer than
+    MAX_STRING_BYTES or cut off, UnicodeDecodeError if it is not UTF-8."""
     if flexible:
         length, position = read_length(buffer, position, True)
     else:
@@ -166,8 +181,9 @@ def read_string(buffer: Buffer, position: int, flexible: bool) -> tuple[str | No
 
 
 def read_bytes(buffer: memoryview, position: int, flexible: bool) -> tuple[memoryview | None, int]:
-    """Return the bytes of records without a copy, or None for null. Raise DecodeError if they are
-    cut off."""
+    """Return the bytes of records, or None for null. Raise DecodeError if they are cut off.
+
+    The result is a view, which keeps the whole buffer in memory."""
     length, position = read_length(buffer, position, flexible)
     if length < 0:
         return None, position
@@ -178,10 +194,11 @@ def read_bytes(buffer: memoryview, position: int, flexible: bool) -> tuple[memor
 
 
 def read_topic(buffer: Buffer, position: int, flexible: bool, by_id: bool) -> tuple[str, Uuid, int]:
-    """Return the name, the id and the next position of a topic. Raise DecodeError if it is cut off
-    or the name is null.
+    """Return the name and the id of a topic, and the position after it.
 
-    If `by_id` is True the name is "", otherwise the id is ZERO_UUID."""
+    If `by_id` is True, the buffer holds the id, and the name is "". Otherwise the buffer holds the
+    name, and the id is ZERO_UUID. Raise DecodeError if the id or the name is cut off, or the name
+    is null. The errors of `read_string` apply to the name."""
     if by_id:
         end = position + UUID_BYTES
         if end > len(buffer):
@@ -194,12 +211,16 @@ def read_topic(buffer: Buffer, position: int, flexible: bool, by_id: bool) -> tu
 
 
 def read_tags(buffer: Buffer, position: int) -> int:
-    """Return the position after the tagged fields, whose contents are ignored."""
+    """Return the position after the tagged fields, whose contents are ignored. Raise DecodeError if
+    they are malformed."""
     return position + 1 if buffer[position] == 0 else skip_tags(buffer, position)
 
 
 def each_tag(buffer: Buffer, position: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Return the tagged fields as (tag, start, end), and the position after them all."""
+    """Return the tagged fields as (tag, start, end), and the position after them all.
+
+    `buffer[start:end]` is the content of one field. Raise DecodeError if there are more than
+    MAX_TAGGED_FIELDS, or if a field is cut off."""
     count, position = read_uvarint(buffer, position)
     if count > MAX_TAGGED_FIELDS:
         raise DecodeError(f"{count} tagged fields, at most {MAX_TAGGED_FIELDS}")
@@ -216,7 +237,7 @@ def each_tag(buffer: Buffer, position: int) -> tuple[list[tuple[int, int, int]],
 
 
 def write_length(out: bytearray, length: int, flexible: bool) -> None:
-    """Append the length of an array or of bytes. -1 means null."""
+    """Append the length of an array or of bytes. The length -1 means null."""
     if not flexible:
         out += INT32.pack(length)
     elif length < 0x7F:
@@ -226,7 +247,8 @@ def write_length(out: bytearray, length: int, flexible: bool) -> None:
 
 
 def write_string(out: bytearray, text: str | None, flexible: bool) -> None:
-    """Append a string, or null. Raise EncodeError if it is too long."""
+    """Append a string, or null for None. Raise EncodeError if it has more than MAX_STRING_BYTES
+    bytes."""
     data = b"" if text is None else text.encode()
     if len(data) > MAX_STRING_BYTES:
         raise EncodeError(f"a string has {len(data)} bytes, at most {MAX_STRING_BYTES}")
@@ -239,7 +261,8 @@ def write_string(out: bytearray, text: str | None, flexible: bool) -> None:
 
 
 def write_error_text(out: bytearray, text: str | None, flexible: bool) -> None:
-    """Append an error text, clipped to ERROR_TEXT bytes."""
+    """Append an error text, or null for None. A text that is longer than ERROR_TEXT is shortened at
+    the boundary of a character."""
     if text is not None and len(text) * MAX_UTF8_BYTES > ERROR_TEXT.limit:
         text = clip_bytes(text.encode(), ERROR_TEXT.limit).decode()
     write_string(out, text, flexible)
@@ -254,14 +277,17 @@ def write_topic(out: bytearray, topic: str, topic_id: Uuid, flexible: bool, by_i
 
 
 def write_tag(out: bytearray, tag: int, body: Buffer) -> None:
-    """Append one tagged field with its size."""
+    """Append one tagged field: its number, its size and `body`. The caller writes the number of
+    tagged fields before the first one."""
     write_uvarint(out, tag)
     write_uvarint(out, len(body))
     out += body
 
 
 def write_endpoints(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> None:
-    """Append the tagged fields of a whole response: tag 0 with the endpoints, if there are any."""
+    """Append the section of tagged fields that ends a flexible response.
+
+    It holds tag 0 with the endpoints, or no tag if there are no endpoints."""
     if not endpoints:
         out.append(0)
         return

@@ -1,4 +1,7 @@
-"""The InitProducerId messages (KIP-98, KIP-360, KIP-939): the id and epoch of a producer."""
+"""The InitProducerId messages (KIP-98, KIP-360, KIP-939): the id and epoch of a producer.
+
+Quorate serves versions 0 to 5, so the fields of version 6 never travel. It has no transactions; a
+request with a transactional id is refused (`broker/kafka/producer_ids.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +14,11 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducerIdRequest(Message):
-    """Asks for a producer id. An idempotent producer sends no transactional id."""
+    """Asks for a producer id. An idempotent producer without transactions sends None as
+    `transactional_id`.
+
+    `producer_id` and `producer_epoch` are those that the producer has and wants to continue with
+    the next epoch (KIP-360), or -1. The last two fields are for two-phase commit (KIP-939)."""
 
     API_KEY: ClassVar[int] = 22
     transactional_id: str | None = wire("string", nullable="0+", bound=TRANSACTIONAL_ID)
@@ -24,7 +31,10 @@ class InitProducerIdRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducerIdResponse(Message):
-    """The producer id and its epoch."""
+    """The id and the epoch of the producer, or -1 for both and `error_code`.
+
+    The fields `ongoing_txn_*` name the producer of a transaction that is still prepared, or are -1
+    (KIP-939)."""
 
     API_KEY: ClassVar[int] = 22
     throttle_time_ms: int = wire("int32", default=0)
