@@ -28,8 +28,9 @@ def read_back(records: Sequence[MetadataRecord]) -> list[bytes]:
     Raise EncodeError if a record cannot be encoded. Raise UnreadableRecord or another MetadataError
     if it is too large or does not decode to itself.
     """
-    values = [encode_record(record) for record in records]
-    for record, value in zip(records, values, strict=True):
+    values = []
+    for record in records:
+        value = encode_record(record)
         if len(value) > MAX_RECORD_BYTES:
             raise UnreadableRecord(
                 f"a {type(record).__name__} of {len(value)} bytes is larger than "
@@ -39,4 +40,5 @@ def read_back(records: Sequence[MetadataRecord]) -> list[bytes]:
             raise UnreadableRecord(
                 f"a {type(record).__name__} does not decode to itself: {preview(value)}"
             )
+        values.append(value)
     return values

@@ -9,7 +9,6 @@ log, or drops all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quorate.quorum.controller.result import Effect, Result
@@ -70,17 +69,13 @@ def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: i
     values = read_back(result.records)
     if result.atomic and sum(map(len, values)) > MAX_RESULT_BYTES:
         raise TooLarge
+    size = len(values) if result.atomic else MAX_BATCH_RECORDS
     parts = []
-    for part in _slices(len(values), whole=result.atomic):
-        last = EpochOffset(first.epoch, first.offset + part.stop - 1)
-        stable = [each for each in result.records[part] if not isinstance(each, MARKERS)]
+    for start in range(0, len(values), size):
+        part = values[start : start + size]
+        last = EpochOffset(first.epoch, first.offset + start + len(part) - 1)
+        records = result.records[start : start + size]
+        stable = [each for each in records if not isinstance(each, MARKERS)]
         image, delta = replay(image, stable, last, wall_ms)
-        parts.append(Part(values[part], image, delta))
+        parts.append(Part(part, image, delta))
     return parts
-
-
-def _slices(count: int, *, whole: bool) -> Iterator[slice]:
-    """Yield one slice for an atomic result, else slices of at most MAX_BATCH_RECORDS."""
-    size = max(1, count if whole else MAX_BATCH_RECORDS)
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))

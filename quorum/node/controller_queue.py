@@ -47,10 +47,13 @@ class ControllerQueue(Generic[R]):
         else:
             if self._length - len(self._nodes) >= MAX_QUEUED:
                 return False
-            requests = self._clients.setdefault(source, deque())
-            if len(requests) >= MAX_QUEUED_PER_SOURCE:
+            requests = self._clients.get(source)
+            if requests is None:
+                self._clients[source] = deque((request,))
+            elif len(requests) >= MAX_QUEUED_PER_SOURCE:
                 return False
-            requests.append(request)
+            else:
+                requests.append(request)
         self._length += 1
         return True
 

@@ -339,9 +339,11 @@ class Connection:
 
     def update_reading(self) -> None:
         """Pause or resume reading, as the bounds require."""
-        self._count_queued()
+        requests = len(self._queue)
+        if requests > ALWAYS_TAKEN or self._queued:
+            self._count_queued()
         settings, quotas = self.server.settings, self.server.quotas
-        crowded = quotas.queue_full and len(self._queue) >= ALWAYS_TAKEN
+        crowded = requests >= ALWAYS_TAKEN and quotas.queue_full
         if self._polls:
             self._poll_drained(settings.max_pending_bytes)
         full = (
@@ -350,7 +352,7 @@ class Connection:
             or self._held
             or self._ready_bytes > settings.max_ready_bytes
             or bool(self.work.tasks)
-            or len(self._queue) >= settings.max_in_flight
+            or requests >= settings.max_in_flight
             or self._in_flight_bytes >= settings.max_in_flight_bytes
             or (self._memory_counted and self.server.resources.memory.requests.must_wait(self))
         )
