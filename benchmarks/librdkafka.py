@@ -1,5 +1,8 @@
 """librdkafka as the benchmarks use it. It is the client library of most Kafka users outside of
 Java.
+
+All functions block the calling thread. `bootstrap` is a list of addresses, as in
+bootstrap.servers.
 """
 
 from __future__ import annotations
@@ -13,10 +16,13 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import KafkaError, NewTopic
 
 QUIET = logging.getLogger("benchmarks.librdkafka")
+"""The logger of all clients, which discards their messages."""
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 ANSWER_TIMEOUT_S = 60.0
+"""The time after which the functions of this module give up."""
 RETRY_S = 0.005
+"""The pause before the next attempt."""
 EAGER: dict[str, Any] = {
     "retry_backoff_ms": 5,
     "retry_backoff_max_ms": 10,
@@ -24,9 +30,10 @@ EAGER: dict[str, Any] = {
     "reconnect_backoff_max_ms": 50,
     "topic_metadata_refresh_fast_interval_ms": 10,
 }
-"""Short backoffs, so that a measured outage is that of the cluster and not of the client.
+"""Settings of `producer` with short backoffs, for benchmarks that measure outages. A caller passes
+them (`**EAGER`). The measured outage is then that of the cluster and not of the client.
 
-All targets get the same settings.
+Quorate and the other targets get the same settings.
 """
 
 
@@ -36,14 +43,16 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
-    """Return a producer. Settings are librdkafka's, with `_` for `.`. Its default is acks=all."""
+    """Return a producer. `settings` are librdkafka's, with `_` for `.`. The default is acks=all."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     config = {"bootstrap.servers": bootstrap, "log_level": 0, **named}
     return Producer(config, logger=QUIET)
 
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
-    """Return a consumer without group management. The caller assigns partitions."""
+    """Return a consumer without group management. The caller assigns partitions.
+
+    `settings` are librdkafka's, with `_` for `.`. They replace the defaults of this function."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return Consumer(
         {
@@ -71,8 +80,8 @@ def create_topic(
 ) -> AdminClient:
     """Create a topic with three replicas, and return the admin client.
 
-    Retry after every error, because the brokers may have just started. Raise KafkaException after
-    ANSWER_TIMEOUT_S, also if the topic exists."""
+    Retry after every error, because the brokers may have just started. Raise the last
+    KafkaException if ANSWER_TIMEOUT_S has passed. A topic that exists is an error, too."""
     client = admin(bootstrap)
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while True:
@@ -87,9 +96,9 @@ def create_topic(
 
 
 def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[int, int]:
-    """Return the leader of each partition when every ISR has three members.
+    """Wait until every ISR has three members, and return the broker id of each partition's leader.
 
-    Raise RuntimeError after ANSWER_TIMEOUT_S."""
+    Raise RuntimeError after ANSWER_TIMEOUT_S, and KafkaException if no broker answers."""
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while True:
         described = client.list_topics(name, timeout=ANSWER_TIMEOUT_S).topics[name].partitions
@@ -101,7 +110,7 @@ def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[in
 
 
 def send_one(client: Producer, topic: str, value: bytes) -> None:
-    """Send one record, and return when it is acknowledged.
+    """Send one record without a key, and return when it is acknowledged.
 
     Raise KafkaException if it fails, RuntimeError if there is no answer in ANSWER_TIMEOUT_S."""
     answers: list[KafkaError | None] = []
@@ -122,7 +131,9 @@ def send_one(client: Producer, topic: str, value: bytes) -> None:
 def records_in(bootstrap: str, topic: str, partitions: int) -> int:
     """Return the number of offsets from the log starts to the high watermarks of the partitions.
 
-    Without transactions and compaction it is the number of records."""
+    `partitions` is the number of partitions of the topic. Without transactions and compaction, the
+    result is the number of records. Raise KafkaException if the leader of a partition does not
+    answer in ANSWER_TIMEOUT_S."""
     from confluent_kafka import TopicPartition
 
     reader = consumer(bootstrap)

@@ -1,7 +1,11 @@
 """The command `quorate server FILE` with a sampling profiler, which writes its samples at the end.
 
-A timer of CPU time interrupts the main thread, so waiting is not counted and the node is hardly
-slowed. cProfile would make calls expensive and hide the cost inside of them.
+A timer interrupts the main thread each time the process has used INTERVAL_S of CPU time. Waiting is
+therefore not counted, and the node is hardly slowed. The CPU time of the other threads counts, too,
+but the sample then shows the stack of the main thread.
+
+cProfile is not used, because it slows every call. Functions that make many short calls would appear
+to be more expensive than they are.
 """
 
 from __future__ import annotations
@@ -16,13 +20,14 @@ from types import FrameType
 from quorate.cli.main import main
 
 INTERVAL_S = 0.002
+"""The CPU time of the process between two samples."""
 SUFFIX = ".samples.json"
-
+"""The end of the name of the file with the samples, after the name of the .properties file."""
 STARTING = ("_find_and_load", "preload")
-"""Functions on the stack while modules are imported. Such samples are ignored."""
+"""Functions that are on the stack while modules are imported. Samples with them are ignored."""
 
 Place = tuple[str, str]
-"""The file and the name of a function."""
+"""The path of the file and the qualified name of a function; see `place` for the exception."""
 
 
 class Sampler:
@@ -56,7 +61,10 @@ class Sampler:
             self.total.update(set(stack))
 
     def write(self, file: Path) -> None:
-        """Write the counts to a JSON file."""
+        """Write the counts to a JSON file.
+
+        `samples` is the number of samples. `places` has one list per place: file, function, own
+        samples, total samples."""
         shown = [[*where, self.own[where], count] for where, count in self.total.items()]
         file.write_text(json.dumps({"samples": self.own.total(), "places": shown}))
 
@@ -64,7 +72,7 @@ class Sampler:
 def place(frame: FrameType) -> Place:
     """Return the file and function of a frame.
 
-    For methods that dataclasses generate, return the class name in place of the file."""
+    A method that dataclasses generate has no file. Return its class name and its plain name."""
     code = frame.f_code
     if code.co_filename == "<string>" and "self" in frame.f_locals:
         return type(frame.f_locals["self"]).__name__, code.co_name
@@ -72,7 +80,9 @@ def place(frame: FrameType) -> Place:
 
 
 def run(properties: str) -> None:
-    """Run the server until it ends, and write the samples next to its .properties file."""
+    """Run the server until it ends, and write the samples next to its .properties file.
+
+    The samples are also written if the server raises an error or SystemExit, which is passed on."""
     sampler = Sampler()
     sampler.start()
     try:

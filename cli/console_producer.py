@@ -1,4 +1,8 @@
-"""`quorate console-producer`: send each line of standard input as a record."""
+"""`quorate console-producer`: sends each line of standard input as a record.
+
+Each batch is acknowledged before more input is read. The first error ends the command, and the rest
+of the input is not sent. Unknown properties are ignored.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
 
 READ_BYTES = 65_536
+"""Maximum size of one read from standard input, in bytes."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = {"0": 0, "1": 1, "-1": -1, "all": -1}
+"""The values of `acks` in a Produce request, by option. The option does not offer 0."""
 
 
 @click.command("console-producer")
@@ -80,7 +86,9 @@ def console_producer(
 def chunks(descriptor: int) -> Iterator[list[bytes]]:
     """Yield the complete lines of each read as a list, so that typed lines are sent immediately.
 
-    The last list holds a line that does not end with a newline, if there is one."""
+    Block until there is input, and end at the end of the input. Lines end with a newline, or with a
+    carriage return and a newline, which are removed. If the input does not end with a newline, the
+    last list holds the rest, unchanged."""
     rest = b""
     while data := os.read(descriptor, READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
@@ -91,9 +99,10 @@ def chunks(descriptor: int) -> Iterator[list[bytes]]:
 
 
 def parse_line(line: bytes, separator: bytes | None) -> tuple[bytes | None, bytes]:
-    """Return the key and the value of a line. Without a `separator` the key is None.
+    """Return the key and the value of a line: the bytes before and after the first `separator`.
 
-    Raise Refused if the line does not contain the separator."""
+    If `separator` is None, the key is None and the value is the line. Raise Refused if the line
+    does not contain the separator."""
     if separator is None:
         return None, line
     key, found, value = line.partition(separator)

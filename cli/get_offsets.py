@@ -1,4 +1,8 @@
-"""`quorate get-offsets`, with the options and output of kafka-get-offsets."""
+"""`quorate get-offsets`, with the options and output of kafka-get-offsets.
+
+A partition with an error gets a line on standard error, and the command still succeeds. A partition
+that has no offset for the timestamp is left out.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,9 @@ from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.schemas import list_offsets as schemas
 
 CONSUMER = -1
+"""The replica id of a client that is no replica. Its latest offset is the high watermark."""
 UNKNOWN_OFFSET = -1
+"""The value in a response if the partition has no offset for the timestamp."""
 TIMES = {
     "latest": -1,
     "earliest": -2,
@@ -27,7 +33,10 @@ TIMES = {
     "earliest-local": -4,
     "latest-tiered": -5,
 }
+"""The special timestamps of ListOffsets, by their names in --time."""
 PATTERN = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
+"""A rule of --topic-partitions. Its groups are the topic, one partition, and the two bounds of a
+range: the first partition, and the end, which is not selected."""
 Wanted = Callable[[TopicPartition], bool]
 """A filter, which returns True if a partition is selected."""
 
@@ -101,9 +110,12 @@ def get_offsets(
 def offsets_at(
     admin: Admin, keys: list[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, Answer]:
-    """Return the error and the offset of each partition at a timestamp in ms or one of TIMES.
+    """Return the error code and the offset of each partition, in the order of `keys`.
 
-    The offset is UNKNOWN_OFFSET if there is none. Raise as `ask_leaders` does."""
+    `timestamp` is in ms since 1970, or a value of TIMES. For a time in ms, the offset is that of
+    the first record with this timestamp or a later one. It is UNKNOWN_OFFSET if there is none.
+    Raise Refused if a leader does not serve ListOffsets, and NotReachable if
+    no node returns the metadata."""
 
     def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
         request = schemas.ListOffsetsRequest(
@@ -130,7 +142,9 @@ def offsets_at(
 
 
 def parse_time(text: str) -> int:
-    """Return the timestamp of --time. Raise Refused if it is neither a number nor one of TIMES."""
+    """Return the timestamp of --time: ms since 1970, or a value of TIMES.
+
+    Raise Refused if the text is neither a number nor a name in TIMES."""
     if text in TIMES:
         return TIMES[text]
     try:
@@ -144,9 +158,10 @@ def parse_time(text: str) -> int:
 
 
 def by_names(topic: str | None, partitions: str | None) -> Wanted:
-    """Return the filter of --topic and --partitions.
+    """Return the filter of --topic and --partitions. A missing option selects everything.
 
-    Raise Refused for a partition that is no number."""
+    A topic is a regular expression for the whole name (`matching`). An invalid one makes the filter
+    raise Refused. Raise Refused for a partition that is no number."""
     try:
         numbers = {int(each) for each in partitions.split(",")} if partitions else set()
     except ValueError:
@@ -169,9 +184,9 @@ def by_rules(text: str) -> Wanted:
 
 
 def rule(text: str) -> Wanted:
-    """Return the filter of one rule `TOPIC:PARTITIONS`, both parts of which are optional.
+    """Return the filter of one rule `TOPIC:PARTITIONS`. A missing part selects everything.
 
-    Raise Refused if it is invalid."""
+    The topic is a regular expression for the whole name. Raise Refused if the rule is invalid."""
     found = PATTERN.fullmatch(text)
     if found is None:
         raise Refused(f"Invalid rule specification: {text}")

@@ -16,21 +16,25 @@ from quorate.quorum.protocol.schemas import reassignments as schemas
 from quorate.quorum.protocol.schemas.metadata import MetadataResponse
 
 TOPIC, BROKER = 2, 4
+"""The resource types of IncrementalAlterConfigs."""
 DELETE = 1
+"""The operation of IncrementalAlterConfigs that removes a config."""
 BROKER_THROTTLES = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
+"""The configs of a broker that throttle reassignments."""
 TOPIC_THROTTLES = (
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )
+"""The configs of a topic that throttle reassignments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ongoing:
-    """A reassignment in progress: all replicas, and those that are added and removed."""
+    """A reassignment in progress. `replicas` also contains the broker ids of the other two."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -58,19 +62,24 @@ def ongoing_reassignments(admin: Admin) -> dict[TopicPartition, Ongoing]:
 
 
 def brokers(admin: Admin) -> dict[int, str | None]:
-    """Return the racks of the live brokers."""
+    """Return the rack of each live broker by its id, or None for a broker without a rack.
+
+    The live brokers are those in a Metadata response. A broker that was fenced a short time ago may
+    still be among them."""
     return {each.node_id: each.rack for each in admin.metadata(()).brokers}
 
 
 def usable(racks: Racks) -> Racks:
-    """Return the racks if every broker has one. Otherwise ignore racks."""
+    """Return the racks if every broker has one. Otherwise return None for each broker."""
     if all(racks.values()):
         return racks
     return dict.fromkeys(racks)
 
 
 def assignment_of(admin: Admin, topics: Sequence[str]) -> Assignment:
-    """Return the replicas of the topics' partitions. Raise Refused if a topic does not exist."""
+    """Return the replicas of the topics' partitions.
+
+    Raise Refused if a topic does not exist or has another error."""
     answer = admin.metadata(topics)
     for topic in answer.topics:
         check(topic.error_code, None, f"topic {topic.name}")
@@ -78,7 +87,7 @@ def assignment_of(admin: Admin, topics: Sequence[str]) -> Assignment:
 
 
 def current(admin: Admin, topics: Sequence[str] | None) -> Assignment:
-    """Return the replicas of the topics' partitions (None: all topics).
+    """Return the replicas of the topics' partitions. None means all topics.
 
     Topics that do not exist are left out."""
     return replicas_in(admin.metadata(topics))
@@ -102,9 +111,10 @@ def reassign(
 ) -> dict[TopicPartition, str]:
     """Start a reassignment to each target, or cancel it if the target is None.
 
-    Return the error message of each partition that was refused. The request is sent again after a
-    lost connection unless it cancels: a second cancellation would fail. Raise Refused if the
-    request fails as a whole."""
+    Return the error message of each partition that was refused. The request does not wait until the
+    replicas have moved. After a lost connection the request is sent again, unless it cancels a
+    reassignment. A second cancellation would fail, because the first one may have had its effect.
+    A lost connection then raises NotReachable. Raise Refused if the request fails as a whole."""
     topics: dict[str, list[schemas.ReassignablePartition]] = {}
     for (topic, partition), replicas in sorted(targets.items()):
         topics.setdefault(topic, []).append(
@@ -136,8 +146,9 @@ def reassign(
 def clear_throttles(admin: Admin, broker_ids: Iterable[int], topics: Iterable[str]) -> None:
     """Remove all throttle configs of the brokers and topics.
 
-    Configs that are not set are removed, too, because the brokers that were sources are no longer
-    known."""
+    A config need not be set. After a reassignment, a caller does not know the brokers that the
+    replicas came from, so it gives all brokers. Raise Refused on the first error. The resources
+    before it are changed then."""
     resources: list[tuple[int, str, tuple[str, ...]]]
     resources = [(BROKER, str(each), BROKER_THROTTLES) for each in broker_ids]
     resources += [(TOPIC, each, TOPIC_THROTTLES) for each in topics]
@@ -161,5 +172,5 @@ def check_brokers(known: Racks, wanted: Iterable[int]) -> None:
 
 
 def joined(partitions: Iterable[TopicPartition]) -> str:
-    """Return the names of the partitions, separated by commas."""
+    """Return the sorted names of the partitions, separated by commas."""
     return ",".join(text_of(each) for each in sorted(partitions))

@@ -1,4 +1,13 @@
-"""The rules of JoinGroup: admission to a group, member ids, and when a join starts a rebalance."""
+"""The rules of JoinGroup: admission to a group, member ids, and when a join starts a rebalance.
+
+An admitted client takes part in the current join phase. If the group is not in the join phase, the
+client starts a rebalance, except in two cases, in which nothing changes for the other members:
+
+- A member joins again with the same protocols, and it is not the leader of a stable group. It gets
+  the response to its last join again.
+- A static client restarts while the group is stable, and the elected protocol stays the same. It
+  gets a new member id, and the generation stays.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +38,7 @@ class Join:
     client_id: str
     client_host: str
     rebalance_timeout_ms: int
+    """The client's value, or its session timeout if it sent none (v0)."""
     member_id_required: bool = True
     """True since v4: a client must know its member id before it becomes a member (KIP-394)."""
     can_skip_assignment: bool = True
@@ -41,7 +51,7 @@ class Join:
 
     @property
     def why(self) -> str:
-        """Return the client's reason for joining (KIP-800)."""
+        """Return the client's reason for joining, for the node's log (KIP-800)."""
         return self.request.reason or "not provided"
 
 
@@ -57,21 +67,32 @@ class Joining:
         rebalance: Rebalance,
         new_id: Callable[[str], str],
     ) -> None:
-        """`new_id(prefix)` returns a member id that was never used before."""
+        """`new_id(prefix)` returns a member id that was never used before. The prefix is the
+        instance id, or the client id of a dynamic client."""
         self._settings = settings
         self._journal = journal
         self._rebalance = rebalance
         self._new_id = new_id
 
     def join(self, group: Group, join: Join) -> None:
-        """Answer the request, or keep its reply until the join phase ends. All errors are
-        responses.
+        """Answer the request, or keep its reply until the join phase ends. Raise no errors: send
+        each one as a response.
 
         Since v4, a dynamic client without a member id receives one with MEMBER_ID_REQUIRED and has
         to join again with it (KIP-394). A static client becomes a member immediately, or replaces
-        the member with its instance id (KIP-345). Error codes: GROUP_MAX_SIZE_REACHED,
-        INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, UNKNOWN_MEMBER_ID, and the error of an
-        append. The earlier of two JoinGroup requests of a member gets REBALANCE_IN_PROGRESS.
+        the member with its instance id (KIP-345). Requests that wait under the replaced member id
+        get FENCED_INSTANCE_ID. If a member sends a second JoinGroup while the first one waits, the
+        first one gets REBALANCE_IN_PROGRESS.
+
+        The request gets one of these errors if the client is not admitted:
+
+        - GROUP_MAX_SIZE_REACHED: the group is full. The client's member id, if any, is removed.
+        - INCONSISTENT_GROUP_PROTOCOL: the protocol type differs from the group's, or no protocol of
+          the client is common to all members. An empty group demands a type and a protocol.
+        - UNKNOWN_MEMBER_ID: the group has no member with this member id or this instance id.
+        - FENCED_INSTANCE_ID: another member uses the instance id now.
+        - The error of `client_error`, if the journal could not append the record of a restarted
+          static member. The old member stays.
         """
         request = join.request
         names = [each.name for each in request.protocols]

@@ -1,15 +1,16 @@
 """Builds a shard from the log of its partition.
 
-The log is read to its end, one slice per iteration of the event loop. The loading has succeeded
-when that end is committed. The coordinator then starts the members' sessions.
+The loading reads the log from its start to its end, one slice per iteration of the event loop. It
+then waits until that end is committed, and reports success. The coordinator then starts the
+members' sessions.
 
-The result does not depend on compaction, which only shortens the log, because the last record of a
-key wins. Records of other group types are skipped.
+Compaction does not change the result, because only the last record of a key counts. Records of
+other group types (consumer, share and streams) are skipped.
 
-A record that cannot be read ends the loading, and the shard stays failed, as in Kafka. Without that
-record, a group would silently return to an older offset. No client can write such a record, because
-only coordinators write to the topic. The record may come from a log of another origin. The node
-continues to run.
+If a record cannot be read, the loading ends with an error, and the shard stays failed until the
+partition has another leader epoch, as in Kafka. Without that record, a group would silently return
+to an older offset. No client can write such a record, because only coordinators write to the topic.
+Another program may have written the log. The node continues to run, except after StateInDoubt.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ SLICE_BYTES = 256 * 1024
 """Maximum size of one read from the log, in bytes. A larger batch is read alone."""
 
 Done = Callable[[Exception | None], None]
+"""Receives None after a success, or the error that ended the loading."""
 
 
 class Loading:
-    """One attempt to load a shard. It runs on the broker's event loop."""
+    """One attempt to load a shard. It runs on the broker's event loop.
+
+    It is a ProduceWaiter, because it waits for the high watermark like an acks=all append. The
+    partition calls `acknowledged` and `waits`, whose `index` has no meaning here."""
 
     def __init__(self, clock: Clock, hosted: HostedPartition, shard: Shard, done: Done) -> None:
-        """`done` receives None or the error that ended the loading. It is called at most once.
-
-        It is not called after `cancel`, and not if leadership is lost while the loading waits for
-        the commit.
-        """
+        """`done` is called at most once. It is not called after `cancel`, and not if leadership is
+        lost while the loading waits for the commit."""
         self._clock = clock
         self._hosted = hosted
         self._shard = shard
@@ -96,16 +98,18 @@ class Loading:
             self.acknowledged(0, error)
 
     def acknowledged(self, index: int, error: int) -> None:
-        """Finish if the end of the log is committed.
+        """Finish the loading if `error` says that the end of the log is committed.
 
-        Any other error means that this broker no longer leads the partition. The coordinator
-        cancels the loading when the metadata image shows the new leader.
+        NONE and NOT_ENOUGH_REPLICAS_AFTER_APPEND say so, because the high watermark has passed the
+        end in both cases. Any other error means that this broker no longer leads the partition, and
+        has no effect here. The coordinator cancels the loading when the metadata image shows the
+        new leader.
         """
         if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
             self._finish(None)
 
     def waits(self, index: int) -> bool:
-        """Return True if the loading has not ended."""
+        """Return True if the loading has neither ended nor been cancelled."""
         return self._done is not None
 
     def _finish(self, error: Exception | None) -> None:

@@ -1,7 +1,9 @@
 """The record of the clients' writes: the numbers of records, and their acknowledgements.
 
-Record n goes to partition n modulo the number of partitions, and each client has numbers of its own
-(see `comparison.py`). A value is a function of its record's number, so the ledger stores no values.
+Two clients write. The roaming client sends to the present leaders, and the pinned client always
+sends to one broker. Each client has numbers of its own. Record n goes to partition n modulo the
+number of partitions (see `comparison.py`). A value is a function of its record's number, so the
+ledger stores no values.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED
 from quorate.cli.chaos.outage import Gap
 
 CLIENTS = 2
+"""The number of clients. They are numbered from 0: ROAMING, then PINNED."""
 ROAMING, PINNED = range(CLIENTS)
 """The client that follows the leaders, and the client that stays with one broker."""
 MAX_RECORDS = 50_000_000
-"""All record numbers are lower, which bounds the memory of a ledger to 400 MB."""
+"""All record numbers are lower. The bound keeps `acknowledged` below 400 MB."""
 GROWTH = 1 << 16
 """The number of entries by which `acknowledged` grows."""
 
@@ -37,17 +40,20 @@ class Ledger:
     confirmed: int = 0
     """The number of acknowledged records."""
     confirmed_s: dict[int, float] = field(default_factory=dict)
-    """The moment of the last acknowledgement in each partition, in s on the monotonic clock."""
+    """The time of the last acknowledgement by partition, in s on the monotonic clock."""
     outages: list[Gap] = field(default_factory=list)
-    """The intervals in which the roaming client waited long for an acknowledgement."""
+    """The intervals in which a batch of the roaming client waited longer than OUTAGE_S of
+    `writer.py`. The writer appends them."""
     failures: list[str] = field(default_factory=list)
-    """Fatal errors, which show that acknowledged records are gone."""
+    """The fatal errors of the roaming client, as text. A fatal error (FATAL in `writer.py`) shows
+    that acknowledged records are gone."""
     _next: dict[tuple[int, int], count[int]] = field(default_factory=dict)
 
     def take(self, client: int, partition: int, records: int) -> list[int]:
         """Return the numbers of the next `records` records of the client in the partition.
 
-        They are counted as sent. The numbers of one client in one partition increase."""
+        `records` is at least 1. The records are counted as sent. The numbers of one client in one
+        partition increase. An assertion fails at MAX_RECORDS."""
         counter = self._next.setdefault((client, partition), count())
         numbers = [
             (next(counter) * CLIENTS + client) * self.partitions + partition for _ in range(records)
@@ -61,6 +67,7 @@ class Ledger:
     def acknowledge(self, numbers: Sequence[int], base_offset: int, now_s: float) -> None:
         """Record that the batch of these records was acknowledged, the first one at `base_offset`.
 
+        The records of a batch have consecutive offsets in one partition. Call this once per batch.
         `now_s` is on the monotonic clock, and must not decrease from call to call."""
         self.confirmed_s[numbers[0] % self.partitions] = now_s
         for offset, number in enumerate(numbers, base_offset):
@@ -68,7 +75,7 @@ class Ledger:
         self.confirmed += len(numbers)
 
     def first_writes(self) -> bool:
-        """Return True if every partition has acknowledged a write."""
+        """Return True if every partition has acknowledged a write of any client."""
         return len(self.confirmed_s) == self.partitions
 
     def value(self, number: int) -> bytes:
@@ -78,8 +85,8 @@ class Ledger:
     def lines(self) -> Sequence[bytes]:
         """Return the values by record number, as a sequence that computes each value on access.
 
-        It is as long as `acknowledged` and may be longer than `sent`, because some of its numbers
-        were never sent. Slices are not supported."""
+        The sequence is as long as `acknowledged`. It may be longer than `sent`, because it also has
+        values for numbers that no client took. Slices are not supported."""
         return _Values(self)
 
 

@@ -1,8 +1,9 @@
 """UnregisterBroker: an administrator removes the registration of a broker that will not return.
 
-A broker that does return registers again. The broker may be fenced or not. It stays in the replica
-lists of its partitions. It also stays in an ISR of which it is the last member, and the partition
-has no leader then. Only an unclean election, if the topic allows one, replaces such an ISR.
+The broker may be fenced or not. If it does return, it registers again. It stays in the replica
+lists of its partitions. It also stays in an ISR of which it is the last member. The partition then
+has no leader until the broker returns, or until an unclean election chooses another replica, if the
+topic allows one.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from quorate.quorum.protocol.schemas.unregister_broker import (
 def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Result:
     """Return the records that remove the broker from its ISRs and then delete its registration.
 
-    They may be split into several batches. For an unknown broker, the response has the error
-    BROKER_ID_NOT_REGISTERED and there are no records."""
+    The records may be split into several batches. If only a part of them is committed, the broker
+    is still registered, and the request can be repeated. For an unknown broker, the result has no
+    records, and its response has the error BROKER_ID_NOT_REGISTERED."""
     broker = context.image.brokers.get(request.broker_id)
     if broker is None:
         return Result(

@@ -9,11 +9,16 @@ from quorate.quorum.log.settings import LogSettings
 def must_roll(
     segment: Segment, settings: LogSettings, placed: list[PositionedBatch], active_ms: int
 ) -> bool:
-    """Return True if the batches `placed`, at least one, belong into a new segment.
+    """Return True if an append must begin a new segment before it writes its batches `placed`.
 
-    The reasons are the size of the segment, the range of its index, and its age. The age counts
-    from the timestamp of its first batch to that of the last batch in `placed`. If the first batch
-    has no timestamp, the age is `active_ms`, the time for which the segment has been active."""
+    `segment` is the active segment and has at least one batch. `placed` has at least one, too. The
+    result is True in these cases:
+
+    - With the batches, the segment would be larger than `segment_bytes`.
+    - The segment's indexes cannot hold the last new offset, which is too far from the base offset.
+    - The segment would be older than `segment_ms`. Its age is the largest timestamp of the last new
+      batch minus that of the segment's first batch. If the first batch has no timestamp, the age is
+      `active_ms`, the time for which the segment has been active."""
     position, last = placed[-1]
     size_bytes = position + last.size_bytes
     if segment.size + size_bytes > settings.segment_bytes or not segment.fits_indexes(

@@ -1,9 +1,12 @@
-"""The loader: it replays the committed log and resolves metadata transactions (KIP-868).
+"""The loader: it replays the metadata log and resolves metadata transactions (KIP-868).
 
-The records between Begin and End are buffered and replayed together at End. Abort discards them.
-While a transaction is open, the image stays at the last stable offset, the one before Begin. No
-reader therefore sees half a transaction, and no snapshot ends inside one. If the log ends inside a
-transaction, the next active controller aborts it.
+A transaction may span several batches. The loader buffers the records between Begin and End, and
+replays them together at End. Abort discards them. While a transaction is open, the image stays at
+the last stable offset, the one before Begin. No reader therefore sees half a transaction, and no
+snapshot ends inside one. If the log ends inside a transaction, the next active controller aborts
+it.
+
+The loader does not know the high watermark. A node feeds only committed batches.
 """
 
 from __future__ import annotations
@@ -47,11 +50,13 @@ class Loader:
         return self._held is not None
 
     def feed(self, batches: Iterable[MetadataBatch]) -> ImageDelta:
-        """Replay the batches in one step and return their common delta.
+        """Replay the batches without a pause. Return the changes from the old image to the new one.
 
-        The delta is empty if no record became stable. It is also empty if `image.last` advanced
-        without a change, over control records, NoOp records or an aborted transaction. Raise
-        ReplayError if the batches leave a gap, misplace a transaction marker, exceed
+        The first batch must begin at `position`. The delta is empty if no record became stable. It
+        is also empty if `image.last` advanced without a change, over control records, NoOp records
+        or an aborted transaction.
+
+        Raise ReplayError if the batches leave a gap, misplace a transaction marker, exceed
         MAX_TRANSACTION_RECORDS, or contradict the image. Errors of `batches` itself, such as
         CorruptBatch, are passed on. The loader must not be used after an error.
         """

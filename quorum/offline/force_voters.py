@@ -3,9 +3,9 @@
 Every broker holds the committed metadata log. The directory of any node can therefore be a source.
 The tool chooses the source with the greatest (generation, last epoch, end offset). Each controller
 of the new quorum gets a copy of its log, an epoch above all epochs of the sources, and records that
-make exactly these controllers the voters (kraft.version 1). The generation, which counts the
-rebuilds, rises, so that nodes of the old quorum and of the new one refuse each other.
-`raft/generation.py` has the rules by which other nodes follow into the new generation.
+make exactly these controllers the voters (kraft.version 1). The generation counts the rebuilds. It
+rises by one, so that nodes of the old quorum and of the new one refuse each other. The rules by
+which other nodes follow into the new generation are in `raft/generation.py`.
 
 The tool cannot know whether a lost controller acknowledged records that no source has. Such changes
 are lost: the topics created last are missing, and an ISR may name a replica that had left it. That
@@ -45,15 +45,16 @@ from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.seams import Disk, Random
 
 EPOCH_MARGIN = 1000
-"""The distance of the new epoch from the highest one in the sources. Nodes whose directories are
-not given may have reached epochs in between. `epoch_repair.py` keeps the same distance from the
-last epoch of a log."""
+"""The distance of the new epoch from the highest one in the sources. It leaves room for the epochs
+of nodes whose directories are not given, which may be higher. `epoch_repair.py` keeps the same
+distance from the last epoch of a log."""
 
 
 class ForceRefused(Exception):
-    """The rebuild cannot be made as requested. It has changed nothing."""
+    """The rebuild cannot be made as requested. The call that raises this error changes nothing."""
 
     for_operator = True
+    """The message says what the operator has to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +75,14 @@ class LogComparison:
 
     source: SourceDirectory
     missing: range
-    """Offsets of the chosen log that the other log does not have."""
+    """The offsets of the chosen log whose records the other log lacks."""
     surplus: range
-    """Offsets of the other log that the chosen one does not have."""
+    """The offsets of the other log whose records the chosen log lacks. Both ranges begin where the
+    logs diverge, so they may overlap."""
     never_committed: bool
-    """True if the surplus, which may be empty, was never committed, because a later leader was
-    elected without it. False, for a source of another generation, means not known."""
+    """True if both sources have the same rebuilds. A later leader was then elected without the
+    surplus, so the surplus was never committed. If False, it may have been committed before a
+    rebuild dropped it. The value does not matter if the surplus is empty."""
     changes: Mapping[str, Sequence[str]]
     """The result of `changes_between` from the other source to the chosen one."""
 
@@ -93,6 +96,7 @@ class Plan:
     """All sources but the chosen one, in the order in which they were given."""
     quorum: NewQuorum
     controllers: tuple[NewController, ...]
+    """The new controllers, in the order of their node ids."""
 
     @property
     def generation(self) -> int:
@@ -102,10 +106,12 @@ class Plan:
 
 @contextmanager
 def locked(disk: Disk, directories: Sequence[str], configs: Sequence[NodeConfig]) -> Iterator[None]:
-    """Hold the locks of the sources and of the new controllers, so that no node runs on them.
+    """Hold the locks of the sources and of the new controllers inside the `with` block.
 
-    The lock of a node is a file in its `log.dirs`. A directory without that file is not locked: no
-    node ever ran on it, or it is a separate `metadata.log.dir`. Raise ForceRefused if a node runs.
+    Raise ForceRefused if a running node holds one of the locks. No node can start on a locked
+    directory. The lock of a node is a file in its `log.dirs`. A directory without that file is not
+    locked. Either no node ever ran on it, or it is a separate `metadata.log.dir`. The operator must
+    have stopped the node of such a source.
     """
     paths = [*directories, *(config.log_dir for config in configs)]
     with ExitStack() as held:
@@ -127,8 +133,8 @@ def plan(
     """Return the plan of the rebuild. Block, and change nothing.
 
     `directories`, at least one, are the sources. `configs` are those of the new controllers.
-    `random` makes the ids of the rebuild and of unformatted directories. Raise the errors of
-    `read_source`. Raise ForceRefused in the following cases:
+    `random` makes the id of the rebuild and the directory ids of unformatted directories. Raise the
+    errors of `read_source`. Raise ForceRefused in the following cases:
 
     - An earlier rebuild of one of the directories is not complete.
     - The directories belong to different clusters, or no source has records.
@@ -136,7 +142,7 @@ def plan(
       another config.
     - A new controller's directory is formatted, and belongs to another node or is not among the
       sources.
-    - The new epoch would be too high."""
+    - The new epoch would exceed INT32_MAX."""
     given = list(dict.fromkeys(each.rstrip("/") for each in directories))
     for parent in (*given, *(config.metadata_log_dir for config in configs)):
         if replacement_is_pending(disk, parent):
@@ -282,8 +288,9 @@ def complete_interrupted(
 ) -> None:
     """Complete the rebuilds of these directories that an earlier run began to carry out. Block.
 
-    Call it before `plan`, which refuses such a directory. A missing directory is skipped. Raise
-    StorageError if the file that records such a rebuild is damaged. Raise OSError."""
+    Call it before `plan`, which refuses such a directory. The rebuilds are durable on return. A
+    directory that is missing or has no interrupted rebuild is skipped. Raise StorageError if the
+    file that records such a rebuild is damaged, and OSError if the disk fails."""
     for parent in (*directories, *(config.metadata_log_dir for config in configs)):
         if disk.is_dir(parent):
             finish_replacement(disk, parent.rstrip("/"))
@@ -294,11 +301,14 @@ def carry_out(disk: Disk, planned: Plan, *, wall_ms: int, backup: str) -> None:
 
     Directories that are replaced are renamed to `backup`, a name that begins with
     `__cluster_metadata-0.` and is new in each of them. All copies are durable before the first of
-    them replaces a directory. After a crash in between, some controllers may have the new directory
-    and others the old one. Run the command again then.
+    them replaces a directory. Unformatted directories are formatted.
 
-    Raise StorageError if the backup's name is taken, and LogError if a copy fails: no directory was
-    replaced then. Raise OSError at any step."""
+    After a crash in between, some controllers may have the new directory and others the old one.
+    Run the command again then. Directories that the first run formatted must be given as sources,
+    because `plan` refuses them otherwise.
+
+    Raise StorageError if the backup's name is taken, and LogError if a copy fails. No directory was
+    replaced then. Any step may raise OSError."""
     for each in planned.controllers:
         config = each.config
         if disk.exists(f"{config.metadata_log_dir}/{backup}"):

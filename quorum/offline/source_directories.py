@@ -43,6 +43,7 @@ class DamagedSource(Exception):
     """The log of a source is damaged, not torn. The records after the damage are not known."""
 
     for_operator = True
+    """The message says what the operator has to do."""
 
     def __init__(self, directory: str, damage: CheckResult) -> None:
         marker = f"remove {FLUSHED_MARKER_NAME} beside it"

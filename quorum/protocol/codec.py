@@ -7,8 +7,8 @@ larger buffers.
 
 `decode` ignores trailing bytes, as Kafka does. It never copies `bytes` and `records` out of the
 buffer. Malformed bytes raise DecodeError. A message that does not fit the schema of that version,
-for example because of null where it is not allowed, raises EncodeError. A class whose declaration
-lacks a bound raises TypeError on first use.
+for example because of null where it is not allowed, raises EncodeError. A request or a record whose
+declaration lacks a bound raises TypeError on first use.
 """
 
 from __future__ import annotations

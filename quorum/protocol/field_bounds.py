@@ -1,8 +1,8 @@
 """The bounds of Kafka messages and stored records: bytes of one field, or elements of one array.
 
 Each declared field of variable size in a request or record names one of these bounds (`wire.py`).
-A field without a bound raises TypeError when its reader is compiled. A request that exceeds a bound
-is malformed, and the server closes its connection.
+Without a bound, the compilation of the reader raises TypeError. Responses need no bounds. A request
+that exceeds a bound is malformed, and the server closes its connection.
 
 Kafka answers some excesses with an error, for example a topic name of 250 characters or 10,001
 topics to delete. The bound here is wider in such cases, so that the handler can give Kafka's

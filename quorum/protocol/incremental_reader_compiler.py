@@ -29,8 +29,9 @@ in one step."""
 
 @cache
 def compile_reader_in_steps(cls: type, version: int, flexible: bool) -> ReadInSteps:
-    """Return the reader in steps of `cls` in `version`. Raise TypeError if a field lacks its
-    bound."""
+    """Return the reader in steps of `cls` in `version`.
+
+    Raise TypeError as `compile_reader` does."""
     return _compile_nested_reader_in_steps(cls, version, flexible, Role.of(cls))
 
 

@@ -1,13 +1,16 @@
 """Compiles the reader of one (class, version, flexible): `read(buffer, position) -> (value, end)`.
 
-- Before anything is allocated for a length, it is checked against the rest of the buffer and the
-  declared bounds (`field_bounds.py`). A field without a bound raises TypeError when its reader is
-  compiled. A request also has a bound on the elements of all its arrays.
+- The reader checks a length before it allocates memory for it. The length must fit in the rest of
+  the buffer and in the declared bound (`field_bounds.py`).
+- Each field of variable size in a request or a stored record needs a bound. Without one, the
+  compilation raises TypeError. Fields of responses need none. A request also has a bound on the
+  sum of the elements of its arrays (`Message.MAX_ELEMENTS`).
 - Unknown tagged fields are skipped at every level (KIP-482).
 - `bytes` and `records` are memoryviews of the buffer. Strings must be valid UTF-8.
-- If the buffer ends too early, the reader raises IndexError or struct.error, and for a string that
-  is not UTF-8 UnicodeDecodeError. `codec.py` turns them into DecodeError, which the reader raises
-  itself for all other faults.
+- The reader raises DecodeError for a length that does not fit and for null where it is not allowed.
+- The reader raises IndexError or struct.error if the buffer ends inside a length or a value of
+  fixed size. It raises UnicodeDecodeError for a string that is not UTF-8. `codec.py` turns these
+  errors into DecodeError.
 """
 
 from __future__ import annotations
@@ -39,11 +42,12 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Buffer
 
 Read = Callable[[Buffer, int], tuple[Any, int]]
-"""Takes a buffer and a position, and returns the value and the position after it."""
+"""Takes a buffer and a position, and returns the value and the position after the value."""
 
 
 class Role(enum.Enum):
-    """The kind of a top-level class, which decides the bounds that its fields need."""
+    """The kind of a top-level class. Fields of requests and records need bounds, and only requests
+    have a bound on the sum of all elements."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -51,7 +55,8 @@ class Role(enum.Enum):
 
     @classmethod
     def of(cls, message: type) -> Role:
-        """Return the role of `message`. A class that is not a Message is a stored record."""
+        """Return the role of the class `message`. A class that is not a Message is a stored
+        record."""
         if not issubclass(message, Message):
             return cls.RECORD
         return cls.RESPONSE if message.__name__.endswith("Response") else cls.REQUEST
@@ -59,9 +64,11 @@ class Role(enum.Enum):
 
 @cache
 def compile_reader(cls: type, version: int, flexible: bool) -> Read:
-    """Return the reader of `cls` in `version`.
+    """Return the reader of `cls` in `version`. `flexible` says if the encoding has varint lengths
+    and tagged fields (KIP-482).
 
-    Raise TypeError if a field lacks its bound, or if `cls` is not a dataclass with slots."""
+    Raise TypeError if a field lacks the bound that its role demands, or if `cls` or a nested class
+    has a `__post_init__` or no slots."""
     return ReaderEmitter(layout(cls, version, flexible), Role.of(cls), top=True).compiled()
 
 
@@ -73,7 +80,8 @@ def _compile_nested_reader(cls: type, version: int, flexible: bool, role: Role) 
 
 
 def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
-    """Yield neighbouring fields of fixed size together, and all other fields one by one."""
+    """Yield (True, fields) for neighbouring fields of fixed size, and (False, [field]) for each
+    other field."""
     for fixed, group in groupby(fields, key=lambda field: field.fixed):
         members = list(group)
         if fixed:
@@ -84,7 +92,10 @@ def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
 
 
 class ReaderEmitter:
-    """Generates the source of one reader. `plan` is the layout of the class."""
+    """Generates the source of one reader. `plan` is the layout of the class.
+
+    `compiled` calls the other methods, which append lines to `source`. In these lines, `buf` is the
+    buffer, `pos` the position, `n` the last length, and `f_NAME` the value of a field."""
 
     def __init__(self, plan: Layout, role: Role, *, top: bool) -> None:
         """Create an emitter. `top` is True for the class that callers decode, and False for nested
@@ -119,10 +130,11 @@ class ReaderEmitter:
         return self.source.function(name)
 
     def construct(self) -> None:
-        """Generate the construction of the value.
+        """Generate the construction of the value. Raise TypeError if the class does not allow it.
 
-        It fills the slots directly, because the `__init__` of a frozen dataclass takes nearly three
-        times as long (2.5 instead of 0.9 us for 13 fields)."""
+        The lines fill the slots directly, because the `__init__` of a frozen dataclass takes nearly
+        three times as long (2.5 instead of 0.9 us for 13 fields). The class must therefore have
+        slots and no `__post_init__`."""
         cls, line = self.plan.cls, self.source.line
         if hasattr(cls, "__post_init__") or cls.__dictoffset__:
             raise TypeError(f"{cls.__name__} must be a dataclass with slots and no __post_init__")
@@ -152,7 +164,10 @@ class ReaderEmitter:
             self.sized(field)
 
     def length(self, field: Field, classic_bytes: int) -> None:
-        """Generate the reading of a length into `n`. -1 means null."""
+        """Generate the reading of a length into `n`. -1 means null.
+
+        A flexible version encodes the length as a varint. A classic version encodes it in
+        `classic_bytes` bytes, 2 or 4."""
         line = self.source.line
         if self.plan.flexible:
             line("n = buf[pos]")
@@ -166,7 +181,8 @@ class ReaderEmitter:
             line(f"pos += {classic_bytes}")
 
     def null(self, field: Field) -> None:
-        """Generate the branch for a negative length."""
+        """Generate the branch for a negative length: null if -1 is allowed, and else an error. The
+        caller generates the `else` branch."""
         with self.source.block("if n < 0:"):
             if field.nullable:
                 with self.source.block("if n != -1:"):
@@ -200,8 +216,10 @@ class ReaderEmitter:
             line("pos = end")
 
     def limit(self, field: Field) -> int | None:
-        """Return the largest size of the value in bytes. Raise TypeError if its declaration lacks
-        it."""
+        """Return the largest size of the value in bytes, or None if only the buffer bounds it.
+
+        Raise TypeError if a field of a request or record has no bound. A clipped bound does not
+        count as one, because only writers apply it."""
         if field.bound is not None and not field.bound.clipped:
             return field.bound.limit
         if self.role is not Role.RESPONSE:
@@ -257,11 +275,12 @@ class ReaderEmitter:
         self.source.line(f"pos += {count} * {SIZE_BYTES[field.kind]}")
 
     def pause(self) -> None:
-        """Generate the pause after each element of an array. This reader has none."""
+        """Generate the pause after each element of an array. This reader has none; the reader in
+        steps does."""
 
     def count(self, field: Field) -> None:
-        """Generate the check of an element count against the bounds of the array and of the
-        request."""
+        """Generate the check of the element count `n` against the bounds of the array and of the
+        request. Raise TypeError if the array needs a bound and has none."""
         if field.count is not None:
             with self.source.block(f"if n > {field.count.limit}:"):
                 self.fail(field, f"{{n}} elements, at most {field.count.limit}")
@@ -273,7 +292,7 @@ class ReaderEmitter:
                 self.fail(field, "the request has too many elements in all")
 
     def element_bytes(self, field: Field) -> int:
-        """Return the smallest size of one element in bytes."""
+        """Return the smallest encoded size of one element, in bytes."""
         if field.kind in FIXED:
             return SIZE_BYTES[field.kind]
         if field.struct is not None:
@@ -281,7 +300,7 @@ class ReaderEmitter:
         return 1 if self.plan.flexible else 2
 
     def tags(self) -> None:
-        """Generate the reading of the tagged fields."""
+        """Generate the reading of the tagged fields. Unknown tags are skipped."""
         line = self.source.line
         for field in self.plan.tagged:
             line(f"f_{field.name} = {self.bind('default', field.default)}")

@@ -1,6 +1,6 @@
-"""Produce and Fetch by hand, because every record passes through them.
+"""Hand-written codecs of Produce and Fetch. They must be fast: every record passes through them.
 
-The functions parse and build the same bytes as the declared schemas; tests compare both. The result
+The functions parse and build the same bytes as the declared schemas. Tests compare both. The result
 is flat, with one tuple per partition instead of a tree. Record batches are never copied: they are
 memoryviews of a request, and separate parts of a response.
 

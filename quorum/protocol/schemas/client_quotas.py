@@ -1,4 +1,8 @@
-"""The DescribeClientQuotas messages (KIP-546): the quotas of clients."""
+"""The DescribeClientQuotas messages (KIP-546): the quotas of clients.
+
+An entity is a user, a client id, an IP address, or a user together with a client id. Quorate has no
+client quotas, so the response never has entries.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,10 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentData:
-    """A filter for one type of entity: user, client-id or ip.
+    """A filter for one part of an entity. `entity_type` is user, client-id or ip.
 
-    `match_type` is 0 for the entity named `match`, 1 for the default entity, and 2 for any named
-    entity. `match` is None unless the type is 0."""
+    `match_type` is 0 for the name `match`, 1 for the default entity, and 2 for any name. `match` is
+    None unless `match_type` is 0."""
 
     entity_type: str = wire("string", bound=CLIENT_TEXT)
     match_type: int = wire("int8")
@@ -23,8 +27,10 @@ class ComponentData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasRequest(Message):
-    """Asks for the quotas of the entities that match all filters. `strict` excludes entities that
-    also have a type without a filter."""
+    """Asks for the quotas of the entities that match all filters.
+
+    If `strict`, an entity must not have further parts: a filter for a user then excludes an entity
+    of a user and a client id."""
 
     API_KEY: ClassVar[int] = 48
     components: tuple[ComponentData, ...] = wire(count=FILTERS)
@@ -33,7 +39,7 @@ class DescribeClientQuotasRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityData:
-    """One part of an entity: its type, and its name or None for the default."""
+    """One part of an entity: its type, and its name, or None for the default entity."""
 
     entity_type: str = wire("string")
     entity_name: str | None = wire("string", nullable="0+")
@@ -57,7 +63,7 @@ class EntryData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeClientQuotasResponse(Message):
-    """The matching entities with their quotas."""
+    """The matching entities with their quotas, or an error with `entries` None."""
 
     API_KEY: ClassVar[int] = 48
     throttle_time_ms: int = wire("int32", default=0)

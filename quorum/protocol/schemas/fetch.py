@@ -1,7 +1,8 @@
 """The Fetch messages (KIP-74, KIP-227, KIP-320, KIP-595, KIP-516, KIP-903): record batches of
 partitions.
 
-Brokers parse and build them by hand (`../hot/`). Tests compare both codecs.
+Brokers do not use these classes. Their own code parses and builds the messages, which is faster
+(`../hot/`). The clients of this repository use the classes. Tests compare both codecs.
 """
 
 from __future__ import annotations

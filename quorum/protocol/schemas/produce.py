@@ -1,6 +1,8 @@
 """The Produce messages (KIP-98, KIP-467, KIP-951, KIP-516): record batches for partitions.
 
-Brokers parse and build them by hand (`../hot/`). Tests compare both codecs.
+Brokers do not use these classes. Their own code parses the requests and builds the responses, which
+is faster (`../hot/produce.py`). The clients of this repository use the classes. Tests compare both
+codecs.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ class TopicProduceData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceRequest(Message):
-    """Appends record batches. With `acks` 0 there is no response."""
+    """Appends record batches.
+
+    `acks` is 1 to wait for the leader only, and -1 to wait for all in-sync replicas, for at most
+    `timeout_ms`. With `acks` 0 there is no response."""
 
     API_KEY: ClassVar[int] = 0
     transactional_id: str | None = wire(
@@ -53,7 +58,7 @@ class ProduceRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndexAndErrorMessage:
-    """The error of one record in a refused batch (KIP-467)."""
+    """The error of one record in a refused batch, by its index in the batch (KIP-467)."""
 
     batch_index: int = wire("int32", versions="8+", default=0)
     batch_index_error_message: str | None = wire(
@@ -63,7 +68,7 @@ class BatchIndexAndErrorMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderIdAndEpoch:
-    """The leader of the partition, sent with errors of a wrong leader."""
+    """The leader of the partition, sent with NOT_LEADER_OR_FOLLOWER (KIP-951). -1 means unknown."""
 
     leader_id: int = wire("int32", versions="10+", default=-1)
     leader_epoch: int = wire("int32", versions="10+", default=-1)
@@ -71,7 +76,9 @@ class LeaderIdAndEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProduceResponse:
-    """The base offset in one partition, or its error."""
+    """The outcome in one partition: the offset of the first new record, or an error.
+
+    `log_append_time_ms` is -1 unless the broker sets the timestamps of the topic's records."""
 
     index: int = wire("int32")
     error_code: int = wire("int16", default=0)
