@@ -1,7 +1,8 @@
-"""`quorate status --watch`: a terminal is redrawn; other outputs get a block per change.
+"""`quorate status --watch`: reads the state of the cluster repeatedly, and shows it.
 
-With --format json each change is one line. If the cluster cannot be reached, the error is shown,
-and the next attempt follows."""
+A terminal is redrawn after each read. Any other output gets a block of lines for each change. With
+--format json, each change is one line, on a terminal, too. If the cluster cannot be reached, the
+error is shown, and the next attempt follows after the pause."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from quorate.cli.cluster_status import Status
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 ERASE = "\x1b[2J"
+"""The control sequence that clears the whole screen."""
 
 
 class Content(Protocol):
@@ -25,7 +27,8 @@ class Content(Protocol):
 
     @property
     def lasting(self) -> Any:
-        """Return a value for comparisons, without the high watermark and the lags."""
+        """Return the value that is compared to detect a change. It does not contain the high
+        watermark and the lags, which change all the time."""
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the output."""
@@ -65,10 +68,13 @@ class Reachable:
 
 
 def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool) -> None:
-    """Read the status again and again, and show it until Ctrl-C, which is not raised.
+    """Read the status and show it, repeatedly, until Ctrl-C. Then return; KeyboardInterrupt is not
+    raised.
 
-    The pause between two reads is `interval_s`. A terminal is redrawn after each one. Other outputs
-    get only changes, and not those of the high watermark and the lags."""
+    Each read is followed by a pause of `interval_s` seconds. A terminal is redrawn after each read,
+    unless `as_json`. Otherwise only a change is printed. A new high watermark or lag is no change.
+
+    A ClickException of `read` is shown instead of a status. Any other exception is raised."""
     show = show_json if as_json else Redrawn() if sys.stdout.isatty() else show_block
     before: Any = None
     try:
@@ -91,19 +97,19 @@ def read_content(read: Callable[[], Status]) -> Content:
 
 
 def show_json(content: Content) -> None:
-    """Print the content as one line of JSON."""
+    """Print the time and the content as one line of JSON."""
     line = {"time": now_text(), **content.as_json()}
     click.echo(json.dumps(line))
 
 
 def show_block(content: Content) -> None:
-    """Print the content as a block of lines."""
+    """Print the time and the content as a block of lines."""
     for line in (f"--- {now_text()}", *content.lines()):
         click.echo(line)
 
 
 class Redrawn:
-    """The output on a terminal."""
+    """The output on a terminal. A call with a content draws it over the previous one."""
 
     def __init__(self) -> None:
         self._begun = False
@@ -119,5 +125,5 @@ class Redrawn:
 
 
 def now_text() -> str:
-    """Return the time in UTC."""
+    """Return the present time in UTC, as in 2025-12-31 23:59:59Z."""
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())

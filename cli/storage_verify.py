@@ -1,7 +1,8 @@
-"""`quorate storage verify`: one line per finding; exit code 0 if the directory is sound, else 1.
+"""`quorate storage verify`: checks the directory of a stopped node, and prints a line per finding.
 
-The directory must not be in use. Quorate's nodes lock `.lock` with flock, Apache Kafka's with
-fcntl."""
+The exit code is 0 if the directory is sound, which means that every finding is a note. Otherwise it
+is 1. The directory must not be in use. Quorate's nodes lock the file `.lock` with flock, and Apache
+Kafka's with fcntl. The command holds both locks while it runs."""
 
 from __future__ import annotations
 
@@ -29,12 +30,16 @@ from quorate.quorum.offline.storage_verify import METADATA, Verification, verify
 
 
 def run(directory: str, *, repairing: bool, file: str | None, output: str) -> None:
-    """Verify a directory, repair it if wanted, and print the findings.
+    """Verify a directory, repair it if `repairing`, and print the findings.
 
-    If `file`, the config of the node, shows a broker without a vote, `repairing` also renames a
-    damaged metadata log. The other repairs are those of `repair`. Raise Refused if the directory is
-    in use, cannot be read, or is not that of `file`. Raise SystemExit with code 1 if it is not
-    sound at the end."""
+    The repaired findings come first, then those that are left. `output` is "text" or "json". Text
+    ends with a summary; JSON is one object per line and finding.
+
+    The repairs are those of `storage_repair.repair`. `file` is the config of the directory's node,
+    or None. If it shows a broker without a vote, a damaged metadata log is also renamed.
+
+    Raise Refused if the directory is in use, cannot be read, or is not that of `file`. Raise
+    SystemExit with code 1 if it is not sound at the end."""
     path = str(Path(directory).resolve())
     broker = is_broker(path, file) if file is not None else False
     disk = OsDisk()
@@ -70,22 +75,23 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
 
 
 def check(disk: OsDisk, path: str) -> Verification:
-    """Return the findings in a directory, which is not changed."""
+    """Return the findings in a directory. Block, and change nothing. Raise OSError, or LogError for
+    a small file that is too large."""
     return verify(disk, path, whole_producers=lambda content: decode_producers(content) is not None)
 
 
 def found(count: int) -> str:
-    """Return a number of findings as text."""
+    """Return the text for a number of findings: "1 finding", "2 findings"."""
     return f"{count} finding{'' if count == 1 else 's'}"
 
 
 def wrong(verification: Verification) -> int:
-    """Return the number of findings that are not just notes."""
+    """Return the number of findings that are no notes."""
     return sum(each.kind is not Kind.NOTE for each in verification.results)
 
 
 def show(finding: CheckResult, output: str, *, repaired: bool = False) -> None:
-    """Print one finding."""
+    """Print one finding as a line of `output`, "text" or "json"."""
     if output == "text":
         click.echo(f"repaired: {finding}" if repaired else str(finding))
         return
@@ -102,9 +108,9 @@ def show(finding: CheckResult, output: str, *, repaired: bool = False) -> None:
 
 
 def is_broker(path: str, file: str) -> bool:
-    """Return True if the node of the config file has no vote.
+    """Return True if the node of the config file is a broker without a vote.
 
-    Raise Refused for another directory."""
+    Raise Refused if `path` is neither its log directory nor its metadata log directory."""
     config = load_config(file)
     if path not in {
         str(Path(each).resolve()) for each in (config.log_dir, config.metadata_log_dir)
@@ -123,10 +129,10 @@ def is_metadata_damaged(verification: Verification, path: str) -> bool:
 
 @contextmanager
 def unused(disk: OsDisk, path: str) -> Iterator[None]:
-    """Hold the locks of a directory's node. Raise Refused if a node runs.
+    """Hold both locks of a node's directory during the block. Raise Refused if its node runs.
 
-    If `path` is one log, the locks are those of the node's directory above it. If that directory
-    has no lock file, nothing is locked or checked."""
+    A `path` without meta.properties is taken for a single log: the locks are those of its parent
+    directory. If the parent has no lock file, nothing is locked or checked."""
     root = path if Path(path, META_FILE).exists() else os.path.dirname(path)
     lock_path = f"{root}/{LOCK_FILE}"
     if root != path and not Path(lock_path).exists():

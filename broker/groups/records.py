@@ -2,8 +2,8 @@
 
 A key starts with its type, and a value with its version (int16 each). A record without a value is a
 tombstone. Quorate writes the versions that Kafka 4.1 writes, which have no tagged fields. It reads
-all versions. Records of other types (groups of the consumer, share and streams protocols)
-are skipped.
+the versions 0 to LATEST_VALUE_VERSION. It skips records of other types, which belong to the
+consumer, share and streams protocols.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ NO_TIMESTAMP = -1
 FLEXIBLE_SINCE = 4
 """The first value version with tagged fields (KIP-482)."""
 GROUP_VALUE_VERSION = 3
+"""The version in which the value of a group is written."""
 OFFSET_VALUE_VERSION = 3
-"""The versions in which values are written."""
+"""The version in which the value of an offset without an expiry time is written."""
 EXPIRING_OFFSET_VALUE_VERSION = 1
-"""The only version with an expiry time, which OffsetCommit up to v4 could request."""
+"""The version in which the value of an offset with an expiry time is written. No other version has
+the field. An OffsetCommit before v5 may name a retention time, which gives the offset its expiry
+time."""
 _INT16 = struct.Struct(">h")
 
 
@@ -44,7 +47,9 @@ class OffsetKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetValue:
-    """The value of a committed offset. Timestamps are wall-clock ms since 1970."""
+    """The value of a committed offset. Timestamps are wall-clock ms since 1970.
+
+    Quorate only reads `topic_id`: the versions that it writes do not have this field."""
 
     offset: int = wire("int64")
     leader_epoch: int = wire("int32", versions="3+", default=-1)
@@ -130,9 +135,11 @@ class UnreadableRecord(Exception):
 
 
 def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]]:
-    """Return the encoded records. Check first that each of them decodes to an equal record.
+    """Encode the records, check that each decodes to an equal record, and return their keys and
+    values.
 
-    Raise UnreadableRecord, EncodeError or DecodeError if one of them does not."""
+    Call this before an append. Raise UnreadableRecord, EncodeError or DecodeError if a record fails
+    the check."""
     encoded = [encode_record(each) for each in records]
     for record, (key, value) in zip(records, encoded, strict=True):
         if decode_record(key, value) != record:
@@ -143,7 +150,7 @@ def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]
 
 
 def version_of(value: Value) -> int:
-    """Return the version in which the value is written."""
+    """Return the version in which `encode_record` writes the value."""
     if isinstance(value, GroupValue):
         return GROUP_VALUE_VERSION
     if value.expire_timestamp != NO_TIMESTAMP:

@@ -1,7 +1,7 @@
 """Handles DescribeClientQuotas (API key 48).
 
-Quorate has no client quotas, so a valid filter matches none. An invalid filter fails with Kafka's
-errors.
+Quorate has no client quotas, so the response to a valid filter is empty, strict or not. An invalid
+filter gets the error code that Kafka gives.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ NAMES = {
     DEFAULT: "MATCH_TYPE_DEFAULT",
     SPECIFIED: "MATCH_TYPE_SPECIFIED",
 }
+"""The names of the match types in error messages."""
 
 
 def describe_client_quotas(context: RequestContext, request: DescribeClientQuotasRequest) -> None:
@@ -40,8 +41,11 @@ def describe_client_quotas(context: RequestContext, request: DescribeClientQuota
 
 
 def check_filter(request: DescribeClientQuotasRequest) -> None:
-    """Raise KafkaError if the filter is invalid: INVALID_REQUEST, or UNSUPPORTED_VERSION for an
-    unknown entity type."""
+    """Raise KafkaError if the filter is invalid. The code is UNSUPPORTED_VERSION for an unknown
+    entity type, and INVALID_REQUEST otherwise.
+
+    An entity type may appear once, and ip excludes the other types. `check_match` has the rules of
+    a component."""
     seen: set[str] = set()
     for component in request.components:
         kind = component.entity_type
@@ -58,8 +62,8 @@ def check_filter(request: DescribeClientQuotasRequest) -> None:
 
 
 def check_match(component: ComponentData) -> None:
-    """Raise KafkaError if the match type is unknown, or if it lacks its match string or has one
-    that it may not have."""
+    """Raise KafkaError (INVALID_REQUEST) if the match type is unknown. Also raise it if EXACT has
+    no match string, or another type has one."""
     name = NAMES.get(component.match_type)
     if name is None:
         raise refused(f"Unknown match type {component.match_type}")
@@ -70,5 +74,5 @@ def check_match(component: ComponentData) -> None:
 
 
 def refused(message: str) -> KafkaError:
-    """Return the error of an invalid filter."""
+    """Return the error INVALID_REQUEST with a message."""
     return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -5,9 +5,16 @@
 | 0, 1  | when the leader has appended                                                    |
 | -1    | when every member of the maximal ISR has the records (`isr_states.py`)          |
 
-With acks=-1, NOT_ENOUGH_REPLICAS or NOT_ENOUGH_REPLICAS_AFTER_APPEND says that min.insync.replicas
-is not met, and REQUEST_TIMED_OUT that the timeout is over. An idempotent batch waits, with any
-acks, if the producer states of its partition must be loaded first (`producer_loader.py`).
+No answer waits for a flush: an appended batch is in the page cache. An idempotent batch waits, with
+any acks, if the producer states of its partition must be loaded first (`producer_loader.py`).
+
+Errors that depend on `acks`, or that end a wait:
+
+- NOT_ENOUGH_REPLICAS (acks=-1): the ISR was smaller than min.insync.replicas before the append.
+- NOT_ENOUGH_REPLICAS_AFTER_APPEND (acks=-1): the maximal ISR was smaller than that when the high
+  watermark had reached the batch.
+- NOT_LEADER_OR_FOLLOWER: this broker stopped leading the partition while the answer waited.
+- REQUEST_TIMED_OUT: the timeout is over, or too many batches wait for producer states.
 """
 
 from __future__ import annotations
@@ -26,12 +33,13 @@ from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartiti
 from quorate.quorum.seams import Clock
 
 MAX_WAITING_BYTES = 64 << 20
-"""Maximum size of all batches that wait until producer states are loaded. A further batch is
-answered with REQUEST_TIMED_OUT, and its producer retries. Requests that timed out count until the
-load ends."""
+"""Memory of the batches that wait for producer states, above which a further batch is refused. Its
+answer is REQUEST_TIMED_OUT, and its producer retries. One batch more than this may wait. A batch
+whose request timed out counts until the load ends."""
 WAITING_BATCH_BYTES = 1024
 """The memory counted for each such batch in addition to its records."""
 Done = Callable[[Sequence[ProducePartitionResult]], None]
+"""Gets the final results of one call of `append`."""
 Wait = tuple[int, HostedPartition, int]
 """(index in the request, partition, high watermark that the answer waits for)."""
 
@@ -48,7 +56,8 @@ class RecordAppender:
         on_disk_failure: Callable[[OSError], None],
     ) -> None:
         """`load_producers` starts a load of producer states, and `HostedPartition.await_producers`
-        reports its end. `on_disk_failure` gets the error of a failed append; the node stops."""
+        reports its end. `on_disk_failure` gets the error of a failed append, and stops the node.
+        The result of that append is KAFKA_STORAGE_ERROR."""
         self._clock = clock
         self._delayed_operations = delayed_operations
         self._registry = registry
@@ -65,16 +74,19 @@ class RecordAppender:
         *,
         internal: bool = False,
     ) -> None:
-        """Append one batch to each partition, and call `done` once, perhaps before this returns. It
-        is not called any more after `ReplicaManager.stop`.
+        """Append one batch to each partition, and call `done` once, also with acks=0. The call may
+        come before this returns. It never comes after `ReplicaManager.stop`.
 
-        After `timeout_ms`, REQUEST_TIMED_OUT is the result of each partition that still waits; its
-        batch may have been appended and may be committed later. All partitions fail with
-        INVALID_REQUIRED_ACKS if `acks` is not -1, 0 or 1.
+        After `timeout_ms`, or MAX_TIMEOUT_MS if that is less, each partition that still waits gets
+        REQUEST_TIMED_OUT. Its batch may have been appended and may be committed later.
 
-        The results are in the order of `appends`. A batch in a writable buffer is patched in place;
-        another one is copied. `internal` marks the appends of this broker's coordinators: only they
-        may write to internal topics, and they may write control batches."""
+        The results are in the order of `appends`, and one may fail without the others. All of them
+        are INVALID_REQUIRED_ACKS if `acks` is not -1, 0 or 1. A batch in a writable buffer is
+        patched in place; another one is copied.
+
+        `internal` marks the appends of this broker's coordinators. Only they may write to internal
+        topics; another append gets INVALID_TOPIC_EXCEPTION. They may also write control
+        batches."""
         if acks not in (-1, 0, 1):
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
@@ -229,7 +241,7 @@ def failed(
     hosted: HostedPartition | None = None,
 ) -> ProducePartitionResult:
     """Return the result of a failed append. If `hosted` is given and the error is
-    NOT_LEADER_OR_FOLLOWER, it names the leader that this broker knows (KIP-951)."""
+    NOT_LEADER_OR_FOLLOWER, the result names the leader that this broker knows (KIP-951)."""
     leader = None
     if hosted is not None and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
@@ -239,7 +251,8 @@ def failed(
 
 
 class DelayedProduce:
-    """One produce request with partitions that have no final result yet (`open`)."""
+    """A produce request that waits for some of its partitions. `open` holds their indexes in the
+    request."""
 
     __slots__ = ("_delayed_operations", "_done", "_results", "open", "tick")
 
@@ -257,7 +270,7 @@ class DelayedProduce:
 
     def acknowledged(self, index: int, error: int) -> None:
         """End the wait of the partition at `index`, with an error code or 0. Answer the request if
-        it was the last one."""
+        no other partition waits. Do nothing if the request has timed out."""
         if index not in self.open:  # the request has timed out
             return
         del self.open[index]
@@ -272,17 +285,19 @@ class DelayedProduce:
         return index in self.open
 
     def set_result(self, index: int, result: ProducePartitionResult) -> None:
-        """Replace the result of a partition that waits on."""
+        """Store the result that the partition gets if its wait ends without an error. The wait
+        continues. Call this only while `waits` returns True."""
         self._results[index] = result
 
     def finished(self, index: int, result: ProducePartitionResult) -> None:
-        """Set the final result of a partition. Answer the request if it was the last one."""
+        """Set the final result of a partition and end its wait. Answer the request if no other
+        partition waits. Call this only while `waits` returns True."""
         self._results[index] = result
         self.acknowledged(index, result.error)
 
     def expire(self) -> None:
-        """Answer now, because the timeout is over: REQUEST_TIMED_OUT for each partition that
-        waits."""
+        """Answer the request now, because the timeout is over. Each partition that waits gets
+        REQUEST_TIMED_OUT."""
         for index in self.open:
             self._results[index] = self._results[index]._replace(error=ErrorCode.REQUEST_TIMED_OUT)
         self.open.clear()

@@ -9,11 +9,14 @@ from quorate.quorum.controller.settings import ControllerSettings
 
 
 class Task(enum.Enum):
-    """The periodic tasks."""
+    """The periodic tasks. `controller.py` carries them out."""
 
     BALANCE_LEADERS = "balance leaders"
+    """Returns leaderships to the preferred replicas."""
     ELECT_UNCLEANLY = "elect uncleanly"
+    """Makes the unclean elections that the configs allow, for partitions without a leader."""
     WRITE_NO_OP = "write no-op"
+    """Appends a no-op record."""
 
 
 def intervals_ms(settings: ControllerSettings) -> dict[Task, int]:
@@ -29,7 +32,9 @@ def intervals_ms(settings: ControllerSettings) -> dict[Task, int]:
 
 
 class PeriodicTasks:
-    """The next due time of each periodic task. It is empty while the controller is not active."""
+    """The next due time of each periodic task, in monotonic ms.
+
+    The schedule is empty before `start` and after `stop`: only an active controller has tasks."""
 
     def __init__(self, settings: ControllerSettings) -> None:
         self._interval_ms = {task: ms for task, ms in intervals_ms(settings).items() if ms > 0}
@@ -48,8 +53,8 @@ class PeriodicTasks:
         return min(self._due_ms.values(), default=NEVER_MS)
 
     def take_due(self, now_ms: int) -> Task | None:
-        """Return one task that is due, or None. The returned task is scheduled again one interval
-        after `now_ms`."""
+        """Return one task that is due, or None. Its next run is one interval after `now_ms`: missed
+        runs are not repeated. If several tasks are due, the order of `Task` decides."""
         for task, due_ms in self._due_ms.items():
             if due_ms <= now_ms:
                 self._due_ms[task] = now_ms + self._interval_ms[task]
@@ -57,7 +62,7 @@ class PeriodicTasks:
         return None
 
     def soon(self, task: Task, due_ms: int) -> None:
-        """Move the next run of the task to `due_ms`. Do nothing if the task is disabled or the
-        schedule is stopped."""
+        """Move the next run of the task to `due_ms`, even if it was due earlier. Do nothing if the
+        task is disabled or the schedule is stopped."""
         if task in self._due_ms:
             self._due_ms[task] = due_ms

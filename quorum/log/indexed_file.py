@@ -13,7 +13,8 @@ from quorate.quorum.log.index import SegmentIndexes
 from quorate.quorum.seams import Disk
 
 MAX_RECENT_POSITIONS = 64
-"""Positions of batches that a file remembers, because the next read often begins at one."""
+"""Maximum number of batches whose positions a file remembers. The next read often begins at one of
+them."""
 
 
 class IndexedBatchFile(BatchFile):
@@ -30,11 +31,12 @@ class IndexedBatchFile(BatchFile):
         self._recent: dict[int, int] = {}  # base offset -> position, of batches found recently
 
     def read(self, offset: int, max_bytes: int, end: int) -> bytes:
-        """Return whole batches, beginning with the batch that holds `offset`.
+        """Return whole batches, beginning with the batch that holds `offset`. If compaction removed
+        that batch, begin with the next one.
 
-        All of them lie below the offset `end`; the result is empty if no such batch does. The first
-        one is returned even if it exceeds `max_bytes`. Raise CorruptLog if the file has no batch
-        that holds `offset`. The CRCs are not checked."""
+        All records of the result are below the offset `end`, so it may be empty. The first batch
+        is returned even if it exceeds `max_bytes`. Raise CorruptLog if all batches end before
+        `offset`, or at a damaged header on the way. The CRCs are not checked."""
         start = self.position_of(offset)
         if start == self.size:
             raise CorruptLog(self.path, start, offset, f"no batch up to {self.next_offset} follows")
@@ -65,7 +67,9 @@ class IndexedBatchFile(BatchFile):
         """Rebuild the offset index and the time index from the batches. Block for a walk over the
         whole file.
 
-        The indexes of an active segment stay in memory, ready for more entries. Raise CorruptLog.
+        The indexes of an active segment stay in memory, ready for more entries. Those of a sealed
+        segment are written to their files. Raise CorruptLog at a damaged header; the indexes then
+        end before it.
         """
         active = self._indexes.in_memory
         self._indexes.start()

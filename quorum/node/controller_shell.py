@@ -1,22 +1,22 @@
 """Runs the controller's rules: it decides requests, appends their records, and answers on commit.
 
 The requests that wait in one iteration of the event loop are decided one after the other. Each
-decision rests on the image that the previous one resulted in. Their records are appended as one
-batch, which costs one write, one fsync and one round of replication (group commit). A batch that
-is full is appended earlier (`controller_decision.py` has the bounds). After SLICE_MS the batch is
-appended, and other work of the event loop runs before the next requests.
+decision starts from the latest image, which contains the changes of all decisions before it. Their
+records are appended as one batch, which costs one write, one fsync and one round of replication
+(group commit). A full batch is appended earlier (`controller_decision.py` has the bounds). If
+requests are left after SLICE_MS, the batch is appended, and they wait for the next iteration.
 
 A request is decided completely before anything changes: the rule runs, its records are encoded and
 read back, they are replayed on the latest image, and the answer is encoded. The image is a
-persistent value, so the replay does not change it. An exception in these steps is the request's
-fault: the request is refused with FAILED, or with TOO_LARGE, and nothing is appended. Only
-StateInDoubt stops the node. A decision without a request (a tick, a probe, an activation) has no
-sender to refuse, so any exception in it stops the node.
+persistent value, so the replay does not change it. If one of these steps raises an exception, the
+request is refused with FAILED or TOO_LARGE (`Refusal` in `controller_batch.py`), and nothing is
+appended. Only StateInDoubt stops the node. A decision without a request (a tick, a probe, an
+activation) has no sender to refuse, so any exception in it stops the node.
 
 Invariants:
 
-- The rules decide only while this controller is active. Then the leader change record of its epoch
-  is committed, and it has replayed all records of earlier epochs.
+- The rules decide only while this controller is active. An active controller has committed the
+  leader change record of its epoch, and has replayed all records of earlier epochs.
 - An answer leaves only when everything that its decision rests on is committed, also if the request
   has no records of its own.
 - Every answer callback runs exactly once, unless the node fails. NOT_CONTROLLER proves that no
@@ -60,21 +60,22 @@ from quorate.quorum.seams import Clock, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
 
 MAX_UNCOMMITTED = 20_000
-"""Number of answers waiting for a commit at which new requests are refused. Commits stall while no
-majority of the voters is reachable. Requests that are queued already are still decided."""
+"""Number of answers waiting for a commit at which new requests are refused. Many answers wait while
+no majority of the voters is reachable. Requests that are queued already are still decided."""
 MAX_IMAGES = 1_000
-"""Maximum number of stored images of batches that are not committed yet. Beyond it, the image of a
-new batch replaces that of the batch before."""
+"""Maximum number of stored images, one after each batch that is not committed yet. Beyond it, the
+image of a new batch replaces that of the batch before."""
 SLICE_MS = 10
 """Time, in ms, after which the controller appends its batch and lets the event loop run."""
 NO_OP = Result((NoOpRecord(),))
-"""A record that changes nothing. A linearizable answer waits for it if there is no other record."""
+"""A record that changes nothing. A linearizable request appends it if the batch has no other
+record, because its answer must wait for a new commit."""
 
 logger = logging.getLogger("quorate.quorum.controller")
 
 
 Rule = Callable[[int, int], Result]
-"""A rule of the controller with its request or event. It gets the present time (now_ms) and the
+"""A rule of the controller with its request or event. It gets the monotonic time in ms, and the
 offset that its first record will have."""
 
 
@@ -101,9 +102,9 @@ def _as_it_is(response: object) -> object:
 class ControllerShell:
     """The shell of one controller. Owned by the node's event loop; no method blocks.
 
-    Three attributes count for the metrics. `operations`: decisions on requests and events, also
-    failed ones. `turned_away`: requests refused because a queue was full or MAX_UNCOMMITTED answers
-    waited. `failed_requests`: requests refused with FAILED."""
+    Three attributes count for the metrics. `operations`: decisions on requests, events, ticks and
+    activations, also failed ones. `turned_away`: requests refused because a queue was full or
+    MAX_UNCOMMITTED answers waited. `failed_requests`: requests refused with FAILED."""
 
     def __init__(
         self,
@@ -148,6 +149,7 @@ class ControllerShell:
         linearizable: bool = False,
     ) -> None:
         """Decide `request` in a later iteration of the loop, in the order of `ControllerQueue`.
+        Call `answer` with the encoded response when the decision is committed, or with a Refusal.
 
         `encode` runs before anything is appended. If it or the rule raises, the answer is FAILED.
         The answer is TOO_LARGE if an atomic change exceeds its bound. It is UNKNOWN or
@@ -208,8 +210,8 @@ class ControllerShell:
             request.answer(Refusal.NOT_CONTROLLER)
 
     def committed(self, high_watermark: int) -> MetadataImage | None:
-        """Answer the requests that are committed now. Return the latest stored image that is
-        committed now, or None if none became committed."""
+        """Answer the requests that are committed now. Remove the stored images that are committed
+        now, and return the newest of them, or None. `high_watermark` must not fall."""
         assert high_watermark >= self._high_watermark, "the high watermark fell"
         self._high_watermark = high_watermark
         image = None

@@ -1,11 +1,13 @@
 """Elections: pre-vote and vote, of the candidate and of the voter (Raft 5.2 and 5.4.1; KIP-595,
 KIP-853, KIP-996).
 
-Only a Prospective that a majority would vote for becomes a Candidate. Only a Candidate begins a new
-epoch, except that a resigned leader enters the next one after a timeout (resignation.py). A voter
-that was cut off therefore cannot depose a working leader when it returns (R13 in tests/scenarios).
-A node is a Candidate at most once in each epoch, even across a restart. Pre-votes of one epoch may
-be repeated.
+A node becomes a Candidate only after a majority of the voters has granted its pre-vote. Only a
+Candidate begins a new epoch, except that a resigned leader enters the next one after a timeout
+(resignation.py). A voter that was cut off therefore cannot depose a working leader when it returns
+(R13 in tests/scenarios). A node is a Candidate at most once in each epoch, even across a restart.
+Pre-votes of one epoch may be repeated.
+
+The functions change `core` and emit effects; `Raft` calls them. None of them blocks.
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ from quorate.quorum.raft.transitions import (
 )
 
 BACKOFF_BASE_MS = 100
-"""The bound of the random backoff is this value, doubled for each lost election in a row, but at
-most `election_backoff_max_ms`."""
+"""After n lost elections in a row, the random backoff is less than this value times 2^n. It is also
+less than `election_backoff_max_ms`."""
 
 
 def campaign(core: Core) -> None:
-    """Start a pre-vote. The epoch, the vote and the known leader stay unchanged."""
+    """Become a Prospective. The epoch, the vote and the known leader stay unchanged. The requests
+    leave in the next `step_prospective`."""
     known = core.election
     state = Prospective(deadline_ms=election_deadline_ms(core), granted={core.me.id})
     core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
@@ -46,7 +49,8 @@ def campaign(core: Core) -> None:
 
 def step_prospective(core: Core, state: Prospective) -> None:
     """Start the election if the pre-vote is won. If it is lost or its deadline has passed, follow
-    the known leader again, or wait for the next election timeout."""
+    the known leader again, or wait for the next election timeout. Otherwise ask the voters that
+    have not responded. A node that is no longer electable ends its pre-vote."""
     if not core.is_electable:  # it was removed from the voters
         if core.leader_id != NO_NODE:  # an Unattached node would not adopt a leader it knows
             become_follower(core, core.epoch, core.leader_id)
@@ -67,8 +71,9 @@ def step_prospective(core: Core, state: Prospective) -> None:
 
 
 def step_candidate(core: Core, state: Candidate) -> None:
-    """Become leader if the election is won. Start again with a pre-vote at the election timeout, or
-    a random backoff after the election is lost."""
+    """Become leader if the election is won. Otherwise start again with a pre-vote: at the election
+    timeout, or at the end of a random backoff if the election is lost. Until then, ask the voters
+    that have not responded, unless the election is lost."""
     if _has_won(core, state):
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
@@ -101,10 +106,20 @@ def vote_saved(core: Core, epoch: int) -> None:
 
 
 def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
-    """Grant or refuse a vote or a pre-vote.
+    """Grant or refuse a vote or a pre-vote. The reply names the request by `token`.
 
-    A valid request of a later epoch raises the epoch of this node, also if it asks for a pre-vote:
-    another node is in that epoch already."""
+    A request is invalid if it is for another cluster or node, or of an earlier or implausible
+    epoch. It is also invalid if the candidate has the id of a voter but another directory id. A
+    valid request of a later epoch raises the epoch of this node, even if it asks for a pre-vote,
+    because another node is in that epoch already.
+
+    This node grants its vote again to the candidate that it has voted for in this epoch. If it has
+    not voted and knows no leader of the epoch, it grants its vote to a candidate whose log is not
+    behind its own.
+
+    It grants a pre-vote to each candidate whose log is not behind, with two exceptions. A leader
+    refuses, and so does a follower whose leader is not gone and has responded within the fetch
+    timeout. A node that is catching up or superseded grants nothing at all."""
     error = _refusal(core, request)
     granted = False
     if error == ErrorCode.NONE:
@@ -127,8 +142,10 @@ def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
 def on_vote_response(
     core: Core, voter_id: int, request: VoteRequest, response: VoteResponse | None
 ) -> None:
-    """Count the response of this round. Adopt a later epoch that it names. A voter that did not
-    respond is asked again after the retry backoff."""
+    """Count the response of a voter, and adopt a later epoch or a leader that it names.
+
+    `response` is None if the voter did not respond in time; it is asked again after the retry
+    backoff. Ignore the response if this node is no longer in the role that asked."""
     state = core.state
     if not isinstance(state, Candidate if not request.pre_vote else Prospective):
         return

@@ -30,8 +30,8 @@ class QuorumVoters:
     voters: tuple[Voter, ...] = ()
 
     def records(self) -> list[ControlRecord]:
-        """Return the control records with which a snapshot states this set, none at kraft.version
-        0."""
+        """Return the control records that store this set in a snapshot. There are none at
+        kraft.version 0."""
         if self.kraft_version == 0:
             return []
         return [
@@ -40,7 +40,8 @@ class QuorumVoters:
         ]
 
     def after(self, record: ControlRecord) -> QuorumVoters:
-        """Return the voters after this record. A record of another kind changes nothing."""
+        """Return the voters after this record. Only a VotersRecord or a KRaftVersionRecord changes
+        them."""
         match record:
             case KRaftVersionRecord():
                 return replace(self, kraft_version=record.k_raft_version)
@@ -74,6 +75,7 @@ class Membership:
     configured: tuple[ReplicaKey, ...]
     """The voters in controller.quorum.voters, which are in effect at kraft.version 0."""
     history: VoterHistory
+    """The voters according to the log, which are in effect from kraft.version 1 on."""
     addresses: Mapping[int, LeaderAddress] = field(default_factory=dict)
     """The addresses of the configured voters."""
     bootstrap_ids: tuple[int, ...] = ()
@@ -85,14 +87,16 @@ class Membership:
 class VoterHistory:
     """The voters at each offset of the log.
 
-    The base is the set before the first voter record in the log. It comes from a snapshot, from
-    `storage format`, or from the configuration. Invariants: the offsets of the entries increase
-    strictly. The first entry, at offset -1, is the base.
+    Each entry is the set after one record that `append` stored. The base is the set before all of
+    them. It comes from a snapshot, from `storage format`, or from the configuration. `base_in_log`
+    is True if it comes from a snapshot. Invariants: the offsets of the entries increase strictly.
+    The first entry, at offset -1, is the base.
     """
 
     def __init__(self, base: QuorumVoters | None = None, *, in_log: bool = False) -> None:
-        """Start with the set `base`. `in_log` is True if a snapshot of the log holds it, and False
-        if only `storage format` wrote it."""
+        """Start with the set `base`, or with STATIC_VOTERS. `in_log` is True if a snapshot of the
+        log holds it. If it is False, the next leader appends the set to the log (leader.py).
+        kraft.version 0 needs no such record."""
         base = STATIC_VOTERS if base is None else base
         self.base_in_log = in_log
         self._offsets = [-1]
@@ -100,24 +104,25 @@ class VoterHistory:
 
     @property
     def latest(self) -> QuorumVoters:
-        """The voters after the last record, committed or not."""
+        """The voters of the last entry, committed or not."""
         return self._entries[-1]
 
     @property
     def previous(self) -> QuorumVoters:
-        """The voters before the latest record, or STATIC_VOTERS if only the base is known."""
+        """The voters of the entry before the last one, or STATIC_VOTERS if there is only the
+        base."""
         return self._entries[-2] if len(self._entries) > 1 else STATIC_VOTERS
 
     @property
     def latest_offset(self) -> int:
-        """The offset of the latest record, or -1 if only the base is known."""
+        """The offset of the last entry, or -1 if there is only the base."""
         return self._offsets[-1]
 
     def append(self, offset: int, record: ControlRecord) -> bool:
-        """Apply a record that was appended at `offset`.
+        """Apply a record that was appended at `offset`, which is above that of the last entry.
 
         Return True if the history has a new entry. Every VotersRecord makes one, even if it repeats
-        the present set."""
+        the present set. A KRaftVersionRecord makes one only if it changes the version."""
         quorum = self.latest.after(record)
         if quorum == self.latest and not isinstance(record, VotersRecord):
             return False
@@ -127,17 +132,17 @@ class VoterHistory:
         return True
 
     def at(self, end_offset: int) -> QuorumVoters:
-        """Return the voters according to all records below `end_offset`."""
+        """Return the voters according to all records below `end_offset`, which is at least 0."""
         return self._entries[bisect_left(self._offsets, end_offset) - 1]
 
     def truncate_to(self, end_offset: int) -> bool:
-        """Remove the records at `end_offset` and above it. Return True if there were any."""
+        """Remove the entries at `end_offset` and above it. Return True if there were any."""
         keep = bisect_left(self._offsets, end_offset)
         changed = keep < len(self._offsets)
         del self._offsets[keep:], self._entries[keep:]
         return changed
 
     def reset(self, base: QuorumVoters) -> None:
-        """Start again with the set of a snapshot, which has replaced the log."""
+        """Replace all entries by `base`, the set of a snapshot that has replaced the log."""
         self._offsets, self._entries = [-1], [base]
         self.base_in_log = True

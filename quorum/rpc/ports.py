@@ -3,7 +3,8 @@
 The kernel gives outgoing connections ports of the ephemeral range. If a client keeps connecting to
 a port of that range on its own machine and no process listens there, the kernel eventually gives it
 that port. TCP then connects the socket to itself, and the port is taken. `free_socket` therefore
-chooses ports outside of the range, and the transport drops a Kafka client's self-connection.
+chooses ports outside of the range. `transport.py` drops a self-connection of this node's Kafka
+client.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from pathlib import Path
 from random import SystemRandom
 
 EPHEMERAL_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""The file in which Linux shows the ephemeral range."""
 EPHEMERAL_ELSEWHERE = range(49152, 65536)
 """The range of IANA, used on systems without EPHEMERAL_FILE."""
 PLACES = range(10_000, 65_536)
 """The ports to choose from. Many ports below 10,000 belong to known services."""
 TRIES = 1000
-"""The ports that `free_socket` tries before it lets the kernel choose one."""
+"""Number of random ports that `free_socket` tries before it lets the kernel choose one."""
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """The value of SO_LINGER with which a close sends a reset."""
 
@@ -38,9 +40,10 @@ def ephemeral_ports() -> range:
 def free_socket(host: str) -> socket.socket:
     """Return a socket bound to a free port of `host`, an IPv4 address or name of this machine.
 
-    The socket does not listen. The caller closes it, and then a listener can use the port. The port
-    is outside of the ephemeral range, unless TRIES random ports are all taken. Raise OSError if
-    `host` is no address of this machine or has no free port."""
+    The socket does not listen. The caller closes it, and then a listener can use the port. Another
+    process may take the port in between. The port is outside of the ephemeral range, unless TRIES
+    random ports are all taken. Raise OSError if `host` is no address of this machine or has no free
+    port."""
     for port in _candidates():
         found = socket.socket()
         try:

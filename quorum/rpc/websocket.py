@@ -1,7 +1,7 @@
 """The WebSocket handshake of links between nodes: aiohttp, on RPC_PATH of a listening port.
 
-After the handshake, `websocket_frames.py` reads and writes the frames. This module is imported when
-the first node link is opened, because the import of aiohttp is slow.
+After the handshake, `websocket_frames.py` reads and writes the frames. `transport.py` imports this
+module only when the first link between nodes begins, because the import of aiohttp is slow.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from quorate.quorum.rpc.http import RPC_PATH
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
 from quorate.quorum.seams import Accept, Address, Link, PeerRefused, PeerUnreachable
 
-CLOSE_TIMEOUT_S = 0.1  # for connections that are still in the handshake when a listener closes
+CLOSE_TIMEOUT_S = 0.1
+"""Maximum wait for connections that are still in the handshake when their listener closes."""
 
 
 class WebSocketSide:
-    """Makes the protocols of those connections of a listener that ask for RPC_PATH."""
+    """The server side: the connections of one listener that ask for RPC_PATH.
+
+    A request with an Origin header, or without a WebSocket handshake, gets an error response. The
+    event loop owns this object."""
 
     def __init__(
         self,
@@ -31,8 +35,11 @@ class WebSocketSide:
         on_link: Callable[[Link], None],
         on_gone: Callable[[Link], None],
     ) -> None:
-        """Create the server side. `on_link` and `on_gone` are called when a link begins and
-        ends."""
+        """Create the server side. `accept` makes the handler of each link. A frame above
+        `max_frame_bytes` or MAX_NODE_FRAME_BYTES closes its link.
+
+        `on_link` is called with each link whose handshake is complete, before `accept`. `on_gone`
+        is called with the link when its connection is lost."""
         self._accept = accept
         self._max_frame_bytes = min(max_frame_bytes, MAX_NODE_FRAME_BYTES)
         self._on_link = on_link
@@ -50,7 +57,7 @@ class WebSocketSide:
 
     async def close(self) -> None:
         """Close the connections whose handshake is not complete, after CLOSE_TIMEOUT_S at most. The
-        listener has aborted the others."""
+        listener has aborted all links before it calls this."""
         await self._server.shutdown(CLOSE_TIMEOUT_S)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -106,9 +113,10 @@ async def connect(
 ) -> Link:
     """Connect to the node port at `address` within `timeout_ms`, and return the link.
 
-    The HTTP handshake is complete on return, and `accept` has made the handler. Raise PeerRefused
-    if no process listens there, and PeerUnreachable for another failure of the connection or of the
-    handshake."""
+    The HTTP handshake is complete on return, and `accept` has made the handler of the link. A frame
+    above `max_frame_bytes` closes the link. Raise PeerRefused if no process listens there. Raise
+    PeerUnreachable for another failure of the connection or of the handshake, or after the
+    timeout."""
     session = aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=None), ws_response_class=_ClientWebSocket
     )

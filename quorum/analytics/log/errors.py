@@ -16,7 +16,8 @@ from contextlib import contextmanager
 
 
 class AnalyticsError(ValueError):
-    """The input or the environment cannot be used. The message says what to do."""
+    """The input does not allow the request, or the environment is unsuitable. The message says why,
+    and names a remedy if there is one."""
 
 
 class NoMetadataLog(AnalyticsError):
@@ -41,9 +42,10 @@ class NoJava(AnalyticsError):
 
 @contextmanager
 def damage_said_plainly() -> Iterator[None]:
-    """Replace an exception that Spark raised because of a DamagedLog in a task by that DamagedLog.
+    """Raise a DamagedLog in place of Spark's exception if a task failed with a DamagedLog.
 
-    Spark wraps the exceptions of tasks in its own errors, with the stack traces of two languages.
+    The new exception has the message of the task's. All other exceptions pass unchanged. Spark
+    wraps the exceptions of tasks in its own errors, with the stack traces of two languages.
     """
     try:
         yield

@@ -1,5 +1,5 @@
-"""The command `quorate history report`: a metadata log as one HTML page, and the tables that the
-page shows as Parquet.
+"""The command `quorate history report`: writes a metadata log as one HTML page, and on demand the
+tables behind the page as Parquet files.
 """
 
 from __future__ import annotations
@@ -29,18 +29,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 MAX_ROWS = 20_000
-"""Maximum number of rows of one table on the page and in the key figures, the first ones.
+"""Maximum number of rows of one table on the page and in the key figures. Later rows are left out.
 
-The page does not say that the other rows are missing. The Parquet files contain all rows."""
+The page does not say that rows are missing. The Parquet files contain all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The key figures of a report, for the terminal. `_ms` values are times and durations in ms.
+    """The key figures of a report, for the terminal. Durations are in ms, times in ms since 1970.
 
-    `records` counts the rows of the base snapshot, too, and records without effect. The figures
-    about partitions and leaders count MAX_ROWS rows of a table at most. `leader_changes` counts the
-    leader epochs above 0."""
+    `start_ms` and `end_ms` are the earliest and the latest timestamp of the log. `records` counts
+    all its records, also those of the snapshot that it starts from and those without effect.
+
+    The figures about partitions and leaders count MAX_ROWS rows of a table at most.
+    `leader_changes` counts the leader epochs above 0. `partitions_without_leader` counts the
+    partitions that had no leader at some time; `longest_without_leader_ms` is the longest of these
+    times. `source`, `html` and `parquet` are the paths of the log, the page and the tables."""
 
     source: str
     records: int
@@ -74,11 +78,14 @@ def report(
     *,
     spark: SparkSession | None = None,
 ) -> Summary:
-    """Write the page, and return the key figures.
+    """Write the page to `out_html`, and return the key figures. Block.
 
-    If `parquet_dir` is given, write the tables `leadership`, `isr`, `sessions`, `availability` and
-    `quorum` there, before the page. Run in `spark`, or in a local session if it is None. Raise
-    NoMetadataLog or DamagedLog, or NoJava if a local session cannot start.
+    An old page is replaced, and missing directories are created. `source_dir` is a node's log
+    directory, or the directory of its metadata log. If `parquet_dir` is given, write the tables
+    `leadership`, `isr`, `sessions`, `availability` and `quorum` there, before the page.
+
+    Run in `spark`, or in a local session if it is None. Raise NoMetadataLog or DamagedLog, or
+    NoJava if a local session cannot start. Raise OSError if the page cannot be written.
     """
     metadata_dir(str(source_dir))
     given = nullcontext(spark) if spark else local_session("quorate history report")
@@ -121,8 +128,8 @@ def _report(
 
 
 def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
-    """Write each table as one file to a directory of its name, replacing old files. Return the
-    directories."""
+    """Write each table as one Parquet file into a directory of its name below `parquet_dir`, and
+    replace the directory's old content. Return the paths of the directories."""
     written = []
     for name, table in tables.items():
         path = str(parquet_dir / name)

@@ -1,5 +1,8 @@
 """The messages AddRaftVoter and RemoveRaftVoter (KIP-853): changes of the voters of the metadata
 quorum.
+
+The leader of the quorum carries them out, one change at a time (`../../node/voter_admin.py`). A
+request may omit `cluster_id`; another cluster's id is refused with INCONSISTENT_CLUSTER_ID.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from quorate.quorum.protocol.wire import Message, wire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftVoterListener:
-    """One listener of a voter."""
+    """One listener of a voter. Other nodes connect to the first listener of the request."""
 
     name: str = wire("string", bound=LISTENER_NAME)
     host: str = wire("string", bound=HOST)
@@ -30,7 +33,9 @@ class RaftVoterListener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRaftVoterRequest(Message):
-    """Adds a controller to the voters."""
+    """Adds a controller to the voters. It must be an observer that has caught up.
+
+    `timeout_ms` is the maximum wait of the answer for the commit. The server caps it at 30 s."""
 
     API_KEY: ClassVar[int] = 80
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
@@ -43,7 +48,8 @@ class AddRaftVoterRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRaftVoterResponse(Message):
-    """The outcome."""
+    """The outcome. `error_code` is 0 if the new voter set has committed the change. After
+    REQUEST_TIMED_OUT the change may still be committed."""
 
     API_KEY: ClassVar[int] = 80
     throttle_time_ms: int = wire("int32", default=0)
@@ -53,7 +59,7 @@ class AddRaftVoterResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterRequest(Message):
-    """Removes a controller from the voters."""
+    """Removes a controller from the voters. Both ids must match those of a voter."""
 
     API_KEY: ClassVar[int] = 81
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
@@ -64,7 +70,7 @@ class RemoveRaftVoterRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterResponse(Message):
-    """The outcome."""
+    """The outcome, as in AddRaftVoterResponse."""
 
     API_KEY: ClassVar[int] = 81
     throttle_time_ms: int = wire("int32", default=0)
