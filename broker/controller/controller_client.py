@@ -29,6 +29,7 @@ from quorate.quorum.rpc.channel import Channel, RpcFailure
 from quorate.quorum.seams import Clock, Timer
 
 MAX_WAITING = 10_000
+"""The largest number of requests that wait for a leader."""
 RETRY_MS = 20
 """The time between two attempts to send the waiting requests; also the precision of timeouts."""
 REPEATABLE = (ApiKey.DESCRIBE_QUORUM,)
@@ -55,8 +56,8 @@ class _Request:
 class ControllerClient:
     """The requests of one broker to the active controller. The event loop owns it.
 
-    No request is added to a queue of MAX_WAITING requests. Only a request that was sent and must be
-    sent again is always put back."""
+    If MAX_WAITING requests wait, a new request fails. A request that was sent and must be sent
+    again returns to the queue in any case."""
 
     def __init__(
         self, clock: Clock, links: ControllerLinks, on_sent: Callable[[], None] = lambda: None

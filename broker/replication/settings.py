@@ -16,7 +16,10 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSettings:
-    """The settings of one broker's replication. Times are in ms, sizes in bytes."""
+    """The settings of one broker's replication. Times are in ms, sizes in bytes.
+
+    `_NODE_KEYS` has the key of each field. No key sets `producer_expiration_check_interval_ms` and
+    `max_delayed_fetches`. `log_dir` is the path of the log directory."""
 
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_max_bytes: int = MIB

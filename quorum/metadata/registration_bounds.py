@@ -17,7 +17,9 @@ from quorate.quorum.metadata.records import Endpoint, FeatureRange
 MAX_NAME_BYTES = 249
 """The maximum length of the name of a listener or a feature."""
 MAX_HOST_BYTES = 255
+"""The maximum length of a host."""
 MAX_RACK_BYTES = 1000
+"""The maximum length of a rack."""
 
 
 def usable_endpoints(endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:

@@ -1,4 +1,7 @@
-"""The settings of a node's metadata log, snapshots and Raft core, from its configuration."""
+"""The settings of a node's metadata log, snapshots and Raft core, from its configuration.
+
+`quorate.config` holds the keys and their defaults. The settings never change while the node runs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from quorate.quorum.raft.settings import RaftSettings
 
 
 def metadata_log_settings(config: NodeConfig) -> LogSettings:
-    """Return the settings of the metadata log."""
+    """Return the settings of the metadata log. An archive directory of "" means no archive."""
     return LogSettings(
         segment_bytes=config["internal.metadata.log.segment.bytes"]
         or config["metadata.log.segment.bytes"],
@@ -30,7 +33,7 @@ def snapshot_settings(config: NodeConfig) -> SnapshotSettings:
 
 
 def raft_settings(config: NodeConfig) -> RaftSettings:
-    """Return the settings of the Raft core."""
+    """Return the settings of the Raft core. Only a controller may become a voter."""
     return RaftSettings(
         election_timeout_ms=config["controller.quorum.election.timeout.ms"],
         fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],

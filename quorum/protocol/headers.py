@@ -15,7 +15,8 @@ from quorate.quorum.seams import Buffer
 
 _FIXED = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
-FIXED_BYTES = 8  # api key, version, correlation id
+FIXED_BYTES = 8
+"""The bytes of the API key, the version and the correlation id of a request."""
 
 
 def read_fixed(frame: Buffer) -> tuple[int, int, int]:
@@ -28,8 +29,10 @@ def read_fixed(frame: Buffer) -> tuple[int, int, int]:
 
 
 def read_client_id(frame: Buffer, header_version: int) -> tuple[str | None, int]:
-    """Return the client id or None, and the position of the body in the frame. Raise DecodeError if
-    malformed. `header_version` is that of `Api.request_header_version`."""
+    """Return the client id or None, and the position of the body in the frame.
+
+    `header_version` is that of `Api.request_header_version`. Raise DecodeError if the header is cut
+    off, the client id is too long or not UTF-8, or the tagged fields are malformed."""
     try:
         (length,) = struct.unpack_from(">h", frame, FIXED_BYTES)
         position = FIXED_BYTES + 2

@@ -110,8 +110,10 @@ class Stories:
 def explain(directory: Path | str, topic: str, partition: int | None = None) -> Stories:
     """Return the stories of a topic, or of one of its partitions.
 
-    Deleted topics of this name are included. Raise OutOfHistory if the log holds no such partition.
-    Raise NoMetadataLog or DamagedLog if the log cannot be read."""
+    Deleted topics of this name are included. The call blocks while it reads the log. Raise
+    OutOfHistory if the log holds no such partition. Raise NoMetadataLog or DamagedLog if the log
+    cannot be read. Raise MalformedRecord, DecodeError or CorruptBatch for a record that cannot be
+    decoded (`walk.py`)."""
     teller = _Teller(topic, partition)
     last: Logged | None = None
     for _, batch in groupby(

@@ -12,6 +12,7 @@ from quorate.quorum.protocol.field_bounds import FILTERS
 from quorate.quorum.protocol.wire import Message, wire
 
 CLIENT_METRICS = 16
+"""The resource type of client metrics, the only one that version 0 lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
