@@ -1,8 +1,8 @@
-"""Measures pauses of an event loop with a ticker of 1 ms that runs concurrently with some work.
+"""Measures the pauses that some work causes in an event loop. Linux only.
 
-By the clock, the greatest delay of a tick is the pause that a request would have met. It includes
-the time that other processes used the cores. The CPU time of the loop's thread between two ticks is
-only its own work, and predicts the pause on an idle machine. The times come from Linux's /proc.
+A ticker runs on the same loop and sleeps 1 ms at a time. If the work does not let other tasks run,
+the next tick is late. The time that the thread waited for a core comes from
+/proc/thread-self/schedstat. Without this file all results of `ticked` are 0.
 """
 
 from __future__ import annotations
@@ -15,21 +15,28 @@ from io import FileIO
 from typing import TypeVar
 
 TICK_S = 0.001
+"""The sleep between two ticks, in s."""
 MAX_SCHEDSTAT_BYTES = 100
+"""More bytes than the file schedstat has."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Pauses:
-    """The longest pauses in ms: by the clock, without waits for a core, and in CPU time."""
+    """The longest pauses, in ms, by three measures. Each may come from another tick."""
 
     longest_ms: float = 0.0
+    """The longest delay of a tick. A request would have waited that long. The delay includes the
+    time in which other processes used the cores."""
     own_ms: float = 0.0
+    """The longest delay of a tick without the time that the thread waited for a core."""
     cpu_ms: float = 0.0
+    """The most CPU time that the thread used between two ticks. It predicts the pause on an idle
+    machine."""
 
     async def tick(self) -> None:
-        """Measure until cancelled."""
+        """Measure until cancelled. Raise FileNotFoundError on a system without schedstat."""
         with FileIO("/proc/thread-self/schedstat") as scheduler:
             while True:
                 begin_s, begin_waited_s = time.perf_counter(), waited_s(scheduler)
@@ -43,13 +50,17 @@ class Pauses:
 
 
 def waited_s(scheduler: FileIO) -> float:
-    """Return the total time in seconds that this thread was ready and waited for a core."""
+    """Return the total time, in s, that this thread was ready and waited for a core.
+
+    `scheduler` is the open file schedstat of the thread."""
     scheduler.seek(0)
     return int(scheduler.read(MAX_SCHEDSTAT_BYTES).split()[1]) / 1e9
 
 
 async def ticked(work: Coroutine[None, None, T]) -> tuple[T, Pauses]:
-    """Run `work`, and return its result with the pauses meanwhile."""
+    """Run `work`, and return its result with the longest pauses meanwhile.
+
+    A pause that lasts to the end of `work` is not measured, because no tick follows it."""
     pauses = Pauses()
     ticker = asyncio.get_running_loop().create_task(pauses.tick())
     try:

@@ -1,8 +1,9 @@
 """Produce throughput through librdkafka, with acks=all and three replicas, for 1 KB and 100 B
 records.
 
-The rate counts the records that the partitions hold at the end. The slowest second is shown next to
-the average, because a rate has a meaning only if it is sustained.
+The average rate counts the records that the partitions hold at the end, and the time until the last
+acknowledgement. The slowest second is shown next to it, because a rate has a meaning only if it is
+sustained. It counts acknowledgements, and only while the benchmark sends.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ from benchmarks.run import Benchmark, Options
 from benchmarks.target import Target
 
 PARTITIONS = 3
+"""The number of partitions of each topic."""
 CALL_RECORDS = 1000
 """The number of records in one call of the client."""
 MAX_QUEUED_BYTES = 64 << 20
-"""The benchmark waits while more bytes or more than MAX_QUEUED_RECORDS are in the queue."""
+"""The benchmark sends nothing while the client's queue holds more bytes of values."""
 MAX_QUEUED_RECORDS = 300_000
+"""The benchmark sends nothing while the client's queue holds more records."""
 
 
 def measure(target: Target, options: Options) -> list[Figure]:
-    """Return the average rate and that of the slowest second, for both sizes."""
+    """Return the average rate and that of the slowest second, for both sizes.
+
+    The unit is MB/s for 1 KB (1000 B) and records/s for 100 B. Each size has a new topic."""
     figures = []
     for size, unit, scale in ((1000, "MB/s", 1e-3), (100, "records/s", 1.0)):
         topic = f"produce-{size}"
@@ -43,9 +48,12 @@ def measure(target: Target, options: Options) -> list[Figure]:
 
 
 def produce(bootstrap: str, topic: str, size: int, seconds: float) -> tuple[float, float]:
-    """Return (records per second, records per second in the slowest second).
+    """Send records for `seconds`, and return (average rate, rate of the slowest second) in
+    records/s.
 
-    Raise RuntimeError if the partitions do not hold all records that were sent."""
+    `size` is that of a value, in bytes. The topic must be empty and have PARTITIONS partitions. In
+    a run of less than a second both rates are the average. Raise RuntimeError if the partitions do
+    not hold all records that were sent."""
     producer = librdkafka.producer(
         bootstrap,
         linger_ms=5,
@@ -77,13 +85,15 @@ def produce(bootstrap: str, topic: str, size: int, seconds: float) -> tuple[floa
 
 
 def drain(producer: Producer) -> None:
-    """Wait for all acknowledgements. Raise RuntimeError if some are missing."""
+    """Wait for all acknowledgements. Raise RuntimeError if some are missing after
+    ANSWER_TIMEOUT_S."""
     if producer.flush(librdkafka.ANSWER_TIMEOUT_S):
         raise RuntimeError("not all records were acknowledged")
 
 
 def slowest_second(marks: list[tuple[float, int]]) -> float:
-    """Return the smallest rate between two successive marks of (seconds, acknowledged records).
+    """Return the smallest rate, in records/s, between two successive marks of (time in s, records
+    acknowledged so far). There must be two marks or more.
 
     The result is at least 0. librdkafka's queue length also counts events, so a difference may be
     negative."""

@@ -1,8 +1,8 @@
-"""The reasons why a broker is not ready. Clients should use it only while it serves and is not
-fenced.
+"""The reasons why a broker is not ready. Clients should use a broker only if it has none.
 
-A broker without a link to the controllers cannot see that it was fenced. It is not ready as soon as
-its session may have expired.
+A ready broker is registered, is in the state RUNNING, and is not fenced in its own image. A broker
+without a link to the controllers cannot see that it was fenced. It is therefore not ready if no
+controller has answered a heartbeat for `broker.session.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from quorate.quorum.node.node_core import NodeCore
 def broker_reasons(
     core: NodeCore, lifecycle: BrokerLifecycle | None, unopened: int
 ) -> Iterator[str]:
-    """Yield the reasons why the broker is not ready, each as a sentence; none if it is ready.
-    `lifecycle` is None before the start. `unopened` is the number of partitions whose logs are not
-    open yet."""
+    """Yield the reasons why the broker is not ready, each as a text for people. Yield nothing if it
+    is ready.
+
+    `lifecycle` is None before the broker's start. `unopened` is the number of partitions whose logs
+    are not open yet."""
     if lifecycle is None or lifecycle.broker_epoch < 0:
         yield "the broker is not registered yet"
         return

@@ -1,4 +1,10 @@
-"""`quorate metadata-quorum force-voters`: an offline rebuild of a quorum that lost its majority."""
+"""`quorate metadata-quorum force-voters`: an offline rebuild of a quorum that lost its majority.
+
+`quorum/offline/force_voters.py` has the rules of a rebuild. This module shows the plan, asks for
+confirmation and shows the next steps. An earlier rebuild that was interrupted is completed before
+the plan is made, and so before the confirmation. A dry run is refused in this case. The JSON
+output shows the plan only at the end.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +40,7 @@ from quorate.quorum.offline.source_directories import DamagedSource, SourceDirec
 from quorate.quorum.raft.errors import GenerationFileError
 
 SHOWN_NAMES = 10
+"""Maximum number of changed topics or other objects that one line of the plan names."""
 REFUSALS = (
     ForceRefused,
     DamagedSource,
@@ -43,6 +50,7 @@ REFUSALS = (
     GenerationFileError,
     OSError,
 )
+"""The errors that end the command with their message and exit code 1."""
 
 
 @click.command("force-voters")
@@ -107,7 +115,9 @@ def force_voters(
 
 
 def plan_lines(planned: Plan, backup: str) -> list[str]:
-    """Return the lines of a plan: the chosen log, the records missing in others, the voters."""
+    """Return the lines of a plan: the chosen log, its differences from the others, the new voters.
+
+    `backup` is the name that the present metadata directory of a new controller gets."""
     chosen = planned.chosen
     best = f"{chosen.directory} (node {chosen.meta.node_id}) has the most up-to-date log"
     lines = [
@@ -131,7 +141,8 @@ def plan_lines(planned: Plan, backup: str) -> list[str]:
 
 
 def comparison_lines(comparison: LogComparison) -> list[str]:
-    """Return the lines that compare another directory's log with the chosen one."""
+    """Return the lines that compare another directory's log with the chosen one: the offsets that
+    only one of them has, and the objects that changed."""
     source = comparison.source
     lines = [f"  {source.directory} (node {source.meta.node_id}): {end_text(source)}"]
     if comparison.missing:
@@ -151,7 +162,7 @@ def comparison_lines(comparison: LogComparison) -> list[str]:
 
 
 def end_text(source: SourceDirectory) -> str:
-    """Return the end of a directory's log as text."""
+    """Return the end of a directory's log as text: offset, epoch, generation, time."""
     generation = f", generation {len(source.rebuilds)}" if source.rebuilds else ""
     image = source.image
     last = f", last record {time_text(image.last_timestamp_ms)}" if image.last.offset >= 0 else ""
@@ -181,13 +192,14 @@ def next_lines(planned: Plan) -> list[str]:
 
 
 def servers_text(planned: Plan) -> str:
-    """Return the addresses of the new controllers as a bootstrap list."""
+    """Return the addresses of the new controllers as `host:port`, separated by commas."""
     endpoints: Sequence[Any] = [each.voter.endpoints[0] for each in planned.controllers]
     return ",".join(f"{each.host}:{each.port}" for each in endpoints)
 
 
 def plan_value(planned: Plan, backup: str, *, done: bool) -> dict[str, Any]:
-    """Return a plan as JSON values. `done` is False for a dry run."""
+    """Return a plan as JSON values. `backup` is that of `plan_lines`. `done` is True if the plan
+    was carried out, False after a dry run."""
     return {
         "clusterId": planned.chosen.meta.cluster_id,
         "done": done,

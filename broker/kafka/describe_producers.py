@@ -23,12 +23,13 @@ from quorate.quorum.protocol.schemas.describe_producers import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 ENTRIES = 5
-"""The weight of a described partition, in entries of a step (`Pace`)."""
+"""The number of entries that one described partition counts in a `Pace`, apart from its
+producers."""
 NUMBERS_PER_ENTRY = 4
-"""The number of partition numbers in a request that weigh as much as one entry of `Pace`."""
+"""The number of partition numbers of a request that count as one entry in a `Pace`."""
 MAX_WAITS = 1000
-"""Maximum number of requests that wait for one partition's producer states. Requests of closed
-connections count, too."""
+"""Maximum number of requests that wait for the producer states of one partition. Produce requests
+and requests of closed connections count, too."""
 TOO_MANY_WAIT = "too many requests wait until the producer states of the partition are loaded"
 
 
@@ -41,16 +42,18 @@ class DescribeProducersHandler:
     def handle(
         self, context: RequestContext, request: DescribeProducersRequest
     ) -> IncrementalWork[None] | None:
-        """Respond with the producers of each named partition. Return the steps that are left, or
-        None.
+        """Send the producers of each named partition. Return the steps that are left, or None.
 
-        A partition that the request names more than once is described once. Any replica answers,
-        also a follower, as in Kafka. States that are not loaded are loaded first. Errors of a
+        If producer states must be loaded, the response follows when the last of them is loaded.
+        None does not mean that the response is sent. A partition that the request names more than
+        once is described once. Any replica answers, also a follower, as in Kafka. Errors of a
         partition:
 
-        - INVALID_TOPIC_EXCEPTION, and the error of a missing replica.
-        - REQUEST_TIMED_OUT if MAX_WAITS requests wait for its states already.
-        - The error of a log from which the states cannot be read.
+        - INVALID_TOPIC_EXCEPTION if the topic's name is not legal.
+        - The error of `PartitionRegistry.why_missing` if the replica is not open on this broker.
+        - REQUEST_TIMED_OUT if its states are not loaded and MAX_WAITS requests wait for them
+          already.
+        - The error of the load if the states cannot be read from the log.
         - NOT_LEADER_OR_FOLLOWER if the replica's role changed during the load.
         """
         return begun(self._describe_producers(context, request))

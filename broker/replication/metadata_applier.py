@@ -3,11 +3,12 @@
 A change of leadership takes effect immediately for all open partitions. New directories are made
 and old ones removed in slices, and partitions to lead come first. The disk's thread opens the
 directories that the start found (`partition_opener.py`). A partition takes its role from the latest
-image when it is open, so changes in between cost nothing. A directory is made only when a deleted
-topic no longer uses its name.
+image when it is open. Changes before that need no work. If a directory of the same name is being
+deleted, a new directory waits until the old one is renamed.
 
-The first image must be one with which the broker has caught up, because a directory of no partition
-in it is set aside.
+When the partitions of the first image are open, all other directories that the start found are set
+aside. The first image must therefore be one with which the broker has caught up. An older image may
+lack partitions of this broker.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class MetadataApplier:
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """Apply images to the partitions of `registry`. `topic_settings` returns a topic's
-        effective settings. `on_failure` gets an error after which the node must stop."""
+        effective settings. `on_failure` gets the error of a failed opening. The node must stop
+        then, because the partition stays unopened."""
         self._clock = seams.clock
         self._registry = registry
         self._fetchers = fetchers
@@ -84,10 +86,11 @@ class MetadataApplier:
         self._when_settled: list[Callable[[], None]] = []
 
     def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
-        """Apply an image. `delta` has its differences from the image applied before.
+        """Apply an image. `delta` has its differences from the image applied before, or from an
+        empty image at first.
 
-        On return, open partitions have their new roles and settings. Openings and deletions go on
-        in the background."""
+        On return, open partitions have their new roles and settings, and removed replicas have left
+        the registry. Openings and deletions go on in the background."""
         self._registry.image = image
         self._apply_delta(image, delta)
         if self._first or delta.brokers or delta.topics or delta.deleted:
@@ -96,13 +99,16 @@ class MetadataApplier:
             self._schedule()
 
     def when_settled(self, callback: Callable[[], None]) -> None:
-        """Call back once, in a later loop iteration, when no opening and no deletion is left. Call
-        it only after the first `apply`: without an image, every directory would be set aside."""
+        """Call `callback` once, in a later loop iteration, when no opening and no deletion is left.
+        It is not called after `close`.
+
+        Use this method only after the first `apply`: without an image, every directory would be set
+        aside."""
         self._when_settled.append(callback)
         self._schedule()
 
     def close(self) -> None:
-        """Stop the work in the background. No callback comes any more."""
+        """Stop the work in the background. No callback of `when_settled` is called any more."""
         self._closed = True
         self._opening.close()
 

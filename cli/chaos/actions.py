@@ -1,8 +1,13 @@
-"""The steps of scenarios, each a coroutine on the state of the run; `ACTIONS` is the table.
+"""The actions of scenarios: one coroutine for each kind of step. `ACTIONS` is the table.
 
-An action that waits raises StepFailed if its condition does not become true within `within_ms`.
-Except for `wait`, it waits for a fact in the metadata log or in the clients' records, and not for a
-fixed time. The node of a step becomes the victim, which later steps can name."""
+An action gets the state of the run and the values of its step. `STEPS` in `scenario.py` defines the
+keys of these values. The key `node` holds an id or a role, which `ScenarioRun.node_named` resolves.
+That node becomes the run's victim, so that a later step can name it as `victim`.
+
+Only `wait` waits for a fixed time. The other actions wait for an event, if they wait at all: a
+record in the metadata log, a result of the clients, a response, or the end of a process. An action
+with the key `within_ms` raises StepFailed if a wait takes longer. A wait for records or results
+also raises StepFailed if a node dies that no step has stopped."""
 
 from __future__ import annotations
 
@@ -21,11 +26,12 @@ from quorate.cli.chaos.verdict import Expiry, Pinned
 from quorate.cli.chaos.writer import PinnedWriter
 
 Values = Mapping[str, Any]
+"""The values of a step by key, such as `node` and `within_ms`. Times are in ms."""
 Action = Callable[[ScenarioRun, Values], Awaitable[None]]
 
 
 async def kill(run: ScenarioRun, values: Values) -> None:
-    """Send SIGKILL to the node. Raise Refused if it does not run."""
+    """Send SIGKILL to the node, and do not wait for its end. Raise Refused if it does not run."""
     node = run.node_named(values["node"])
     led = run.states.led_by(node)
     run.cluster.kill(node)
@@ -35,7 +41,7 @@ async def kill(run: ScenarioRun, values: Values) -> None:
 
 
 async def start(run: ScenarioRun, values: Values) -> None:
-    """Start the node, unless it runs, and do not wait until it is ready."""
+    """Start the node's process, and do not wait until it is ready. Do nothing if it runs."""
     node = run.node_named(values["node"])
     await asyncio.to_thread(run.cluster.restart, node)
     run.fault_states.end(node, run.clock.now_ms())
@@ -45,7 +51,7 @@ async def start(run: ScenarioRun, values: Values) -> None:
 async def stop(run: ScenarioRun, values: Values) -> None:
     """Send SIGTERM to the node and wait until its process has ended.
 
-    Raise StepFailed on a timeout, Refused if the node does not run."""
+    Raise Refused if the node does not run."""
     node, within_ms = run.node_named(values["node"]), values["within_ms"]
     run.note("gets SIGTERM", node, kind="fault")
     if not await asyncio.to_thread(run.cluster.terminate, node, within_ms / 1000):
@@ -55,10 +61,10 @@ async def stop(run: ScenarioRun, values: Values) -> None:
 
 
 async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
-    """Wait until the node's metadata log has a record after the present ends of the controllers'.
+    """Wait until the node's metadata log is longer than that of every other controller was when the
+    step began.
 
-    The node's own log does not count among the latter. The active controller writes no-op records
-    when it is idle, so such a record arrives."""
+    The log grows without any change, because an idle active controller writes no-op records."""
     node = run.node_named(values["node"])
     others = [each for each in run.controllers if each != node]
     end = await asyncio.to_thread(
@@ -77,9 +83,11 @@ async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
 
 
 async def roll(run: ScenarioRun, values: Values) -> None:
-    """Restart all nodes of a role one after another, the active controller last.
+    """Restart all brokers or all controllers one after another, the active controller last.
 
-    `within_ms` bounds each wait for each node."""
+    Each node is stopped with SIGTERM and started again. The next node follows when this node has
+    caught up with the metadata log and every ISR is full. `within_ms` bounds each of these waits,
+    not their sum."""
     brokers = values["nodes"] == "brokers"
     nodes = run.broker_ids if brokers else run.controllers
     for node in sorted(nodes, key=lambda node: (node == run.states.active, node)):
@@ -89,7 +97,7 @@ async def roll(run: ScenarioRun, values: Values) -> None:
 
 
 async def mute_heartbeats(run: ScenarioRun, values: Values) -> None:
-    """Drop the node's heartbeats and nothing else."""
+    """Drop the broker's heartbeats, and no other message, until `heal`."""
     node = run.node_named(values["node"])
     run.faults.drop(node, HEARTBEAT)
     run.fault_states.begin(node, MUTED, run.clock.now_ms(), "its heartbeats are dropped")
@@ -97,7 +105,7 @@ async def mute_heartbeats(run: ScenarioRun, values: Values) -> None:
 
 
 async def cut_controllers(run: ScenarioRun, values: Values) -> None:
-    """Hold all traffic between the node and the controllers. No connection closes."""
+    """Hold all traffic between the node and the controllers until `heal`. No connection closes."""
     node = run.node_named(values["node"])
     run.faults.hold(node, run.controllers)
     run.fault_states.begin(
@@ -109,9 +117,11 @@ async def cut_controllers(run: ScenarioRun, values: Values) -> None:
 
 
 async def heal(run: ScenarioRun, values: Values) -> None:
-    """End all faults, after counting the records that only the broker with a pinned client has.
+    """End every fault of `mute_heartbeats` and `cut_controllers`. Nodes that are down stay down.
 
-    Nodes that are down stay down. The count is for the last broker that had a pinned client."""
+    If such a fault is in force and `pin_writer` has run, first count the records that the broker of
+    its producer has and that the leaders of the partitions lack. The last entry of `run.pinned`
+    gets the count."""
     for node, was in run.fault_states.open().items():
         if was not in (MUTED, CUT):
             continue
@@ -135,9 +145,10 @@ def _diverged(run: ScenarioRun, node: int) -> int:
 
 
 async def pin_writer(run: ScenarioRun, values: Values) -> None:
-    """Start a producer that writes only to this node, for the partitions that it leads now.
+    """Start a producer that writes only to this broker, to the partitions that it leads now.
 
-    Raise NoProducerId if no broker assigns a producer id in time."""
+    The producer runs until `unpin_writer`. Raise NoProducerId if no broker assigns a producer id in
+    time."""
     node = run.node_named(values["node"])
     led = run.states.led_by(node)
     brokers = run.make_brokers()
@@ -155,7 +166,9 @@ async def pin_writer(run: ScenarioRun, values: Values) -> None:
 
 
 async def unpin_writer(run: ScenarioRun, values: Values) -> None:
-    """Stop that producer and record its results. Raise StepFailed if there is none."""
+    """Stop the producer of `pin_writer`, and record its results in the last entry of `run.pinned`.
+
+    Raise StepFailed if none runs."""
     writer, run.pinned_writer = run.pinned_writer, None
     if writer is None:
         raise StepFailed("unpin-writer: no pinned writer runs; use pin-writer first")
@@ -171,15 +184,15 @@ async def unpin_writer(run: ScenarioRun, values: Values) -> None:
 
 
 async def wait(run: ScenarioRun, values: Values) -> None:
-    """Let time pass."""
+    """Wait for the time `ms`."""
     await asyncio.sleep(values["ms"] / 1000)
 
 
 async def wait_fenced(run: ScenarioRun, values: Values) -> None:
     """Wait until the broker is fenced and leads no partition.
 
-    If the broker was isolated by a fault, also record when its session expired after its last
-    heartbeat."""
+    If its heartbeats are muted or it is cut off from the controllers, also record the time from its
+    last heartbeat to the fencing, in `run.expiries`."""
     node = run.node_named(values["node"])
     states = run.states
     await run.until(
@@ -216,13 +229,16 @@ async def wait_written(run: ScenarioRun, values: Values) -> None:
 
 
 async def wait_in_sync(run: ScenarioRun, values: Values) -> None:
-    """Wait until every ISR holds all replicas and all brokers are unfenced."""
+    """Wait until every ISR holds all replicas, and all brokers that were unfenced at the start of
+    the run are unfenced again."""
     took_ms = await run.until(run.in_sync, values["within_ms"], "every ISR is full")
     run.note(f"every ISR is full after {took_ms:,} ms")
 
 
 async def write_metadata(run: ScenarioRun, values: Values) -> None:
-    """Change a config and wait until the change is committed."""
+    """Set retention.ms of the topic to a new value, and wait until the change is committed.
+
+    Raise Refused if the cluster refuses the change."""
     begin_s = time.monotonic()
     topic, value = run.brokers.topic, str(604_800_000 + len(run.timeline))
     try:
@@ -259,5 +275,6 @@ assert ACTIONS.keys() == STEPS.keys()
 async def carry_out(run: ScenarioRun, step: Step) -> None:
     """Carry out one step.
 
-    Raise StepFailed, Refused or NotReachable if it fails, and NoProducerId from `pin_writer`."""
+    Raise StepFailed, Refused or NotReachable if it fails. `pin_writer` may also raise NoProducerId.
+    """
     await ACTIONS[step.do](run, step.values)

@@ -1,7 +1,8 @@
 """The node-to-node messages between brokers and the active controller, named after Kafka's RPCs.
 
 Admin requests of clients travel inside an Envelope in Kafka's own encoding, and so do their
-responses. Errors are Kafka's codes (`rpc/kafka/errors.py`). Each field's type declares its bound.
+responses. Errors are Kafka's codes (`protocol/errors.py`). The type of each field declares its
+bound. The decoder rejects a message that exceeds one.
 """
 
 from __future__ import annotations
@@ -35,34 +36,36 @@ from quorate.quorum.node_message_bounds import (
 from quorate.quorum.seams import Buffer
 
 MAX_ENDPOINTS = 16
+"""Maximum number of listeners of a broker."""
 MAX_FEATURES = 100
+"""Maximum number of features that a broker names."""
 MAX_LOG_DIRS = 100
+"""Maximum number of log directories of a broker."""
 MAX_ISR = 1000
+"""Maximum number of replicas in the ISR of one partition."""
 MAX_CHANGES = 10_000
-"""The maximum number of partitions in one AlterPartition request. A broker with more changes sends
+"""Maximum number of partitions in one AlterPartition request. A broker with more changes sends
 several requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationRequest:
-    """A broker registers itself, or renews the registration of the same incarnation.
-
-    `incarnation_id` is new for each process. `features` are the ranges that the broker supports,
-    and `log_dirs` are the ids of its log directories.
-    """
+    """A broker registers itself, or renews the registration of the same incarnation."""
 
     broker_id: NodeId
     cluster_id: Name
     incarnation_id: Uuid
+    """A random id that is new for each process."""
     endpoints: Annotated[tuple[Endpoint, ...], Items(MAX_ENDPOINTS)]
     features: Annotated[tuple[FeatureRange, ...], Items(MAX_FEATURES)]
+    """The ranges of feature versions that the broker supports."""
     rack: Rack | None
     log_dirs: Annotated[tuple[Uuid, ...], Items(MAX_LOG_DIRS)]
-    # from the clean shutdown file; -1 after an unclean shutdown
+    """The ids of the broker's log directories."""
     previous_broker_epoch: OffsetOrNone
-    replication_address: tuple[
-        Host, Port
-    ]  # HOST and PORT of the node port, which probes connect to
+    """The broker epoch in the clean shutdown file, -1 after an unclean shutdown."""
+    replication_address: tuple[Host, Port]
+    """The address of the broker's node port, to which the controller's probes connect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +81,19 @@ class BrokerRegistrationResponse:
 class BrokerHeartbeatRequest:
     """A broker extends its session and asks for a state.
 
-    `want_shut_down` asks for a controlled shutdown, and then for the permission to stop.
-    `want_fence` asks to be fenced. An unfenced broker that sets both may stop without a controlled
-    shutdown. A fenced broker that sets neither asks to be unfenced.
+    - With neither flag the broker asks to be unfenced, or to stay so.
+    - `want_fence` alone asks to be fenced.
+    - `want_shut_down` alone asks to stop. A broker that leads partitions first gets a controlled
+      shutdown, and repeats the heartbeat until the response has `should_shut_down`.
+    - Both flags together ask to stop without a controlled shutdown.
+
+    A controlled shutdown that has begun continues, whatever the flags are.
     """
 
     broker_id: NodeId
     broker_epoch: OffsetOrNone
-    metadata_offset: OffsetOrNone  # last offset that the broker has replayed
+    metadata_offset: OffsetOrNone
+    """The last offset that the broker has replayed."""
     want_fence: bool
     want_shut_down: bool
 
@@ -94,23 +102,24 @@ class BrokerHeartbeatRequest:
 class BrokerHeartbeatResponse:
     """The state that the controller chose for the broker.
 
-    `caught_up`: the broker has replayed the record that fenced or registered it. `fenced`: the
-    broker is fenced after this heartbeat. `should_shut_down`: the broker may end its process. After
-    an error only `error` counts.
+    If `error` is not NONE, the other fields have no meaning.
     """
 
     error: ErrorNumber
     caught_up: bool = False
+    """True if the broker has replayed the record that fenced or registered it."""
     fenced: bool = True
+    """True if the broker is fenced after this heartbeat."""
     should_shut_down: bool = False
+    """True if the broker may end its process now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChange:
     """One partition of an AlterPartition request.
 
-    `isr` is the proposed ISR as pairs of broker id and broker epoch; epoch -1 means unknown.
-    `leader_epoch` and `partition_epoch` are those that the leader decided on.
+    `leader_epoch` and `partition_epoch` are the leader's when it proposed the ISR. The controller
+    refuses the change if its image has others.
     """
 
     topic_id: Uuid
@@ -118,8 +127,11 @@ class IsrChange:
     leader_epoch: Epoch
     partition_epoch: Epoch
     isr: Annotated[tuple[tuple[NodeId, OffsetOrNone], ...], Items(MAX_ISR)]
+    """The proposed ISR as (broker id, broker epoch). Epoch -1 means that it is unknown."""
     leader_recovery_state: Number
-    cause: Name  # the leader's reason; see metadata/causes.py
+    """RECOVERED or RECOVERING (`metadata/records.py`)."""
+    cause: Name
+    """The leader's reason, one of `metadata/causes.py`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +145,8 @@ class AlterPartitionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrChangeResult:
-    """The new state of one partition. If `error` is not NONE, only the ids are set."""
+    """The new state of one partition. If `error` is not NONE, only the topic id, the partition id
+    and the error are set."""
 
     topic_id: Uuid
     partition_id: PartitionId
@@ -164,7 +177,7 @@ class AllocateProducerIdsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocateProducerIdsResponse:
-    """The block: `count` ids from `first_producer_id` on, or an error."""
+    """The block: `count` producer ids from `first_producer_id` on, or an error and no ids."""
 
     error: ErrorNumber
     first_producer_id: OffsetOrNone = -1
@@ -187,12 +200,13 @@ class EnvelopeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeResponse:
-    """The outcome of an EnvelopeRequest.
+    """The outcome of an EnvelopeRequest, by its `error`:
 
-    NONE: `body` holds the bytes of the Kafka response after its header. NOT_CONTROLLER: nothing was
-    appended, so the broker may resend the request. REQUEST_TIMED_OUT: the outcome is unknown, and
-    the broker reports this error to the client. Any other error: the controller has refused the
-    request, and the broker reports the error (`ControllerPort.envelope`).
+    - NONE: `body` holds the bytes of the Kafka response after its header.
+    - NOT_CONTROLLER: nothing was appended, so the broker may resend the request.
+    - REQUEST_TIMED_OUT: the outcome is unknown. The broker passes the error on to the client.
+    - Any other error: nothing was changed (`ControllerPort.envelope`). The broker passes the error
+      on to the client.
     """
 
     error: ErrorNumber

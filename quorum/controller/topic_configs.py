@@ -14,15 +14,19 @@ from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.topics import CreatableTopicConfigs
 
-# DescribeConfigs' codes for the source of a value.
+# The sources of a value, with Kafka's codes (DescribeConfigs).
 TOPIC_CONFIG = 1
+"""Source of a value that is set for the topic."""
 DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+"""Source of a value that is set for all brokers in the metadata."""
 STATIC_BROKER_CONFIG = 4
+"""Source of a value that comes from the configuration file of the active controller."""
 DEFAULT_CONFIG = 5
+"""Source of a value that is Kafka's default."""
 
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:
-    """Raise RequestRefused if a key is unknown or a value is not valid."""
+    """Raise RequestRefused with INVALID_CONFIG if a key is unknown or a value is not valid."""
     try:
         validate_topic_configs(configs)
     except ConfigError as error:
@@ -30,7 +34,7 @@ def check_topic_configs(configs: Mapping[str, str]) -> None:
 
 
 def topic_config_record(topic_name: str, key: str, value: str | None) -> ConfigRecord:
-    """Return the record that sets a config of a topic. A value of None deletes it."""
+    """Return the record that sets the config `key` of a topic, or deletes it if `value` is None."""
     return ConfigRecord(
         resource_type=TOPIC_RESOURCE, resource_name=topic_name, name=key, value=value
     )
@@ -39,8 +43,11 @@ def topic_config_record(topic_name: str, key: str, value: str | None) -> ConfigR
 def described_configs(
     context: Context, overrides: Mapping[str, str]
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """Return every public config of a topic with these overrides, with its value and the value's
-    source."""
+    """Return every public config of a topic with these overrides: its value and the value's source.
+
+    The first of these sources that has the config counts: the overrides, the metadata's defaults of
+    all brokers, the configuration of this controller. A value in the configuration that equals
+    Kafka's default has the source DEFAULT_CONFIG."""
     cluster = context.image.configs.get(CLUSTER_DEFAULT, NO_CONFIGS)
     static = context.settings.topic_defaults
     described = []
@@ -62,12 +69,12 @@ def described_configs(
 
 @lru_cache(maxsize=1024)
 def formatted(name: str, value: Value) -> str | None:
-    """Return the typed value as text, in Kafka's format."""
+    """Return the typed value of the config `name` as text in Kafka's format, or None for null."""
     return TOPIC_KEYS[name].format(value)
 
 
 @lru_cache(maxsize=1024)
 def described_config(name: str, value: str | None, source: int) -> CreatableTopicConfigs:
-    """Return the description of one config. It is cached because most topics have the same
-    values."""
+    """Return one config as the response describes it. The result is cached, because most topics
+    have the same values."""
     return CreatableTopicConfigs(name=name, value=value, config_source=source)

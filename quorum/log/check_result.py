@@ -6,20 +6,23 @@ import enum
 from dataclasses import dataclass
 
 UNKNOWN = -1
-"""The result has no byte position, or no offset."""
+"""The value of `position` or `offset` if the result has none."""
 
 
 class Kind(enum.Enum):
     """The meaning of a result for the data, and for a repair."""
 
     TORN = "torn"
-    """An interrupted write that was never acknowledged. The next start, or a repair, cuts it off.
-    """
+    """An interrupted write or a missing segment above the trusted offset. A voter has acknowledged
+    no such records of the metadata log. The next start cuts the log there. So does a repair, unless
+    the log also has a DAMAGED result."""
     DERIVED = "derived"
     """A fault of a file that can be rebuilt from other files, or that a start can do without. The
-    next start settles it. A repair settles only indexes and leader epochs."""
+    next start rebuilds, ignores or sets aside the file. A repair rebuilds only indexes and leader
+    epochs, and only in a log without a DAMAGED result."""
     DAMAGED = "damaged"
-    """Damage or loss of bytes that may have been acknowledged. A repair never changes them."""
+    """Damage or loss of bytes that may have been acknowledged. A repair does not change a log that
+    has such a result."""
     NOTE = "note"
     """A remark. Nothing has to be done."""
 
@@ -36,7 +39,9 @@ class CheckResult:
     way_out: str = ""
     """The action that removes the fault, empty if none is needed."""
     position: int = UNKNOWN
+    """The position of the fault in the file, in bytes."""
     offset: int = UNKNOWN
+    """The offset in the log at which the fault lies."""
 
     def __str__(self) -> str:
         where = self.path

@@ -1,9 +1,12 @@
-"""Keeps damaged bytes that recovery cuts off, in `.damaged` files, which no node reads.
+"""Keeps the bytes that recovery cuts off, in `.damaged` files, which no node reads.
 
-Recovery uses it only if the log's owner says that other replicas have all acknowledged records
-(`set_aside` of `OpenOptions`). A crash between the copy and the cut leaves the log damaged as
-before, and the next start repeats both. A new `.damaged` file replaces an earlier one of the same
-name.
+Recovery keeps them only if the log's owner says that other replicas have all acknowledged records
+(`set_aside` of `OpenOptions`). It copies the damaged end of one segment, and renames the segments
+that follow.
+
+The name of a `.damaged` file is that of the segment's data file with this suffix. A new file
+replaces an earlier one of the same name. If the node crashes between the copy and the cut, the log
+is damaged as before, and the next start repeats both.
 """
 
 from __future__ import annotations
@@ -13,10 +16,14 @@ from quorate.quorum.log.segment import Segment
 from quorate.quorum.seams import Disk
 
 COPY_BYTES = 1 << 20
+"""Bytes that `copy_tail` reads and writes at a time."""
 
 
 def copy_tail(disk: Disk, segment: Segment, position: int) -> None:
-    """Copy the bytes of a segment from `position` on to its `.damaged` file, durably. Block."""
+    """Copy the bytes of a segment's data file from byte `position` on into its `.damaged` file.
+
+    The segment does not change: the caller cuts it. Block; the copy is durable on return. Raise
+    OSError."""
     file = disk.open(segment.path + DAMAGED_SUFFIX, create=True)
     try:
         file.truncate(0)
@@ -29,6 +36,7 @@ def copy_tail(disk: Disk, segment: Segment, position: int) -> None:
 
 
 def rename_whole(disk: Disk, segment: Segment) -> None:
-    """Rename the data file of a segment to `.damaged`. Block. The next flush of the log syncs the
-    name."""
+    """Rename the data file of a segment to its `.damaged` file. The caller removes the indexes.
+
+    Block. The new name is durable after the next flush of the log. Raise OSError."""
     disk.rename(segment.path, segment.path + DAMAGED_SUFFIX)

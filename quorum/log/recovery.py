@@ -1,30 +1,35 @@
 """The checks of a log that is opened: the end of a clean log, and every byte that a crash may tear.
 
 After a clean shutdown the end is found from the index of the last segment. Otherwise recovery reads
-and checks every batch from the trusted offset on. The trusted offset is the recovery point of a
-partition, or the flushed marker of the metadata log. Everything below it was flushed. The batches
-are one stream over all segments, because a crash may keep any part of the bytes that were not
-synced.
+and checks every batch from the trusted offset on. The batches are one stream over all segments,
+because a crash may keep any part of the bytes that were not synced.
 
-| fault                                             | consequence                                 |
-|---------------------------------------------------|---------------------------------------------|
-| below the trusted offset: damage, a hole, the end | CorruptLog: those bytes were durable        |
-| above it, in the metadata log                     | a torn batch or a missing segment is cut    |
-|                                                   | off with all that follows; other damage:    |
-|                                                   | CorruptLog, because the marker is a lower   |
-|                                                   | bound of what was flushed                   |
-| above it, in a partition                          | cut off with all that follows, because the  |
-|                                                   | ISR acknowledged it, not this disk alone    |
-| anywhere, if other replicas have the records      | cut off, and kept in `.damaged` files       |
+Everything below the trusted offset was flushed. The trusted offset of a partition is its recovery
+point. That of the metadata log is its flushed marker, or its recovery point if that is higher. If
+other replicas have all acknowledged records (`set_aside` of `OpenOptions`), the trusted offset is
+0. Then every batch is checked, and damage at any offset may be cut off.
 
-The leader epoch of a batch lies outside of its CRC. Below the recovery point or the marker the
-saved epochs must agree with it. Above them the saved epochs may be out of date. The owner of the
-log then says up to which epoch a batch is believed (`latest_unsaved_epoch`). Kafka believes any
-epoch.
+| fault                                            | consequence                                  |
+|--------------------------------------------------|----------------------------------------------|
+| below the trusted offset: damage, a missing      | CorruptLog, because those bytes were durable |
+| segment, or the end of the log                   |                                              |
+| above it, in the metadata log: a torn batch, or  | The log is cut there.                        |
+| a missing segment                                |                                              |
+| above it, in the metadata log: other damage      | CorruptLog, because the bytes may have been  |
+|                                                  | flushed: the marker is only a lower bound    |
+| above it, in a partition: any fault              | The log is cut there, because records are    |
+|                                                  | acknowledged before they are flushed here.   |
+| anywhere, with `set_aside`                       | The log is cut there. The cut bytes are kept |
+|                                                  | in `.damaged` files.                         |
 
-A cut removes everything after it, and the file is truncated before the next append. Otherwise old
-bytes could follow the new batch (R43, tests/scenarios). `scan.py` distinguishes a torn batch from
-damage.
+A batch's CRC does not cover its leader epoch. Recovery compares the epoch with the saved epochs,
+those of the epoch checkpoint. Below the vouched offset a different epoch is damage. The vouched
+offset is the trusted offset that the log has without `set_aside`. Above it the saved epochs may be
+out of date. An epoch there is also accepted if it is not above `latest_unsaved_epoch`, which the
+owner of the log sets. Kafka accepts any epoch.
+
+A cut removes the fault and everything after it, before anything is appended. Otherwise old bytes
+could follow a new batch (R43 in tests/scenarios). `scan.py` distinguishes a torn batch from damage.
 
 To read gigabytes takes many seconds. Recovery therefore works in steps, and nothing else uses the
 log meanwhile.
@@ -49,16 +54,16 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
 
 STEP_BYTES = 4 * 1024 * 1024
-"""Bytes that one step reads: some 20 ms if batches are small."""
+"""Bytes of one segment after which a step ends. They take some 20 ms if batches are small."""
 ANY_EPOCH = 2**31 - 1
-"""The default of `latest_unsaved_epoch`: any epoch is believed."""
+"""The default of `latest_unsaved_epoch`: any epoch is accepted."""
 
 logger = logging.getLogger("quorate.log")
 
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """The work of a recovery. All fields keep their defaults after a clean shutdown."""
+    """The work of one recovery. After a clean shutdown all fields have their defaults."""
 
     scanned_bytes: int = 0
     """Bytes of the valid batches that were read."""
@@ -71,7 +76,7 @@ class RecoveryReport:
 
 
 class Damage(NamedTuple):
-    """The first fault in a segment: its position, the offset expected there, and the reason."""
+    """The first fault in a segment: its byte position, the offset expected there, the reason."""
 
     position: int
     offset: int
@@ -79,19 +84,24 @@ class Damage(NamedTuple):
 
 
 def recorded_start(saved_epochs: list[EpochOffset] | None, start_offset: int) -> int | None:
-    """Return the offset at which a cleanly closed log began, None if no epochs were saved.
+    """Return the offset at which a cleanly closed log began, or None if no epochs were saved.
 
-    `start_offset` is the log start offset of the checkpoint, 0 if it has none."""
+    If the first segment begins above this offset, segments are missing. `start_offset` is the log
+    start offset in the checkpoint, 0 if there is none."""
     return max(start_offset, saved_epochs[0].offset) if saved_epochs else None
 
 
 class LogRecovery:
     """One pass over the segments of a log that is being opened.
 
-    The caller runs either `trust` or `check`. The pass changes the list `segments` in place.
-    Invariant after it: the segments are contiguous, the last one is active, and `epochs` has the
-    epochs of all batches. `trust` takes this invariant from the file names and the saved epochs.
-    The thread that opens the log owns the object.
+    The caller may first set `latest_unsaved_epoch`, and `quarantine`, the disk on which cut bytes
+    are kept. It then runs either `trust` or `check`, which changes the list `segments` in place.
+    The other results are `epochs`, `report` and `unsynced`, the segments whose bytes may not be on
+    disk. The thread that opens the log owns the object.
+
+    Invariant after the pass: the segments are contiguous, the last one is active, and `epochs` has
+    the epochs of all batches. `check` reads the batches for this. `trust` relies on the file names
+    and the saved epochs.
     """
 
     def __init__(
@@ -105,14 +115,15 @@ class LogRecovery:
         """Prepare a pass over `segments`, at least one, in offset order.
 
         `trusted_offset` is the offset below which nothing may be cut off. `vouched_offset` is the
-        offset below which the saved epochs are right. `saved_epochs` is None if the epoch
-        checkpoint is missing or damaged."""
+        offset below which the saved epochs are right. It is higher than `trusted_offset` only with
+        `set_aside`. `saved_epochs` is None if the epoch checkpoint is missing or damaged."""
         self.segments = segments
         self.trusted_offset = trusted_offset
         self.report = RecoveryReport()
         self.quarantine: Disk | None = None
         """The disk on which cut bytes are kept; None if they are not kept."""
         self.latest_unsaved_epoch = ANY_EPOCH
+        """The highest epoch that is accepted without a saved epoch, above the vouched offset."""
         self.unsynced: list[Segment] = []
         """The segments that recovery has read: a sync may not have covered all of their bytes."""
         self.epochs = EpochCache(saved_epochs or ())
@@ -128,8 +139,8 @@ class LogRecovery:
         """Return the steps that load a log after a clean shutdown, without checking its batches.
 
         The steps read the headers after the last index entry. If the epoch checkpoint is missing or
-        damaged, they read all headers. Raise CorruptLog if a segment is missing at the beginning or
-        the end. A segment that is missing in between is only found by a read."""
+        damaged, they read all headers. They raise CorruptLog if a segment is missing at the
+        beginning or the end. A segment that is missing in between is found only by a later read."""
         if self._stored:
             self.segments[-1].resume()
             if self._saved_epochs is None:
@@ -141,9 +152,9 @@ class LogRecovery:
     def check(self) -> IncrementalWork[None]:
         """Return the steps that check all batches, from the segment of the trusted offset on.
 
-        A torn end is cut off, and in a partition other damage too. If the epoch checkpoint is
-        missing or damaged, the headers of the older segments are read as well. Raise CorruptLog for
-        damage that must not be cut off."""
+        The steps cut the log at a fault that may be cut off, and raise CorruptLog for any other
+        (see the module). If the epoch checkpoint is missing or damaged, they also read the headers
+        of the older segments."""
         if self._stored:
             first = 0
             while (
@@ -173,11 +184,12 @@ class LogRecovery:
             raise CorruptLog(last.path, last.size, last.next_offset, reason)
 
     def write_again(self) -> None:
-        """Write again what the segments hold from the trusted offset on. Block.
+        """Write the bytes from the trusted offset on once more, unchanged. Block.
 
-        A failed sync leaves pages that are readable and marked clean, but not on disk (fsyncgate,
-        R45, tests/scenarios). A sync of this process would skip them. After the bytes are written
-        again, the next sync covers them."""
+        Call it after `check` and before the first sync of the metadata log. If a sync failed in an
+        earlier process, the page cache may hold bytes that are not on disk but are marked clean
+        (R45 in tests/scenarios). A sync would skip them. After this call the next sync covers them.
+        """
         for segment in self.unsynced:
             position = segment.position_of(self.trusted_offset)
             while position < segment.size:

@@ -1,6 +1,7 @@
-"""Work over a whole image in short steps.
+"""Work over a whole image in short steps, between which the event loop does other work.
 
-A million partitions take seconds; a step takes a few milliseconds. A small image needs no pause.
+Work over a million partitions takes seconds, but one step takes a few milliseconds. Work over fewer
+than STEP_ENTRIES entries does not pause.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from quorate.quorum.metadata.persistent_map import PersistentMap
 STEP_ENTRIES = 1000
 """The number of entries after which a step ends.
 
-A single large entry makes a step longer: `freed` frees a topic with all of its partitions."""
+A step may exceed it by one large entry: `freed` frees a topic with all of its partitions in one
+step."""
 
 
 class Pace:
-    """A counter that requests a pause after every STEP_ENTRIES entries."""
+    """A counter of entries, which shows a generator when to pause: after every STEP_ENTRIES."""
 
     __slots__ = ("_left",)
 
@@ -30,7 +32,9 @@ class Pace:
         self._left = STEP_ENTRIES
 
     def is_time(self, entries: int = 1) -> bool:
-        """Count `entries` more entries. Return True if the caller should pause now."""
+        """Count `entries` more entries. Return True if the caller should `yield` now.
+
+        True starts the count again from 0."""
         self._left -= entries
         if self._left > 0:
             return False
@@ -39,10 +43,10 @@ class Pace:
 
 
 def in_order(keys: Iterable[Any]) -> IncrementalWork[Iterator[Any]]:
-    """Return an iterator over the keys in sorted order, in steps.
+    """Return an iterator over the keys in sorted order, in steps. The keys must be comparable.
 
-    Each step sorts STEP_ENTRIES keys. The iterator merges the sorted parts as it is read. Sorting a
-    million keys without a pause would take a second."""
+    Each step sorts STEP_ENTRIES keys, because sorting a million keys in one step takes a second.
+    The iterator merges the sorted parts while it is read, without pauses of its own."""
     runs: list[list[Any]] = []
     rest = iter(keys)
     while run := sorted(islice(rest, STEP_ENTRIES)):
@@ -55,8 +59,8 @@ def in_order(keys: Iterable[Any]) -> IncrementalWork[Iterator[Any]]:
 def freed(topics: PersistentMap[Uuid, Topic]) -> IncrementalWork[None]:
     """Free the topics of an image that is no longer used, in steps.
 
-    The caller passes the last reference to the map. Freeing a million partitions in one step takes
-    half a second, so this drops one topic after the other.
+    Freeing a million partitions in one step takes half a second. The steps drop one topic after the
+    other. The caller must keep no reference to the map, because it would keep the topics alive.
     """
     pace = Pace()
     for topic_id in list(topics):

@@ -1,7 +1,7 @@
-"""The check of a received snapshot on the disk's thread, one batch at a time.
+"""The check of a received snapshot in the disk's thread, one batch at a time.
 
-The disk's thread also saves votes and flushes the log. A snapshot of a million partitions takes
-half a minute to check, so other work of that thread runs between the batches.
+The check of a snapshot of a million partitions takes half a minute. The same thread saves votes and
+flushes the log, so it does such work between two batches.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.seams import Disk
 
 Checked = Callable[[SnapshotContents | None, int, BaseException | None], None]
-"""Gets the contents, the size in bytes and the error of a check (`check_received`)."""
+"""A function that gets the result of `check_received`: contents, size in bytes, error."""
 
 
 def check_received(
@@ -25,14 +25,17 @@ def check_received(
     is_running: Callable[[], bool],
     done: Checked,
 ) -> None:
-    """Check all batches of the received part file, then make it a durable snapshot file.
+    """Check all batches of a received snapshot, then give its file the final name.
 
-    This function returns immediately. `done` is called once on the event loop: with the contents,
-    the size in bytes and no error, or with None, -1 and the error. An OSError means that this
-    node's disk failed. Any other error means that the snapshot is damaged.
+    The received bytes are in the part file of `snapshot`, whose name ends with `.part`. This
+    function returns immediately. `done` is called once, on the event loop:
 
-    The event loop calls `is_running` after each batch. If it returns False, the check ends and
-    `done` is not called. The file may then be a part file or already a snapshot file."""
+    - with the contents, the size in bytes and None. The file is durable under its final name.
+    - with None, -1 and an OSError: this node's disk failed.
+    - with None, -1 and any other error: the snapshot is damaged. The part file remains.
+
+    The event loop calls `is_running` after each batch, the last one included. If it returns False,
+    the check ends and `done` is not called. The file may then have either name."""
     steps = reading(snapshot, snapshots.chunks(snapshot, part=True))
 
     def check() -> tuple[SnapshotContents, int] | None:

@@ -1,11 +1,11 @@
-"""Probes of replicas that are to become voters: does the replica answer at its address?
+"""Probes of replicas that are to become voters, which show that a replica answers at its address.
 
-The leader probes a replica before it adds the replica to the voters (KIP-853). A voter that nobody
+The leader probes a replica before it adds the replica to the voters (KIP-853). A voter that no node
 can reach would count for every majority and acknowledge nothing.
 
-The link that a probe opens is the link that the replica will have as a voter. This module does not
-close it. After each probe, the owner closes the links to nodes that are not voters: by then another
-leader may have made the replica a voter.
+A probe leaves its link open, because the leader needs this link if the replica becomes a voter. The
+owner of the probes closes links after each probe, because only the owner knows the voters: another
+leader may have added the replica meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Address, Clock, Timer
 
 PROBE_TIMEOUT_MS = 2000
-"""Time, in ms, after which a replica counts as one that does not answer."""
+"""Time, in ms, after which a probe without an answer fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,11 @@ class _Probe:
 
 
 class VoterProbes:
-    """The probes in flight, at most one for each node id. Owned by the node's event loop."""
+    """The probes in flight, at most one for each node id. The node's event loop owns the object."""
 
     def __init__(self, clock: Clock, links: QuorumLinks, ended: Callable[[], None]) -> None:
-        """`ended` is called soon after each probe, to close the links that are not needed."""
+        """Probe over `links`. `ended` is called in a later loop iteration after each call of a
+        probe's `done`, so that the owner closes the links that it does not need."""
         self._clock = clock
         self._links = links
         self._ended = ended
@@ -42,10 +43,13 @@ class VoterProbes:
     def probe(self, voter: Voter, address: Address, done: Callable[[bool], None]) -> None:
         """Connect to `address` and compare the replica there with `voter`.
 
-        `done` is called once, later. It gets True if a node with that id and directory id completes
-        the handshake; an open link to `address` counts. It gets False if the node there has another
-        directory id, or if no node with that id answers within PROBE_TIMEOUT_MS. If a probe of the
-        same id starts before that, or the node stops, `done` is never called."""
+        An open link to `address` is used as it is. A link of this id to another address is closed.
+        `done` is called at most once, in a later loop iteration:
+
+        - with True if the node there has the voter's id and directory id.
+        - with False if it has another directory id, or if no node with the voter's id completes the
+          handshake within PROBE_TIMEOUT_MS.
+        - never, if another probe of the same id starts first, or `close` is called."""
         voter_id = voter.voter_id
         replaced = self._probes.pop(voter_id, None)
         if replaced is not None:
@@ -59,14 +63,17 @@ class VoterProbes:
             self._clock.call_soon(lambda: self.came_up(peer))
 
     def came_up(self, peer: Peer) -> None:
-        """End the probe of the id of `peer`, if there is one. Call this after each handshake."""
+        """End the probe of the node `peer`, which has completed the handshake of a link of `links`.
+
+        Do nothing if no such probe is in flight. Call this after each such handshake: without it
+        the probe of a new link fails after PROBE_TIMEOUT_MS."""
         probe = self._probes.get(peer.node_id)
         if probe is not None:
             passed = peer.hello.directory_id == probe.voter.voter_directory_id
             self._end(peer.node_id, passed=passed)
 
     def close(self) -> None:
-        """Cancel all probes, because the node stops. None of them calls `done` or `ended`."""
+        """Cancel all probes, because the node stops. They call neither `done` nor `ended`."""
         for probe in self._probes.values():
             probe.timer.cancel()
         self._probes.clear()
