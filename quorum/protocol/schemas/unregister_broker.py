@@ -20,7 +20,7 @@ class UnregisterBrokerRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnregisterBrokerResponse(Message):
-    """The outcome."""
+    """The outcome. `error_code` is 0 if the removal is committed, or BROKER_ID_NOT_REGISTERED."""
 
     API_KEY: ClassVar[int] = 64
     throttle_time_ms: int = wire("int32", default=0)
