@@ -12,7 +12,9 @@ from quorate.cli.cluster_dir import ClusterDir
 from quorate.quorum.faults.control import short_enough
 
 TIMEOUT_S = 5.0
+"""Time, in s, after which one wait for a socket fails."""
 HEARTBEAT = "BrokerHeartbeatRequest"
+"""The class of the message with which a broker extends its session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from quorate.quorum.protocol.schemas import configs, topics
 QUORATE = (sys.executable, "-m", "quorate.cli")
 TOPIC_RESOURCE = 2
 HEAL_TIMEOUT_S = 60.0
+"""The default time, in s, for which `wait_healed` waits."""
 POLL_S = 0.02
 
 
@@ -125,9 +126,9 @@ class ProcessCluster:
         return found
 
     def kill(self, node_id: int) -> float:
-        """Send SIGKILL, and return the moment on the monotonic clock, in s.
+        """Send SIGKILL to the node, and return the time on the monotonic clock, in s.
 
-        Raise Refused if it does not run."""
+        Raise Refused if the node does not run."""
         os.kill(self._pid(node_id), signal.SIGKILL)
         return time.monotonic()
 
@@ -147,7 +148,7 @@ class ProcessCluster:
     def restart(self, node_id: int) -> None:
         """Start the node as a new process, and return immediately.
 
-        Do nothing if it already runs, because a supervisor restarted it."""
+        Do nothing if the node runs, for example because a supervisor restarted it."""
         if alive(self.node(node_id)["pid"]):
             return
         file = self.directory.node_file(node_id)

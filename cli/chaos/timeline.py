@@ -21,18 +21,24 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.raft.control_records import LeaderChangeMessage
 
+# The states of nodes in the metadata log: a broker is serving (unfenced) or fenced, a controller is
+# standby or active.
 SERVING, FENCED, STANDBY, ACTIVE = "serving", "fenced", "standby", "active"
+# The states of nodes that a step causes: killed or stopped, without heartbeats, and cut off from
+# the controllers.
 DEAD, MUTED, CUT = "dead", "muted", "cut"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened at one moment, to one node or to none in particular."""
+    """An event at one moment, of one node or of the whole cluster."""
 
     ms: int
     what: str
+    """A phrase for people. If `node` is set, the node is its subject."""
     node: int | None = None
     cause: str = ""
+    """The recorded cause, empty if there is none."""
     kind: str = "step"
     """The kind: step, fault, fenced, unfenced, leaders, controller or isr."""
 
@@ -41,8 +47,8 @@ class Event:
 class StateInterval:
     """An interval in which a node or a partition was in one state.
 
-    `subject` is the node or partition, `what` the state. `leader` and `epoch` are set for
-    partitions."""
+    `subject` is the id of the node or partition, and `what` names the state. `leader` and `epoch`
+    are set only for partitions."""
 
     subject: int
     what: str
@@ -66,9 +72,12 @@ class CurrentState:
 
 @dataclass(slots=True)
 class StateTracker:
-    """The states of many subjects over time. A new state ends the previous one of the subject."""
+    """The states of many nodes or partitions (subjects) over time.
+
+    A subject has at most one state at a time: a new state ends the one before."""
 
     intervals: list[StateInterval] = field(default_factory=list)
+    """The states that have ended."""
     _open: dict[int, CurrentState] = field(default_factory=dict)
 
     def now(self, subject: int) -> CurrentState | None:
@@ -114,7 +123,7 @@ class StateTracker:
             )
 
     def close(self, ms: int) -> tuple[StateInterval, ...]:
-        """End all states, and return all of them by subject and start."""
+        """End all states, and return all intervals, sorted by subject and start."""
         for subject in list(self._open):
             self.end(subject, ms)
         return tuple(
@@ -130,12 +139,18 @@ class ClusterStates:
 
     topic_id: Uuid
     start_wall_ms: int
+    """The start of the run, in ms since 1970."""
     leadership: StateTracker = field(default_factory=StateTracker)
+    """The states of the topic's partitions, led or leaderless."""
     brokers: StateTracker = field(default_factory=StateTracker)
     controllers: StateTracker = field(default_factory=StateTracker)
+    """The states of the active controllers. Standby controllers are not in it."""
     isr: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The present ISR of each partition."""
     active: int | None = None
+    """The id of the active controller."""
     fences: list[Event] = field(default_factory=list)
+    """The fencings of registered brokers, in the order of the log."""
     _epochs: dict[int, int] = field(default_factory=dict)
 
     def begin(self, serving: Iterable[int], active: int) -> None:
@@ -146,7 +161,7 @@ class ClusterStates:
         self.controllers.begin(active, ACTIVE, 0)
 
     def state(self, broker: int) -> str:
-        """Return the state of a broker; one that is unknown is fenced."""
+        """Return the state of a broker, SERVING or FENCED. An unknown broker is FENCED."""
         now = self.brokers.now(broker)
         return FENCED if now is None else now.what
 

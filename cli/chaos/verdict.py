@@ -15,21 +15,26 @@ from quorate.cli.chaos.scenario import Expected
 from quorate.cli.chaos.timeline import Event, StateInterval
 
 GRACE_MS = 250
-"""Writes to the old leader may still be acknowledged for this long.
+"""Time, in ms after a change of leader, in which the old leader may still acknowledge writes.
 
-Followers that do not know the new leader yet may confirm them, and then the new leader has them,
-too."""
+A follower that does not know the new leader yet may confirm such a write. The new leader then has
+it, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiry:
-    """The end of an isolated broker's session, with the time of its last heartbeat."""
+    """The end of the session of a broker whose heartbeats do not reach the controllers.
+
+    Times are ms since the start of the run."""
 
     node: int
     timeout_ms: int
+    """The value of broker.session.timeout.ms."""
     last_heartbeat_ms: int
+    """The time at which the last heartbeat left the broker."""
     fenced_ms: int
     cause: str
+    """The cause in the record that fenced the broker."""
 
     @property
     def after_ms(self) -> int:
@@ -39,15 +44,19 @@ class Expiry:
 
 @dataclass(slots=True, kw_only=True)
 class Pinned:
-    """The results of the client that wrote to one broker only."""
+    """The results of the client that wrote to one broker only.
+
+    Times are ms since the start of the run."""
 
     node: int
     from_ms: int
     until_ms: int = 0
     acknowledged: int = 0
+    """The number of acknowledged records."""
     refused: Counter[str] = field(default_factory=Counter)
+    """The number of errors by name."""
     successes: list[tuple[int, int]] = field(default_factory=list)
-    """(partition, time at which the batch was sent)."""
+    """(partition, time at which the batch was sent) of each acknowledged batch."""
     diverged: int = 0
     """The records in the broker's log that the new leaders did not have when the fault ended."""
 
@@ -90,17 +99,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything that the checks use.
-
-    `read_along` is the number of records read during the run, and `taken_back` the number of those
-    that changed or were missing later. `failures` are fatal errors of producers."""
+    """Everything that the checks use."""
 
     compared: Verdict
+    """The comparison of the written records with those in the partitions at the end."""
     sent: int
     read_along: int
+    """The number of records read during the run."""
     taken_back: int
+    """The number of those records that changed or were missing later."""
     different_replicas: Sequence[int]
+    """The partitions whose replicas differ at the end."""
     failures: Sequence[str]
+    """The fatal errors of producers."""
     failed_steps: Sequence[str]
     expiries: Sequence[Expiry]
     pinned: Sequence[Pinned]
@@ -217,7 +228,10 @@ def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
 
 def expired(expiry: Expiry, tolerance_ms: int) -> Check:
-    """Return the check of a session's length: broker.session.timeout.ms within the tolerance."""
+    """Return the check of a session's length.
+
+    It is good if the time from the last heartbeat to the fencing differs from
+    broker.session.timeout.ms by `tolerance_ms` at most."""
     good = abs(expiry.after_ms - expiry.timeout_ms) <= tolerance_ms
     text = (
         f"broker {expiry.node} was fenced {expiry.after_ms:,} ms after its last heartbeat "

@@ -29,13 +29,16 @@ from quorate.quorum.protocol.schemas.produce import (
 ACKS_ALL = -1
 RETRY_S = 0.02
 MAX_BATCHES_PER_S = 250
+"""Maximum number of batches per second in all partitions together."""
 MIN_INTERVAL_S = 0.03
+"""Minimum time, in s, between two batches of a partition."""
 OUTAGE_S = 0.25
-"""Shorter waits are normal latency, even on a busy machine."""
+"""Time, in s, from which on the wait of a batch is an outage. Shorter waits are normal latency,
+even on a busy machine."""
 ANSWER_SLACK_MS = 1000
-"""The broker answers REQUEST_TIMED_OUT itself.
+"""Time, in ms, for which the client waits for an answer after the timeout of a request.
 
-The client gives the connection up this much later."""
+A broker that runs answers REQUEST_TIMED_OUT at the timeout."""
 FATAL = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
