@@ -176,11 +176,11 @@ class Log(LogReader):
         If `offset` is the log end or above it, only leader epochs that start there are removed.
         Raise OffsetOutOfRange if `offset` lies below the log start. Raise CorruptLog if an earlier
         batch reaches beyond `offset`; the batches after it are removed then."""
+        if offset < self.start_offset:
+            raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
-        if offset < self.start_offset:
-            raise OffsetOutOfRange(self.directory, offset, self.start_offset, self.end_offset)
         offset = self._segments.batch_start(offset)
         self._before_truncation(offset)
         for segment in self._segments.pop_from(offset):

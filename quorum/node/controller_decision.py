@@ -57,7 +57,8 @@ class Decision:
 def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: int) -> list[Part]:
     """Return the parts that carry out `result`: none if it has no records.
 
-    An atomic result is one part. Any other result is split into parts of MAX_BATCH_RECORDS records.
+    An atomic result is one part. Any other result is split into parts of at most MAX_BATCH_RECORDS
+    records and MAX_BATCH_BYTES.
     `first` is the epoch and the offset of the first record. `wall_ms` is the wall time of the
     records, in ms since 1970.
 
@@ -69,13 +70,23 @@ def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: i
     values = read_back(result.records)
     if result.atomic and sum(map(len, values)) > MAX_RESULT_BYTES:
         raise TooLarge
-    size = len(values) if result.atomic else MAX_BATCH_RECORDS
-    parts = []
-    for start in range(0, len(values), size):
-        part = values[start : start + size]
-        last = EpochOffset(first.epoch, first.offset + start + len(part) - 1)
-        records = result.records[start : start + size]
-        stable = [each for each in records if not isinstance(each, MARKERS)]
+    parts, start = [], 0
+    while start < len(values):
+        end = len(values) if result.atomic else _end_of_part(values, start)
+        last = EpochOffset(first.epoch, first.offset + end - 1)
+        stable = [each for each in result.records[start:end] if not isinstance(each, MARKERS)]
         image, delta = replay(image, stable, last, wall_ms)
-        parts.append(Part(part, image, delta))
+        parts.append(Part(values[start:end], image, delta))
+        start = end
     return parts
+
+
+def _end_of_part(values: list[bytes], start: int) -> int:
+    """Return the end of the part of a result that begins at `start`: at least one record."""
+    end, size_bytes = start + 1, len(values[start])
+    while end < len(values) and end - start < MAX_BATCH_RECORDS:
+        size_bytes += len(values[end])
+        if size_bytes > MAX_BATCH_BYTES:
+            break
+        end += 1
+    return end

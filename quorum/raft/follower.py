@@ -9,6 +9,7 @@ own request ends the pause.
 from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
+from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
@@ -289,6 +290,8 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
     Return False, and truncate nothing, if committed records would be lost or if the logs agree.
     """
     offset = agreed_offset(core, diverging)
+    if core.high_watermark <= offset < core.log.end_offset:
+        offset = _start_of_batch(core, offset)  # The log removes whole batches.
     if offset < core.high_watermark:
         core.refuse_claim(
             core.leader_id,
@@ -301,12 +304,20 @@ def _truncate(core: Core, diverging: EpochOffset) -> bool:
         return False
     core.log.truncate_to(offset)
     assert core.high_watermark <= core.log.end_offset, "committed records were truncated"
-    # The log removes whole batches, so it may end below `offset`.
     core.durable_offset = min(core.durable_offset, core.log.end_offset)
     core.requested_flush = NO_FLUSH  # the log may grow to the same end with other records
     core.emit(effects.Truncated(offset))
     membership.on_truncation(core, offset)
     return True
+
+
+def _start_of_batch(core: Core, offset: int) -> int:
+    """Return the first offset of the batch that holds `offset`.
+
+    An honest leader names the start of a batch, and its high watermark is one, too."""
+    (position, header), *_ = batches(core.log.read(offset, 1))
+    assert position == 0 and header.base_offset <= offset < header.next_offset
+    return header.base_offset
 
 
 def agreed_offset(core: Core, diverging: EpochOffset) -> int:

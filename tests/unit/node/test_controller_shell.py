@@ -219,6 +219,21 @@ def test_batches_are_bounded_and_offsets_go_on(monkeypatch: pytest.MonkeyPatch) 
     assert len(each.committed_image.config(2, "t")) == 15
 
 
+def test_the_parts_of_a_result_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fenced broker with many partitions of hundreds of replicas each must not fill a batch
+    beyond the bound of the metadata log: that would stop the active controller."""
+    monkeypatch.setattr(controller_batch, "MAX_BATCH_BYTES", 1000)
+    monkeypatch.setattr(controller_decision, "MAX_BATCH_BYTES", 1000)
+    each = Shell()
+    records = [config(number, 400) for number in range(5)] + [config(5, 2000)]
+    each.submit("a", *records, atomic=False)
+    each.run()
+    assert [len(batch) for batch in each.log.batches] == [2, 2, 1, 1]
+    each.commit()
+    assert each.answers == {"a": "done a"}
+    assert len(each.committed_image.config(2, "t")) == 6
+
+
 def test_only_control_over_the_offset_moves_with_records_that_change_nothing() -> None:
     each = Shell()
     each.submit("noop", NoOpRecord())

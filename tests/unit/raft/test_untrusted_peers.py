@@ -164,6 +164,29 @@ def test_a_divergence_inside_of_a_batch_removes_the_batch() -> None:
     cluster.core(2).flushed(cluster.now_ms, 1, 2)  # asserts that the log has all that is durable
 
 
+def test_a_divergence_inside_of_a_batch_never_removes_committed_records() -> None:
+    """The node keeps a batch of which the leader said that a part is committed. It used to stop."""
+    cluster = led()
+    cluster.append(1, b"b", b"c", b"d")
+    reply = cluster.pick(FetchResponse, 1, 2)
+    answer = reply.message
+    assert isinstance(answer, FetchResponse)
+    reply.message = replace(answer, high_watermark=3)
+    cluster.deliver(reply)
+    assert (cluster.nodes[2].log.end_offset, cluster.core(2).high_watermark) == (5, 3)
+    cluster.flush(2)
+    cluster.append(1, b"e")  # the leader answers the next fetch immediately
+    cluster.deliver(cluster.pick(FetchRequest, 2, 1))
+    reply = cluster.pick(FetchResponse, 1, 2)
+    reply.message = FetchResponse(
+        error=0, epoch=1, leader_id=1, high_watermark=3, diverging=EpochOffset(1, 3)
+    )
+    cluster.deliver(reply)
+    assert cluster.nodes[2].log.end_offset == 5
+    assert any("committed records from offset 2 to 3" in each for each in doubts(cluster, 2))
+    works(cluster)
+
+
 def records(end: int, epoch: int = 1) -> dict[str, bytes]:
     value_batch = bytes(
         build_value_batch([b"x"], base_offset=end, leader_epoch=epoch, timestamp_ms=WALL_MS)
