@@ -32,14 +32,15 @@ from quorate.cli.chaos.writer import PinnedWriter, Writer
 from quorate.cli.cluster_dir import alive
 
 POLL_S = 0.02
+"""Time, in s, between two polls of a condition or of the metadata logs."""
 POLLS_PER_LOOK = 25
-"""A dead node is looked for only once in this many polls."""
+"""The number of polls of a condition after which `until` looks for dead nodes."""
 
 
 class StepFailed(Exception):
     """A step did not reach its end.
 
-    The verdict is bad; the cluster is still healed and compared."""
+    The verdict is bad. The run still ends all faults and compares the records."""
 
 
 @dataclass(slots=True)
@@ -94,9 +95,13 @@ class ScenarioRun:
     victim: int | None = None
     """The node that a step named last."""
     pinned_writer: PinnedWriter | None = None
+    """The producer that writes to one broker only, if it runs."""
     pinned: list[Pinned] = field(default_factory=list)
+    """The results of all such producers, in the order in which they were started."""
     expiries: list[Expiry] = field(default_factory=list)
+    """The expired sessions of muted or cut off brokers."""
     failed_steps: list[str] = field(default_factory=list)
+    """The failed steps with their reasons, as texts."""
     _next_offset: int = 0
 
     # --- events
@@ -162,7 +167,7 @@ class ScenarioRun:
     # --- state
 
     def in_sync(self) -> bool:
-        """Return True if every ISR holds all replicas and all brokers are unfenced again."""
+        """Return True if every ISR holds all replicas and all brokers of `serving` are unfenced."""
         replicas = self.scenario.workload.replication_factor
         whole = all(len(isr) == replicas for isr in self.states.isr.values())
         return whole and all(self.states.state(broker) == SERVING for broker in self.serving)
@@ -183,7 +188,7 @@ class ScenarioRun:
         """Wait until the condition is true, and return the ms that it took.
 
         `what` names the condition. Raise StepFailed if it takes longer than `within_ms`, or if a
-        node dies meanwhile."""
+        node dies meanwhile that no step has stopped (`died`)."""
         begin_s = time.monotonic()
         for polls in itertools.count(1):
             if condition():

@@ -1,4 +1,4 @@
-"""Hints: a closed connection starts early what the session timeout would start late.
+"""Hints: evidence that a broker's process is dead, which fences it before its session expires.
 
 The rule: if the connection of a broker closes, and its node port then refuses a probe, the process
 is dead and the broker is fenced immediately. docs/differences.md, "Failures are noticed sooner",

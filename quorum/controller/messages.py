@@ -65,7 +65,7 @@ class BrokerRegistrationRequest:
     previous_broker_epoch: OffsetOrNone
     """The broker epoch in the clean shutdown file, -1 after an unclean shutdown."""
     replication_address: tuple[Host, Port]
-    """The address of the broker's node port, to which the controller's probes connect."""
+    """The address of the broker's node port. Other brokers fetch there, controllers probe it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Opens a log: settles leftover files, finds the segments, and has their end trusted or checked.
+"""Opens a log: settles leftover files, finds the segments, and lets `recovery.py` find their end.
 
-The result is a `LoadedLog`, from which `Log` is built. After a clean shutdown the end of the log
-comes from the index of the last segment. After any other stop `recovery.py` reads the batches.
+The result is a `LoadedLog`, from which `Log` is built. After a clean shutdown recovery takes the
+end of the log from the index of the last segment. After any other stop it reads the batches.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class OpenOptions(TypedDict):
     start_offset: NotRequired[int]
     """The log start offset in the checkpoint. 0 by default."""
     set_aside: NotRequired[bool]
-    """True if other replicas have all acknowledged records. After an unclean shutdown, damage is
-    then cut off at any offset, and the cut bytes are kept in `.damaged` files."""
+    """True if other replicas have all acknowledged records. After an unclean shutdown, all batches
+    are then checked. Damage is cut off at any offset, and the cut bytes are kept in `.damaged`
+    files."""
     latest_unsaved_epoch: NotRequired[int]
     """The highest leader epoch that an unflushed batch may have without an entry in the epoch
     checkpoint. Any epoch by default, as in Apache Kafka."""
