@@ -12,8 +12,9 @@ In reading order:
 
 - `partition.py`: one replica and the work of its leader; `local_replica.py`: the work of a
   follower.
-- `leadership.py`: the followers, the ISR and the high watermark of one leadership; `isr_states.py`:
-  the states of the ISR; `replica_state.py`: the progress of one follower.
+- `leadership.py`: the followers, the ISR and the high watermark of one leadership;
+  `isr_membership.py`: the rules by which a follower joins and leaves the ISR; `isr_states.py`: the
+  states of the ISR; `replica_state.py`: the progress of one follower.
 - `truncation.py`: the offset at which two logs diverge.
 - `validation.py`: the checks of a client's batch.
 - `producer_state.py`: the sequence numbers of idempotent producers; `partition_producers.py`: these

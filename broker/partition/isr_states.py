@@ -9,7 +9,7 @@ Two sets of replicas follow from a state:
   min.insync.replicas before an append and before the high watermark advances. The check of an
   acks=all append that is complete counts `maximal` instead, as in Kafka.
 
-`leadership.py` decides when to propose a change: `Leadership.maybe_expand` and `maybe_shrink`.
+`isr_membership.py` decides which change to propose. `leadership.py` proposes it.
 
 Invariants: `maximal` contains `committed`. A proposal with an unknown outcome stays pending until
 an answer or newer metadata settles it, because the controller may have applied it.

@@ -3,7 +3,7 @@ allow.
 
 A leadership begins when the metadata names this replica as the leader, and ends when it names
 another one. The results are the next high watermark, and in `proposal` at most one ISR change at a
-time.
+time. `isr_membership.py` decides which replicas join and leave.
 
 Invariants:
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from quorate.broker.partition.isr_membership import has_caught_up, is_isr_eligible, lagging
 from quorate.broker.partition.isr_states import (
     Committed,
     IsrState,
@@ -129,36 +130,26 @@ class Leadership:
         return broker is not None and broker.epoch > broker_epoch
 
     def maybe_expand(self, replica: ReplicaState, high_watermark: int) -> None:
-        """Propose `replica` for the ISR if it has caught up and its broker may join (KIP-841). Call
-        it after a fetch of the replica. Do nothing while a proposal has no answer.
-
-        The replica must have reached the high watermark and the start of this leader epoch.
-        Otherwise it could be elected without records that are committed above this leader's high
-        watermark, which may lag at the start of an epoch (KAFKA-7128)."""
+        """Propose `replica` for the ISR if it may join (`isr_membership.py`). Call it after a fetch
+        of the replica. Do nothing while a proposal has no answer."""
         state = self.isr
         if state.in_flight or replica.broker_id in state.committed:
             return
-        if replica.end_offset < max(high_watermark, self.epoch_start_offset):
+        if not has_caught_up(replica, high_watermark, self.epoch_start_offset):
             return
-        if self._eligible(replica):
+        if is_isr_eligible(replica, self._brokers(replica.broker_id)):
             self._enter(PendingExpand(state.committed, replica.broker_id))
             self._propose(Cause.ISR_EXPAND)
 
     def maybe_shrink(self, end_offset: int, now_ms: int) -> None:
-        """Propose to remove the members that are below the log end `end_offset` and have not been
-        caught up within replica.lag.time.max.ms. Do nothing while a proposal has no answer."""
+        """Propose to remove the members that lag behind the log end `end_offset`
+        (`isr_membership.py`). Do nothing while a proposal has no answer."""
         state = self.isr
         if state.in_flight:
             return
+        followers = (each for each in state.committed if each != self._broker_id)
         lag_ms = self.settings.replica_lag_time_max_ms
-        leaving = tuple(
-            each
-            for each in state.committed
-            if each != self._broker_id
-            and not (
-                each in self.replicas and self.replicas[each].caught_up(end_offset, now_ms, lag_ms)
-            )
-        )
+        leaving = lagging(followers, self.replicas, end_offset, now_ms, lag_ms)
         if leaving:
             self._enter(PendingShrink(state.committed, leaving))
             self._propose(Cause.ISR_SHRINK_LAG)
@@ -211,17 +202,8 @@ class Leadership:
     def _joining_soon(self, replica: ReplicaState, end_offset: int, now_ms: int) -> bool:
         """Return True if the replica has caught up and may join the ISR."""
         lag_ms = self.settings.replica_lag_time_max_ms
-        return replica.caught_up(end_offset, now_ms, lag_ms) and self._eligible(replica)
-
-    def _eligible(self, replica: ReplicaState) -> bool:
-        """Return True if the controller would accept the replica in the ISR (KIP-841, KIP-903).
-
-        Its broker must be active, and its fetch must come from the registered incarnation."""
-        broker = self._brokers(replica.broker_id)
-        return (
-            broker is not None
-            and broker.active
-            and replica.broker_epoch in (UNKNOWN_BROKER_EPOCH, broker.epoch)
+        return replica.caught_up(end_offset, now_ms, lag_ms) and is_isr_eligible(
+            replica, self._brokers(replica.broker_id)
         )
 
     def _enter(self, state: IsrState) -> None:

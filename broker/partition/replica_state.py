@@ -4,6 +4,8 @@ A fetch at offset N says that the follower's log contains everything below N. `l
 the latest time at which the follower had everything that the leader had. A follower that is always
 slightly behind, but keeps pace, counts as caught up: each fetch is compared with the leader's end
 offset at the follower's previous fetch (KAFKA-1546).
+
+`isr_membership.py` decides from this progress if the follower joins or leaves the ISR.
 """
 
 from __future__ import annotations

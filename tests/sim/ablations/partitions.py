@@ -14,7 +14,6 @@ from quorate.quorum.controller import alter_partition, registration
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.unclean_elections import UncleanElections
-from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.node import controller_shell
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.protocol.errors import ErrorCode
@@ -31,20 +30,14 @@ TWICE = "committed at"
 """Two batches, at the same offset, were both taken for committed."""
 
 
-def propose_whoever_fetches(
-    self: leadership.Leadership, replica: ReplicaState, high_watermark: int
-) -> None:
-    state = self.isr
-    if isinstance(state, isr.Committed) and replica.broker_id not in state.committed:
-        self.isr = isr.PendingExpand(state.committed, replica.broker_id)
-        self._propose(Cause.ISR_EXPAND)
+def any_offset(replica: ReplicaState, high_watermark: int, epoch_start_offset: int) -> bool:
+    return True
 
 
-def propose_at_the_watermark(
-    self: leadership.Leadership, replica: ReplicaState, high_watermark: int
-) -> None:
-    if replica.end_offset >= high_watermark:
-        propose_whoever_fetches(self, replica, high_watermark)
+def the_watermark_alone(
+    replica: ReplicaState, high_watermark: int, epoch_start_offset: int
+) -> bool:
+    return replica.end_offset >= high_watermark
 
 
 def shrink_alone(self: leadership.Leadership, end_offset: int, now_ms: int) -> None:
@@ -130,18 +123,18 @@ ABLATIONS = (
     Ablation(
         "caught-up-isr",
         "a replica joins the ISR once it has all below the high watermark",
-        leadership.Leadership,
-        "maybe_expand",
-        propose_whoever_fetches,
+        leadership,
+        "has_caught_up",
+        any_offset,
         PartitionWalk(40, 15),
         LOST,
     ),
     Ablation(
         "epoch-start",
         "... and all below the start of the leader's epoch (KIP-207)",
-        leadership.Leadership,
-        "maybe_expand",
-        propose_at_the_watermark,
+        leadership,
+        "has_caught_up",
+        the_watermark_alone,
         PartitionWalk(50, 147),
         LOST,
     ),

@@ -71,6 +71,22 @@ def partition(
     )
 
 
+def leader_of(isr: tuple[int, ...], brokers: Brokers | None = None, **settings: Any) -> Partition:
+    leader = partition(1, brokers, **settings)
+    assert leader.make_leader(value(1, 5, isr), now_ms=0)
+    return leader
+
+
+def isr_of(leader: Partition) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    assert leader.leadership is not None
+    return leader.leadership.isr.committed, leader.leadership.isr.maximal
+
+
+def proposal_of(leader: Partition) -> object:
+    assert leader.leadership is not None
+    return leader.leadership.proposal
+
+
 def append(leader: Partition, count: int = 1, *, acks: int = -1, now_ms: int = 0) -> int:
     return leader.append_as_leader(batch(count), acks, now_ms=now_ms, wall_ms=1_000).base_offset
 

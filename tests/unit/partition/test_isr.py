@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from quorate.broker.partition.isr_states import Committed, PendingExpand, PendingShrink
-from quorate.broker.partition.partition import Partition
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import (
-    Brokers,
     append,
     fetch,
-    partition,
+    isr_of,
+    leader_of,
+    proposal_of,
     result,
     take_proposal,
     value,
 )
-
-
-def leader_of(isr: tuple[int, ...], brokers: Brokers | None = None, **settings: Any) -> Partition:
-    leader = partition(1, brokers, **settings)
-    assert leader.make_leader(value(1, 5, isr), now_ms=0)
-    return leader
-
-
-def isr_of(leader: Partition) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    assert leader.leadership is not None
-    return leader.leadership.isr.committed, leader.leadership.isr.maximal
-
-
-def proposal_of(leader: Partition) -> object:
-    assert leader.leadership is not None
-    return leader.leadership.proposal
 
 
 def test_high_watermark_is_the_lowest_end_offset_of_the_isr() -> None:
@@ -67,34 +49,6 @@ def test_a_caught_up_follower_is_proposed_with_broker_epochs() -> None:
     assert isr_of(leader) == ((1, 2), (1, 2, 3))
 
 
-def test_a_follower_below_the_epoch_start_may_not_join() -> None:
-    """It could be elected without the records that were committed before this epoch
-    (KAFKA-7128)."""
-    leader = partition(1)
-    leader.make_leader(value(1, 5, (1,)), now_ms=0)
-    append(leader, 5)
-    leader.make_follower(value(2, 6, (1, 2)))
-    leader.make_leader(value(1, 7, (1, 2)), now_ms=0)
-    leader.high_watermark = 2  # as a new leader's may lag
-    fetch(leader, 3, 4)
-    assert proposal_of(leader) is None
-    fetch(leader, 3, 5)
-    assert proposal_of(leader) is not None
-
-
-@pytest.mark.parametrize(
-    "ineligible",
-    [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 99}],
-    ids=["fenced", "shutting-down", "another-incarnation"],
-)
-def test_an_ineligible_broker_is_not_proposed(ineligible: dict[str, int]) -> None:
-    brokers = Brokers()
-    brokers.change(3, **ineligible)
-    leader = leader_of((1, 2), brokers)
-    fetch(leader, 3, 0)
-    assert proposal_of(leader) is None
-
-
 def test_fetch_of_an_earlier_incarnation_is_refused() -> None:
     """A replica that lost the tail of its log must not count with the offset of its earlier
     incarnation (KIP-903)."""
@@ -125,18 +79,6 @@ def test_a_lagging_follower_is_removed_only_when_the_controller_agrees() -> None
     leader.isr_answered(change, result(change), 1002)
     assert isr_of(leader) == ((1, 2), (1, 2))
     assert leader.high_watermark == 5
-
-
-def test_a_follower_that_keeps_pace_behind_the_end_stays() -> None:
-    """The lag is measured in time, not in records (KAFKA-1546)."""
-    leader = leader_of((1, 2), replica_lag_time_max_ms=1000)
-    offset = 0
-    for now_ms in range(0, 5000, 500):
-        append(leader, 5, now_ms=now_ms)
-        fetch(leader, 2, offset, now_ms=now_ms)
-        offset += 5
-        leader.check_followers(now_ms)
-    assert proposal_of(leader) is None
 
 
 def test_only_one_change_at_a_time() -> None:
