@@ -4,7 +4,7 @@ A broker is fenced, unfenced, unregistered, replaced by a new incarnation, or it
 shutdown. This is Kafka's generateLeaderAndIsrUpdates with its callers. The work grows with the
 partitions of one broker, or, at an unfencing, with the partitions without a leader. One rule
 departs from Kafka: an unclean election that follows from a hint waits until the session would have
-expired (`Hints.hold`).
+expired (`Hints.hold`). `elections.py` chooses the leader of each affected partition.
 """
 
 from __future__ import annotations

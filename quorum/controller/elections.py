@@ -1,4 +1,5 @@
 """Leader election of one partition, as in Kafka's PartitionChangeBuilder.
+`broker_changes.py` starts the elections that follow when a broker changes its state.
 
 A valid leader is in the target ISR and is acceptable, which means unfenced and not shutting down.
 Only an unclean election may choose a replica outside the ISR, and its result says so. Quorate does

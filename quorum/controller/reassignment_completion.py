@@ -36,6 +36,6 @@ def completion(
         return None
     isr = tuple(replica for replica in isr if replica not in removing)
     replicas = tuple(replica for replica in replicas if replica not in removing)
-    if not isr or not replicas or not set(replicas) <= set(isr):
+    if not replicas or not set(replicas) <= set(isr):
         return None
     return Completion(isr, replicas)

@@ -10,7 +10,8 @@ refuses another one in these cases:
   of them knows is answered with Unsupported instead.
 - They belong to different generations of the quorum, or to different rebuilds with the same number.
 
-A server that refuses gives the reason to the client.
+A server that refuses gives the reason to the client. `handshake.py` exchanges these messages over a
+new link.
 """
 
 from __future__ import annotations

@@ -41,5 +41,6 @@ def test_a_reassignment_may_only_add_or_only_remove(
     assert completion((1, 2), (1, 2), removing=removing, adding=adding) == complete
 
 
-def test_a_completion_does_not_empty_the_isr() -> None:
+def test_a_completion_empties_neither_the_isr_nor_the_assignment() -> None:
     assert completion((1,), (1, 2), removing=(1,), adding=(2,)) is None
+    assert completion((3,), (1,), removing=(1,), adding=()) is None

@@ -78,6 +78,7 @@ def test_idle_connections_are_closed_by_one_timer(caplog: pytest.LogCaptureFixtu
 def test_nobody_is_idle_when_that_is_switched_off() -> None:
     port = Port(max_idle_ms=-1)
     client = port.client()
+    assert port.clock.waiting == 0, "no timer"
     port.clock.advance(10**9)
     assert client.is_open()
     assert port.clock.waiting == 0
