@@ -21,6 +21,9 @@ from quorate.quorum.analytics.log.segments import (
     metadata_dir,
     read_batches,
 )
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.metadata.errors import MetadataError
+from quorate.quorum.protocol.varint import DecodeError
 
 directory_argument = click.argument(
     "directory", metavar="DIR", type=click.Path(exists=True, path_type=Path)
@@ -34,8 +37,8 @@ def history_in(given: Path) -> Iterator[Path]:
     """Yield the directory with the metadata log that DIR names (see `longest_log`).
 
     An archive is extracted into a temporary directory, which is removed at the end of the block.
-    Raise Refused if DIR cannot be used, and in place of an OSError or AnalyticsError of the
-    block."""
+    Raise Refused if DIR cannot be used, and in place of an OSError of the block or of an error
+    about its log: a damaged batch or record, or one of a newer version."""
     try:
         if given.is_dir():
             yield longest_log(given)
@@ -48,6 +51,8 @@ def history_in(given: Path) -> Iterator[Path]:
             yield longest_log(_root(Path(unpacked)), within=Path(unpacked))
     except (OSError, AnalyticsError, shutil.ReadError) as error:
         raise Refused(str(error)) from None
+    except (LogError, MetadataError, DecodeError) as error:
+        raise Refused(f"the metadata log in {given} cannot be read to the end: {error}") from None
 
 
 def _root(unpacked: Path) -> Path:

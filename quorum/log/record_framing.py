@@ -93,9 +93,12 @@ def _check_first(payload: Buffer, start: int, end: int) -> None:
         # The usual record has a timestamp delta of one byte, no key and no headers.
         place = start + 3
         if payload[place] == NULL:
-            length, place = read_varint(payload, place + 1)
-            if length >= 0 and place + length == end - 1 and not payload[end - 1]:
-                return
+            try:
+                length, place = read_varint(payload, place + 1)
+                if length >= 0 and place + length == end - 1 and not payload[end - 1]:
+                    return
+            except IndexError:
+                pass  # the payload ends within the length, which the decoding below reports
     (first,) = decode_records(payload[:end], 1, 0, 0)
     if first.offset:
         raise CorruptBatch(f"the first record has offset delta {first.offset}")

@@ -19,6 +19,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.history_source import history_in, longest_log
 from quorate.cli.main import main
 from quorate.quorum.analytics.replay.moment import moment
+from quorate.quorum.log.batch import build_value_batch, read_header
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
@@ -143,6 +144,21 @@ def test_a_story_that_is_not_there(tmp_path: Path) -> None:
     for name in ("never", "b-9"):  # an aborted topic, and one that never existed
         result = run("explain", tmp_path, "--topic", name)
         assert result.exit_code == 1 and f"knows no {name}" in result.output
+
+
+@pytest.mark.parametrize("command", [["at"], ["explain", "--topic", "a"]])
+def test_a_record_that_cannot_be_decoded_is_named(tmp_path: Path, command: list[str]) -> None:
+    """The batch's CRC is right, so a newer version or another program wrote the record."""
+    made = batches()
+    end_offset = read_header(made[0], 0).next_offset
+    value = bytes([1, 3, 0, 0xFF])  # the beginning of a partition record
+    damaged = build_value_batch(
+        [value], base_offset=end_offset, leader_epoch=1, timestamp_ms=START_MS
+    )
+    write_segment(tmp_path, 0, made[0] + bytes(damaged))
+    result = run(command[0], tmp_path, *command[1:])
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    assert f"the metadata log in {tmp_path} cannot be read to the end" in result.output
 
 
 def test_a_history_without_its_beginning(tmp_path: Path) -> None:

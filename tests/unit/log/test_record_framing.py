@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,10 +100,24 @@ def chained(payload: bytes, count: int) -> bool:
         pytest.param(b"\x01" + bytes(20), 2, id="a negative length"),
         pytest.param(b"\xff" * 30, 2, id="a length without end"),
         pytest.param(bytes(20), 2, id="lengths of zero"),
+        pytest.param(bytes.fromhex("0c000000018080"), 1, id="a value length that is cut off"),
     ],
 )
 def test_refused(payload: bytes, count: int) -> None:
     assert not accepted(payload, count)
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 2, 12, 14, 0x7F, 0x80, 0xFF]), max_size=30).map(bytes),
+    st.integers(0, 4),
+    st.booleans(),
+)
+def test_no_payload_raises_anything_else(payload: bytes, count: int, whole: bool) -> None:
+    """Another exception would answer UNKNOWN_SERVER_ERROR, where Kafka answers INVALID_RECORD."""
+    sized = bytes([2 * len(payload) % 0x80]) + payload
+    for each in (payload, sized):
+        with suppress(CorruptBatch):
+            check_framing(each, count, whole=whole)
 
 
 def test_the_first_record_is_read() -> None:
