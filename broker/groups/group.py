@@ -144,6 +144,9 @@ class Group:
         self.static[member.instance_id] = member_id
         if self.leader == member.id:
             self.leader = member_id
+        if member.id in self.pending_sync:
+            del self.pending_sync[member.id]
+            self.pending_sync[member_id] = None
         return replaced
 
     def forget_pending(self, member_id: str) -> None:

@@ -108,13 +108,15 @@ class Rebalance:
             self.complete_join(group)
 
     def remove(self, group: Group, member_id: str) -> None:
-        """Remove a member. If its JoinGroup is waiting, answer it with UNKNOWN_MEMBER_ID.
+        """Remove a member. Answer its waiting JoinGroup or SyncGroup with UNKNOWN_MEMBER_ID.
 
         The client then joins again as a new member, if it is still alive.
         """
         member = group.members[member_id]
         if member.join is not None:
             member.join.send(join_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+        if member.sync is not None:
+            member.sync.fail(ErrorCode.UNKNOWN_MEMBER_ID)
         group.remove(member_id)
 
     def after_removal(self, group: Group) -> None:

@@ -252,6 +252,32 @@ def test_a_static_member_comes_back_without_a_rebalance() -> None:
     assert world.sync(old, 1, instance="i").answer.error_code == E.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_that_comes_back_before_its_sync_causes_no_rebalance() -> None:
+    """The group used to wait for a SyncGroup of the old member id, and rebalanced in vain."""
+    world = World()
+    leader, follower = world.new_member(), world.join(instance="i")
+    world.clock.advance(0)
+    leads, late = leader.answer.member_id, follower.answer.member_id
+    assert world.sync(leads, 1, {leads: b"A", late: b"B"}).answer.assignment == b"A"
+    back = world.join(instance="i").answer.member_id
+    assert world.sync(back, 1, instance="i").answer.assignment == b"B"
+    for _ in range(2 * REBALANCE_MS // SESSION_MS):
+        world.clock.advance(SESSION_MS // 2)
+        assert world.heartbeat(leads, 1) == world.heartbeat(back, 1, "i") == E.NONE
+    assert world.state() is State.STABLE
+
+
+def test_a_removed_member_that_waits_in_sync_is_answered() -> None:
+    """Its client used to wait until its own timeout of the request."""
+    world = World()
+    joins = [world.new_member() for _ in range(2)]
+    world.clock.advance(0)
+    follower = joins[1].answer.member_id
+    waiting = world.sync(follower, 1)
+    assert world.leave(MemberIdentity(member_id=follower)) == [E.NONE]
+    assert waiting.answer.error_code == E.UNKNOWN_MEMBER_ID
+
+
 def test_an_older_client_that_comes_back_as_leader_is_not_told_that_it_leads() -> None:
     world = World()
     old = static(world)
