@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
-from quorate.broker.kafka.client_quotas import describe_client_quotas
+from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
 from quorate.broker.kafka.delete_records import DeleteRecordsHandler
 from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
 from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler
@@ -119,7 +119,7 @@ def metadata_handlers(services: Services, listener: str) -> Handlers:
         ApiKey.DESCRIBE_CLUSTER: cluster.handle,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.handle,
         ApiKey.FIND_COORDINATOR: coordinators.handle,
-        ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS: DescribeClientQuotasHandler(image).handle,
         ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(image).handle,
     }
 

@@ -1,16 +1,25 @@
-"""Handles DescribeClientQuotas (API key 48).
+"""Handles DescribeClientQuotas (API key 48): the quotas of the image that a filter matches.
 
-Quorate has no client quotas, so the response to a valid filter is empty, strict or not. An invalid
-filter gets the error code that Kafka gives.
+An entity matches if it has a part for each component of the filter. If the filter is strict, it has
+no other part. An invalid filter gets the error code that Kafka gives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.metadata.image import ClientQuotaEntity, MetadataImage, quota_order
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 
@@ -26,18 +35,61 @@ NAMES = {
 """The names of the match types in error messages."""
 
 
-def describe_client_quotas(context: RequestContext, request: DescribeClientQuotasRequest) -> None:
-    """Respond with no quotas, or with the error of an invalid filter."""
-    try:
-        check_filter(request)
-    except KafkaError as error:
-        context.respond(
-            DescribeClientQuotasResponse(
-                error_code=error.code, error_message=error.message, entries=None
+@dataclass(frozen=True, slots=True)
+class DescribeClientQuotasHandler:
+    """Handles DescribeClientQuotas on the event loop of a node."""
+
+    image: Callable[[], MetadataImage]
+
+    def handle(
+        self, context: RequestContext, request: DescribeClientQuotasRequest
+    ) -> IncrementalWork[None]:
+        """Respond with the matching entities in sorted order, or with the error of an invalid
+        filter."""
+        try:
+            check_filter(request)
+        except KafkaError as error:
+            context.respond(
+                DescribeClientQuotasResponse(
+                    error_code=error.code, error_message=error.message, entries=None
+                )
             )
+            return
+        quotas = self.image().client_quotas
+        pace, entries = Pace(), []
+        for entity in quotas:
+            if pace.is_time():
+                yield
+            if matches(dict(entity), request):
+                entries.append(entity)
+        entries.sort(key=quota_order)
+        context.count_elements(4 * len(entries))
+        yield
+        response = DescribeClientQuotasResponse(
+            entries=tuple(entry_of(each, quotas[each]) for each in entries)
         )
-    else:
-        context.respond(DescribeClientQuotasResponse(entries=()))
+        yield from context.respond_steps(response)
+
+
+def matches(names: Mapping[str, str | None], request: DescribeClientQuotasRequest) -> bool:
+    """Return True if the entity with these names by type matches a valid filter.
+
+    SPECIFIED matches any name of the type, and also its default, as Kafka's brokers do."""
+    if request.strict and len(names) != len(request.components):
+        return False
+    return all(
+        each.entity_type in names
+        and (each.match_type == SPECIFIED or names[each.entity_type] == each.match)
+        for each in request.components
+    )
+
+
+def entry_of(entity: ClientQuotaEntity, quotas: Mapping[str, float]) -> EntryData:
+    """Return the entry of one entity, with its quotas sorted by name."""
+    return EntryData(
+        entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
+        values=tuple(ValueData(key=key, value=value) for key, value in sorted(quotas.items())),
+    )
 
 
 def check_filter(request: DescribeClientQuotasRequest) -> None:

@@ -1,6 +1,6 @@
 """The metadata that only Apache Kafka uses, replayed from its records.
 
-It consists of SCRAM credentials, ACLs, client quotas and delegation tokens. The shell shows it.
+It consists of SCRAM credentials, ACLs and delegation tokens. The shell shows it.
 Quorate does not act on it."""
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata import unsupported_records as records
 from quorate.quorum.metadata.records import MetadataRecord
 
-Entity = tuple[tuple[str, str | None], ...]
-"""(entity type, entity name) pairs sorted by type. The name None is the default of the type."""
-
 
 @dataclass(slots=True)
 class ForeignState:
@@ -25,8 +22,6 @@ class ForeignState:
         default_factory=dict
     )
     """The credentials by mechanism and user."""
-    quotas: dict[Entity, dict[str, float]] = field(default_factory=dict)
-    """The client quotas by entity and name."""
     acls: dict[Uuid, records.AccessControlEntryRecord] = field(default_factory=dict)
     tokens: dict[str, records.DelegationTokenRecord] = field(default_factory=dict)
 
@@ -41,17 +36,6 @@ def _credential(state: ForeignState, record: records.UserScramCredentialRecord) 
 
 def _no_credential(state: ForeignState, record: records.RemoveUserScramCredentialRecord) -> None:
     state.credentials.get(record.mechanism, {}).pop(record.name, None)
-
-
-def _quota(state: ForeignState, record: records.ClientQuotaRecord) -> None:
-    entity = tuple(sorted((each.entity_type, each.entity_name) for each in record.entity))
-    quotas = state.quotas.setdefault(entity, {})
-    if record.remove:
-        quotas.pop(record.key, None)
-    else:
-        quotas[record.key] = record.value
-    if not quotas:
-        del state.quotas[entity]
 
 
 def _acl(state: ForeignState, record: records.AccessControlEntryRecord) -> None:
@@ -73,7 +57,6 @@ def _no_token(state: ForeignState, record: records.RemoveDelegationTokenRecord) 
 RULES: dict[type[MetadataRecord], Callable[[ForeignState, Any], None]] = {
     records.UserScramCredentialRecord: _credential,
     records.RemoveUserScramCredentialRecord: _no_credential,
-    records.ClientQuotaRecord: _quota,
     records.AccessControlEntryRecord: _acl,
     records.RemoveAccessControlEntryRecord: _no_acl,
     records.DelegationTokenRecord: _token,

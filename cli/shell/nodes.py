@@ -31,7 +31,7 @@ def image_node(image: MetadataImage, foreign: ForeignState) -> Directory:
     """Return the directory of the metadata image."""
     return {
         "acls": lambda: {"byId": partial(_acls, foreign)},
-        "clientQuotas": partial(_quotas, foreign),
+        "clientQuotas": partial(_quotas, image),
         "cluster": partial(_cluster, image),
         "configs": partial(_configs, image),
         "delegationToken": partial(_tokens, foreign),
@@ -120,12 +120,12 @@ def _acls(foreign: ForeignState) -> Directory:
     return {uuid_to_text(key): partial(texts.acl_text, acl) for key, acl in foreign.acls.items()}
 
 
-def _quotas(foreign: ForeignState) -> Directory:
+def _quotas(image: MetadataImage) -> Directory:
     return {
         texts.entity_text(entity): partial(
             _leaves, {key: texts.double_text(value) for key, value in quotas.items()}
         )
-        for entity, quotas in foreign.quotas.items()
+        for entity, quotas in image.client_quotas.items()
     }
 
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from quorate.cli.features import METADATA_VERSION, level_text
-from quorate.cli.shell.foreign_state import Entity
 from quorate.quorum.ids import ZERO_UUID, uuid_to_text
 from quorate.quorum.metadata.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
     Broker,
+    ClientQuotaEntity,
     ControllerRegistration,
     MetadataImage,
     Partition,
@@ -155,7 +155,7 @@ def token_text(token: DelegationTokenRecord) -> str:
     )
 
 
-def entity_text(entity: Entity) -> str:
+def entity_text(entity: ClientQuotaEntity) -> str:
     """Return a quota entity in the form `clientId(c)_user(u)`.
 
     Kafka's shell omits defaults, so that different entities look the same. Here they are shown."""

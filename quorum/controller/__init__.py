@@ -34,6 +34,7 @@ Files in reading order:
   requests
 - topics.py, partitions.py, assignments.py, placement.py, topic_names.py, directories.py: new topics
   and partitions
+- client_quotas.py: the quotas of clients
 - configs.py, config_resources.py, topic_configs.py: dynamic configs
 - features.py, update_features.py, producer_ids.py, unregister.py: the remaining requests
 - scheduled_elections.py, periodic_tasks.py: work that no request starts

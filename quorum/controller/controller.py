@@ -19,6 +19,7 @@ from typing import Any
 
 from quorate.quorum.controller import broker_changes, scheduled_elections
 from quorate.quorum.controller.alter_partition import alter_partition
+from quorate.quorum.controller.client_quotas import alter_client_quotas
 from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elect_leaders import elect_leaders
@@ -51,6 +52,7 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
+from quorate.quorum.protocol.schemas.client_quotas import AlterClientQuotasRequest
 from quorate.quorum.protocol.schemas.configs import (
     AlterConfigsRequest,
     IncrementalAlterConfigsRequest,
@@ -84,6 +86,7 @@ RULES: dict[type, Callable[[Context, Any], Result]] = {
     ListPartitionReassignmentsRequest: list_partition_reassignments,
     UnregisterBrokerRequest: unregister_broker,
     UpdateFeaturesRequest: update_features,
+    AlterClientQuotasRequest: alter_client_quotas,
 }
 """The rule of each request class. The request classes of clients are Kafka's schemas."""
 

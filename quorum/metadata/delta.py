@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import (
     Broker,
+    ClientQuotaEntity,
     ConfigResource,
     ControllerRegistration,
     Partition,
@@ -56,7 +57,8 @@ class ImageDelta:
     `topics` holds those topics of the new image that records created, changed or named. `deleted`
     holds deleted topics as they were in the old image. A topic that was both created and deleted is
     in neither. `configs` lists each resource with a key that was set or deleted, even if the value
-    is the same as before. It includes those of deleted topics. `next_producer_id` is None if it did
+    is the same as before. It includes those of deleted topics. `client_quotas` likewise
+    lists each entity with a quota that was set or removed. `next_producer_id` is None if it did
     not change.
     """
 
@@ -66,6 +68,7 @@ class ImageDelta:
     deleted: Mapping[Uuid, Topic] = NOTHING
     configs: tuple[ConfigResource, ...] = ()
     features: Mapping[str, Change[int]] = NOTHING
+    client_quotas: tuple[ClientQuotaEntity, ...] = ()
     next_producer_id: int | None = None
 
     def __bool__(self) -> bool:
@@ -77,6 +80,7 @@ class ImageDelta:
             or self.deleted
             or self.configs
             or self.features
+            or self.client_quotas
             or self.next_producer_id is not None
         )
 

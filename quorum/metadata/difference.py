@@ -13,7 +13,13 @@ from typing import Any, TypeVar
 
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
-from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
+from quorate.quorum.metadata.image import (
+    ClientQuotaEntity,
+    MetadataImage,
+    Partition,
+    Topic,
+    quota_order,
+)
 from quorate.quorum.metadata.pace import Pace, in_order
 from quorate.quorum.metadata.persistent_map import PersistentMap
 
@@ -69,6 +75,7 @@ def differing(
         deleted=deleted,
         configs=(yield from _configs(old, new, pace)),
         features=_changes(old.features, new.features),
+        client_quotas=_client_quotas(old, new),
         next_producer_id=(
             new.next_producer_id if new.next_producer_id != old.next_producer_id else None
         ),
@@ -127,6 +134,15 @@ def _configs(
         if resource not in new.configs:
             changed.append(resource)
     return tuple(changed)
+
+
+def _client_quotas(old: MetadataImage, new: MetadataImage) -> tuple[ClientQuotaEntity, ...]:
+    was, now = old.client_quotas, new.client_quotas
+    if was is now:
+        return ()
+    changed = [entity for entity, quotas in now.items() if was.get(entity) != quotas]
+    changed += [entity for entity in was if entity not in now]
+    return tuple(sorted(changed, key=quota_order))
 
 
 def _changes(old: PersistentMap[K, V], new: PersistentMap[K, V]) -> dict[K, Change[V]]:

@@ -114,6 +114,16 @@ class Topic:
         return sorted(self.partitions)
 
 
+ClientQuotaEntity = tuple[tuple[str, str | None], ...]
+"""The (entity type, entity name) pairs of a client quota, sorted by type. A name of None is the
+default entity of the type."""
+
+
+def quota_order(entity: ClientQuotaEntity) -> tuple[tuple[str, bool, str], ...]:
+    """Return the sort key of an entity. A default entity precedes the named ones of its type."""
+    return tuple((kind, name is not None, name or "") for kind, name in entity)
+
+
 ConfigResource = tuple[int, str]
 """(resource type, resource name). The name "" is the cluster-wide default of the type."""
 
@@ -123,7 +133,8 @@ class MetadataImage:
     """The state after every record up to and including `last`.
 
     `last.offset` is -1 before any record. `last_timestamp_ms` is the wall time of the batch of
-    `last`. `next_producer_id` is the first producer id that is not reserved.
+    `last`. `next_producer_id` is the first producer id that is not reserved. An entity without
+    quotas is not in `client_quotas`.
     """
 
     last: EpochOffset = EpochOffset(-1, -1)
@@ -134,6 +145,9 @@ class MetadataImage:
     topics: PersistentMap[Uuid, Topic] = field(default_factory=PersistentMap)
     topic_ids: PersistentMap[str, Uuid] = field(default_factory=PersistentMap)
     configs: PersistentMap[ConfigResource, PersistentMap[str, str]] = field(
+        default_factory=PersistentMap
+    )
+    client_quotas: PersistentMap[ClientQuotaEntity, PersistentMap[str, float]] = field(
         default_factory=PersistentMap
     )
     next_producer_id: int = 0

@@ -15,6 +15,7 @@ from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import (
     TOPIC_RESOURCE,
     Broker,
+    ClientQuotaEntity,
     ConfigResource,
     ControllerRegistration,
     MetadataImage,
@@ -93,6 +94,7 @@ class ImageBuilder:
 
     __slots__ = (
         "brokers",
+        "client_quotas",
         "configs",
         "controllers",
         "features",
@@ -110,6 +112,7 @@ class ImageBuilder:
         self.names: Overlay[str, Uuid] = Overlay(image.topic_ids)
         self.topics: dict[Uuid, TopicBuilder | None] = {}
         self.configs: dict[ConfigResource, Overlay[str, str]] = {}
+        self.client_quotas: dict[ClientQuotaEntity, Overlay[str, float]] = {}
         self.next_producer_id = image.next_producer_id
 
     def topic(self, topic_id: Uuid) -> TopicBuilder:
@@ -153,6 +156,15 @@ class ImageBuilder:
             overlay = self.configs[resource] = Overlay(PersistentMap() if base is None else base)
         return overlay
 
+    def client_quota(self, entity: ClientQuotaEntity) -> Overlay[str, float]:
+        """Return the quota changes of the entity. The entity is then in the delta."""
+        overlay = self.client_quotas.get(entity)
+        if overlay is None:
+            base = self.image.client_quotas.get(entity)
+            overlay = Overlay(PersistentMap() if base is None else base)
+            self.client_quotas[entity] = overlay
+        return overlay
+
     def finish(self, last: EpochOffset, timestamp_ms: int) -> tuple[MetadataImage, ImageDelta]:
         """Return the next image, which ends at `last`, and the delta."""
         image = self.image
@@ -162,6 +174,9 @@ class ImageBuilder:
         configs: dict[ConfigResource, PersistentMap[str, str] | None] = {}
         for resource, overlay in self.configs.items():
             configs[resource] = overlay.fold() or None
+        client_quotas: dict[ClientQuotaEntity, PersistentMap[str, float] | None] = {}
+        for entity, quotas in self.client_quotas.items():
+            client_quotas[entity] = quotas.fold() or None
         successor = MetadataImage(
             last=last,
             last_timestamp_ms=timestamp_ms,
@@ -171,6 +186,7 @@ class ImageBuilder:
             topics=folded(image.topics, topics),
             topic_ids=self.names.fold(),
             configs=folded(image.configs, configs),
+            client_quotas=folded(image.client_quotas, client_quotas),
             next_producer_id=self.next_producer_id,
         )
         return successor, self._delta(successor)
@@ -188,6 +204,7 @@ class ImageBuilder:
             deleted=deleted,
             configs=tuple(self.configs),
             features=self.features.changes(),
+            client_quotas=tuple(self.client_quotas),
             next_producer_id=self.next_producer_id if producer_ids_moved else None,
         )
 

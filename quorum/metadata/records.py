@@ -225,6 +225,27 @@ class FeatureLevelRecord(MetadataRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaEntity:
+    """One part of the entity that a quota applies to. A name of None is the default entity of the
+    type."""
+
+    entity_type: str = wire("string", bound=STORED_TEXT)
+    entity_name: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientQuotaRecord(MetadataRecord):
+    """Sets the quota `key` of an entity to `value`, or removes it (KIP-546). `value` is ignored if
+    `remove`."""
+
+    API_KEY: ClassVar[int] = 14
+    entity: tuple[QuotaEntity, ...] = wire(count=STORED_ELEMENTS)
+    key: str = wire("string", bound=STORED_TEXT)
+    value: float = wire("float64", default=0.0)
+    remove: bool = wire("bool", default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdsRecord(MetadataRecord):
     """Reserves producer ids for a broker. `next_producer_id` is the first id that is not
     reserved."""
@@ -332,6 +353,7 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
         UnfenceBrokerRecord,
         RemoveTopicRecord,
         FeatureLevelRecord,
+        ClientQuotaRecord,
         ProducerIdsRecord,
         BrokerRegistrationChangeRecord,
         NoOpRecord,

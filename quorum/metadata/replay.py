@@ -22,6 +22,7 @@ from quorate.quorum.metadata.records import (
     NO_RECOVERY_CHANGE,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     Endpoint,
     FeatureLevelRecord,
@@ -264,6 +265,12 @@ def _config(builder: ImageBuilder, record: ConfigRecord) -> None:
     overlay.changed[record.name] = record.value
 
 
+def _client_quota(builder: ImageBuilder, record: ClientQuotaRecord) -> None:
+    names = {each.entity_type: each.entity_name for each in record.entity}
+    overlay = builder.client_quota(tuple((kind, names[kind]) for kind in sorted(names)))
+    overlay.changed[record.key] = None if record.remove else record.value
+
+
 def _feature_level(builder: ImageBuilder, record: FeatureLevelRecord) -> None:
     """Set the level. Level 0 removes the feature (KIP-584)."""
     builder.features.changed[record.name] = record.feature_level or None
@@ -290,6 +297,7 @@ REPLAY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     UnfenceBrokerRecord: _unfence_broker,
     RemoveTopicRecord: _remove_topic,
     FeatureLevelRecord: _feature_level,
+    ClientQuotaRecord: _client_quota,
     ProducerIdsRecord: _producer_ids,
     BrokerRegistrationChangeRecord: _change_registration,
     NoOpRecord: _nothing,

@@ -10,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.metadata.image import METADATA_VERSION, MetadataImage, Partition, Topic
+from quorate.quorum.metadata.image import (
+    METADATA_VERSION,
+    MetadataImage,
+    Partition,
+    Topic,
+    quota_order,
+)
 from quorate.quorum.metadata.records import (
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    QuotaEntity,
     RegisterBrokerRecord,
     RegisterControllerRecord,
     TopicRecord,
@@ -32,6 +40,7 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _controllers(image)
     yield from _topics(image)
     yield from _configs(image)
+    yield from _client_quotas(image)
     yield from _producer_ids(image)
 
 
@@ -112,6 +121,13 @@ def _configs(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield ConfigRecord(
                 resource_type=resource_type, resource_name=name, name=key, value=value
             )
+
+
+def _client_quotas(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for entity in sorted(image.client_quotas, key=quota_order):
+        parts = tuple(QuotaEntity(entity_type=kind, entity_name=name) for kind, name in entity)
+        for key, value in sorted(image.client_quotas[entity].items()):
+            yield ClientQuotaRecord(entity=parts, key=key, value=value)
 
 
 def _producer_ids(image: MetadataImage) -> Iterator[MetadataRecord]:

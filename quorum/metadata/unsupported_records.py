@@ -1,6 +1,6 @@
 """Kafka's records of features that Quorate does not have.
 
-These features are SCRAM, ACLs, quotas and delegation tokens. Tools show the records, so that they
+These features are SCRAM, ACLs and delegation tokens. Tools show the records, so that they
 can read the whole log of an Apache Kafka cluster. A node refuses them with `UnknownRecord`, because
 an image without them would be wrong.
 """
@@ -42,26 +42,6 @@ class UserScramCredentialRecord(MetadataRecord):
     stored_key: Buffer = wire("bytes", bound=STORED_BYTES)
     server_key: Buffer = wire("bytes", bound=STORED_BYTES)
     iterations: int = wire("int32")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaEntity:
-    """One part of the entity that a quota applies to. A name of None is the default entity of the
-    type."""
-
-    entity_type: str = wire("string", bound=STORED_TEXT)
-    entity_name: str | None = wire("string", nullable="0+", bound=STORED_TEXT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotaRecord(MetadataRecord):
-    """Sets or removes one quota of an entity (KIP-546)."""
-
-    API_KEY: ClassVar[int] = 14
-    entity: tuple[QuotaEntity, ...] = wire(count=STORED_ELEMENTS)
-    key: str = wire("string", bound=STORED_TEXT)
-    value: float = wire("float64")
-    remove: bool = wire("bool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +89,6 @@ FOREIGN_TYPES: dict[int, type[MetadataRecord]] = {
     for record in (
         DelegationTokenRecord,
         UserScramCredentialRecord,
-        ClientQuotaRecord,
         AccessControlEntryRecord,
         RemoveAccessControlEntryRecord,
         RemoveUserScramCredentialRecord,

@@ -58,6 +58,7 @@ RULED = (
     ApiKey.LIST_PARTITION_REASSIGNMENTS,
     ApiKey.UNREGISTER_BROKER,
     ApiKey.UPDATE_FEATURES,
+    ApiKey.ALTER_CLIENT_QUOTAS,
 )
 """The requests that the rules decide, apart from an UpdateFeatures of kraft.version."""
 # Kafka's error for each refusal, for admin clients and for brokers that forward a request.

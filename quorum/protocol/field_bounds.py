@@ -80,6 +80,8 @@ SOFTWARE_NAME = Bound("client software", 1024)
 """Every connection stores two of them."""
 HOST = Bound("host", 1024)
 LISTENER_NAME = Bound("listener name", 1024)
+QUOTA_NAME = Bound("name of a quota's user or client id", 1024)
+"""As long as a CLIENT_ID, because no client can have a longer one."""
 CLUSTER_ID = Bound("cluster id", 1024)
 FEATURE_NAME = Bound("feature name", 1024)
 MEMBER_METADATA = Bound("member metadata", 4 << 20)
@@ -107,6 +109,9 @@ STORED_CONFIGS = Bound("stored configs", 1000)
 """The configs that one resource may have. 300 keys are known, and brokers may have unknown ones."""
 REPLICAS = Bound("replicas", 1000)
 FILTERS = Bound("filters", 100)
+QUOTA_ENTITIES = Bound("quota entities", 10_000)
+QUOTAS = Bound("quotas of one entity", 100)
+"""Five quotas are known. The bound is wider, so that the handler can name an unknown one."""
 FEATURES = Bound("features", 100)
 LISTENERS = Bound("listeners", 100)
 STORED_REPLICAS = Bound("stored replicas", 10_000)

@@ -205,6 +205,24 @@ def delete_groups(*names: str) -> Message:
     return group_admin.DeleteGroupsRequest(groups_names=names)
 
 
+def quota(entity: dict[str, str | None], *changes: tuple[str, float]) -> Message:
+    return client_quotas.AlterClientQuotasRequest(
+        entries=(
+            client_quotas.AlterationData(
+                entity=tuple(
+                    client_quotas.AlteredEntityData(entity_type=kind, entity_name=name)
+                    for kind, name in entity.items()
+                ),
+                ops=tuple(
+                    client_quotas.OpData(key=key, value=value, remove=False)
+                    for key, value in changes
+                ),
+            ),
+        ),
+        validate_only=False,
+    )
+
+
 def producers(topic: str, *partitions: int) -> Message:
     return describe_producers.DescribeProducersRequest(
         topics=(describe_producers.TopicRequest(name=topic, partition_indexes=partitions),)
@@ -467,6 +485,28 @@ OTHERS = {
     "DescribeClientQuotas: entity twice": client_quotas.DescribeClientQuotasRequest(
         components=(client_quotas.ComponentData(entity_type="user", match_type=0, match="x"),) * 2,
         strict=False,
+    ),
+    "DescribeClientQuotas: ip and user": client_quotas.DescribeClientQuotasRequest(
+        components=(
+            client_quotas.ComponentData(entity_type="ip", match_type=2, match=None),
+            client_quotas.ComponentData(entity_type="user", match_type=2, match=None),
+        ),
+        strict=False,
+    ),
+    "AlterClientQuotas: key unknown": quota({"user": "x"}, ("bytes", 1.0)),
+    "AlterClientQuotas: key of another entity": quota({"ip": None}, ("producer_byte_rate", 1.0)),
+    "AlterClientQuotas: value 0": quota({"user": "x"}, ("producer_byte_rate", 0.0)),
+    "AlterClientQuotas: fraction": quota({"user": "x"}, ("producer_byte_rate", 1.5)),
+    "AlterClientQuotas: too large": quota({"ip": None}, ("connection_creation_rate", 2.0**31)),
+    "AlterClientQuotas: no entity": quota({}, ("producer_byte_rate", 1.0)),
+    "AlterClientQuotas: entity unknown": quota({"pet": "cat"}, ("producer_byte_rate", 1.0)),
+    "AlterClientQuotas: name empty": quota({"user": ""}, ("producer_byte_rate", 1.0)),
+    "AlterClientQuotas: ip and user": quota(
+        {"ip": "10.0.0.1", "user": "x"}, ("connection_creation_rate", 1.0)
+    ),
+    "AlterClientQuotas: no ip": quota({"ip": "1.2.3.4.5"}, ("connection_creation_rate", 1.0)),
+    "AlterClientQuotas: key twice": quota(
+        {"user": "x"}, ("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)
     ),
 }
 FAMILIES: dict[str, dict[str, Message]] = {

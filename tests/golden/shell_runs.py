@@ -259,12 +259,8 @@ def quotas() -> Iterator[MetadataRecord]:
         ({"ip": "10.0.0.2"}, "gone", 3, False),
         ({"ip": "10.0.0.2"}, "gone", 3, True),
     ):
-        named = tuple(
-            unsupported_records.QuotaEntity(entity_type=k, entity_name=v) for k, v in entity.items()
-        )
-        yield unsupported_records.ClientQuotaRecord(
-            entity=named, key=key, value=value, remove=remove
-        )
+        named = tuple(records.QuotaEntity(entity_type=k, entity_name=v) for k, v in entity.items())
+        yield records.ClientQuotaRecord(entity=named, key=key, value=value, remove=remove)
 
 
 def acls() -> Iterator[MetadataRecord]:

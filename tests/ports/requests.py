@@ -387,6 +387,18 @@ BUILDERS: dict[int, Build] = {
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda world, version: client_quotas.DescribeClientQuotasRequest(
         components=(), strict=False
     ),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda world, version: client_quotas.AlterClientQuotasRequest(
+        entries=(
+            client_quotas.AlterationData(
+                entity=(client_quotas.AlteredEntityData(entity_type="user", entity_name="u"),),
+                ops=(
+                    client_quotas.OpData(key="consumer_byte_rate", value=1e9, remove=False),
+                    client_quotas.OpData(key="request_percentage", value=0.0, remove=True),
+                ),
+            ),
+        ),
+        validate_only=False,
+    ),
     ApiKey.DESCRIBE_QUORUM: lambda world, version: cluster.DescribeQuorumRequest(
         topics=(
             cluster.QuorumTopic(

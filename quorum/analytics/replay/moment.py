@@ -16,7 +16,7 @@ from quorate.quorum.analytics.log.text import RESOURCES, clock
 from quorate.quorum.analytics.log.walk import Logged, never, walk
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.metadata.errors import ReplayError
-from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
+from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, quota_order
 from quorate.quorum.metadata.record_text import type_name
 from quorate.quorum.metadata.records import Endpoint, MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
@@ -42,7 +42,7 @@ class Moment:
     skipped: dict[str, int]
     """The number of records of each type that the image does not represent.
 
-    These are ACLs, quotas, SCRAM credentials, delegation tokens, and types of a newer Kafka."""
+    These are ACLs, SCRAM credentials, delegation tokens, and types of a newer Kafka."""
 
 
 def moment(
@@ -161,6 +161,10 @@ def as_json(at: Moment) -> dict[str, Any]:
                 "configs": dict(sorted(image.config(kind, name).items())),
             }
             for kind, name in sorted(image.configs)
+        ],
+        "client_quotas": [
+            {"entity": dict(entity), "quotas": dict(sorted(image.client_quotas[entity].items()))}
+            for entity in sorted(image.client_quotas, key=quota_order)
         ],
         "next_producer_id": image.next_producer_id,
         "skipped": at.skipped,

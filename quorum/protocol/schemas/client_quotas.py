@@ -1,7 +1,6 @@
-"""The DescribeClientQuotas messages (KIP-546): the quotas of clients.
+"""The DescribeClientQuotas and AlterClientQuotas messages (KIP-546): the quotas of clients.
 
-An entity is a user, a client id, an IP address, or a user together with a client id. Quorate has no
-client quotas, so the response never has entries.
+An entity is a user, a client id, an IP address, or a user together with a client id.
 """
 
 from __future__ import annotations
@@ -9,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.protocol.field_bounds import CLIENT_TEXT, ERROR_TEXT, FILTERS
+from quorate.quorum.protocol.field_bounds import (
+    CLIENT_TEXT,
+    CONFIG_NAME,
+    ERROR_TEXT,
+    FILTERS,
+    MAX_CONTROLLER_ELEMENTS,
+    QUOTA_ENTITIES,
+    QUOTA_NAME,
+    QUOTAS,
+)
 from quorate.quorum.protocol.wire import Message, wire
 
 
@@ -70,3 +78,56 @@ class DescribeClientQuotasResponse(Message):
     error_code: int = wire("int16", default=0)
     error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
     entries: tuple[EntryData, ...] | None = wire(nullable="0+", default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredEntityData:
+    """One part of an entity to change: its type, and its name, or None for the default entity."""
+
+    entity_type: str = wire("string", bound=CLIENT_TEXT)
+    entity_name: str | None = wire("string", nullable="0+", bound=QUOTA_NAME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpData:
+    """One change: sets the quota `key` to `value`, or removes it if `remove`."""
+
+    key: str = wire("string", bound=CONFIG_NAME)
+    value: float = wire("float64")
+    remove: bool = wire("bool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterationData:
+    """The changes of one entity."""
+
+    entity: tuple[AlteredEntityData, ...] = wire(count=QUOTAS)
+    ops: tuple[OpData, ...] = wire(count=QUOTAS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotasRequest(Message):
+    """Changes the quotas of entities. With `validate_only` nothing changes."""
+
+    API_KEY: ClassVar[int] = 49
+    MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
+    entries: tuple[AlterationData, ...] = wire(count=QUOTA_ENTITIES)
+    validate_only: bool = wire("bool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlteredData:
+    """The outcome for one entity."""
+
+    error_code: int = wire("int16", default=0)
+    error_message: str | None = wire("string", nullable="0+", bound=ERROR_TEXT, default=None)
+    entity: tuple[EntityData, ...] = wire()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClientQuotasResponse(Message):
+    """The outcome for each entity of the request."""
+
+    API_KEY: ClassVar[int] = 49
+    throttle_time_ms: int = wire("int32", default=0)
+    entries: tuple[AlteredData, ...] = wire()

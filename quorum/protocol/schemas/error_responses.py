@@ -14,6 +14,7 @@ from collections.abc import Callable
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import (
+    client_quotas,
     cluster,
     configs,
     elect_leaders,
@@ -142,12 +143,32 @@ def _update_features(request: Message, error: ErrorCode, text: str) -> Message:
     return update_features.UpdateFeaturesResponse(error_code=error, error_message=text)
 
 
+def _alter_client_quotas(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, client_quotas.AlterClientQuotasRequest)
+    return client_quotas.AlterClientQuotasResponse(
+        entries=tuple(
+            client_quotas.AlteredData(
+                error_code=error,
+                error_message=text,
+                entity=tuple(
+                    client_quotas.EntityData(
+                        entity_type=part.entity_type, entity_name=part.entity_name
+                    )
+                    for part in each.entity
+                ),
+            )
+            for each in request.entries
+        )
+    )
+
+
 ERROR_RESPONSES: dict[int, Failure] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
     ApiKey.DESCRIBE_QUORUM: _describe_quorum,
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from quorate.cli.main import main
 from quorate.cli.shell.columns import in_columns
 from quorate.cli.shell.commands import Shell
-from quorate.cli.shell.foreign_state import ForeignState
 from quorate.cli.shell.nodes import Directory, root
 from quorate.cli.shell.paths import find, glob_pattern, resolved
 from quorate.cli.shell.reading import completions
@@ -33,7 +32,6 @@ from quorate.quorum.log.batch import build_batch, build_value_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import FeatureLevelRecord
-from quorate.quorum.metadata.unsupported_records import ClientQuotaRecord, QuotaEntity
 from quorate.quorum.raft.control_records import SnapshotHeaderRecord
 from tests.golden.shell_runs import control_batch
 
@@ -180,10 +178,6 @@ def test_default_quotas_have_a_name() -> None:
     lists."""
     assert entity_text((("user", None),)) == "user(<default>)"
     assert entity_text((("client-id", "c"), ("user", None))) == "clientId(c)_user(<default>)"
-    foreign = ForeignState()
-    entity = (QuotaEntity(entity_type="user", entity_name=None),)
-    foreign.replay(ClientQuotaRecord(entity=entity, key="k", value=1.0, remove=True))
-    assert foreign.quotas == {}
 
 
 @pytest.mark.parametrize(

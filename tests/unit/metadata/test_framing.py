@@ -23,6 +23,7 @@ from quorate.quorum.metadata.json_text import json_text
 from quorate.quorum.metadata.records import (
     RECORD_TYPES,
     BrokerRegistrationChangeRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     Endpoint,
     FeatureRange,
@@ -30,13 +31,10 @@ from quorate.quorum.metadata.records import (
     NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
+    QuotaEntity,
     RegisterBrokerRecord,
 )
-from quorate.quorum.metadata.unsupported_records import (
-    ClientQuotaRecord,
-    QuotaEntity,
-    UserScramCredentialRecord,
-)
+from quorate.quorum.metadata.unsupported_records import UserScramCredentialRecord
 
 TOPIC = Uuid(b"0123456789abcdef")
 BROKER = RegisterBrokerRecord(
@@ -114,12 +112,17 @@ QUOTA = ClientQuotaRecord(
 
 
 def test_foreign_records_are_for_tools_and_stop_a_node() -> None:
-    for record in (SCRAM, QUOTA):
-        frame = encode_record(record)
-        assert decode_versioned(frame) == (record, 0)
-        with pytest.raises(UnknownRecord, match="by a feature that Quorate does not have"):
-            decode_record(frame)
+    frame = encode_record(SCRAM)
+    assert decode_versioned(frame) == (SCRAM, 0)
+    with pytest.raises(UnknownRecord, match="by a feature that Quorate does not have"):
+        decode_record(frame)
     assert json_form(SCRAM, 0)["serverKey"] == "/w=="
+
+
+def test_client_quotas_have_kafkas_form() -> None:
+    frame = encode_record(QUOTA)
+    assert frame.hex() == "010e000205757365720000026b3ff80000000000000000"
+    assert decode_record(frame) == QUOTA
     assert json_text(QUOTA, 0) == (
         '{"entity":[{"entityType":"user","entityName":null}],"key":"k","value":1.5,"remove":false}'
     )

@@ -15,12 +15,14 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
+    QuotaEntity,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -53,6 +55,7 @@ class Walk:
             self.feature,
             self.producer_ids,
             lambda image: ClearElrRecord(),
+            self.quota,
         )
 
     def step(self, image: MetadataImage) -> MetadataRecord:
@@ -117,6 +120,19 @@ class Walk:
             resource_name=self.random.choice(NAMES),
             name=self.random.choice(("x", "y")),
             value=self.random.choice((None, "1", "2")),
+        )
+
+    def quota(self, image: MetadataImage) -> MetadataRecord:
+        kinds = self.random.choice((("user",), ("client-id", "user"), ("user", "client-id")))
+        names = self.random.choices((None, "a", "b"), k=len(kinds))
+        return ClientQuotaRecord(
+            entity=tuple(
+                QuotaEntity(entity_type=kind, entity_name=name)
+                for kind, name in zip(kinds, names, strict=True)
+            ),
+            key=self.random.choice(("x", "y")),
+            value=self.random.choice((1.0, 2.5)),
+            remove=self.random.random() < 0.4,
         )
 
     def broker(self, image: MetadataImage) -> MetadataRecord:
