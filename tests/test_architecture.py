@@ -28,6 +28,7 @@ PURE = (
     "quorum/controller",
     "quorum/log",
     "quorum/protocol",
+    "broker/compaction",
     "broker/partition",
     "broker/groups",
 )

@@ -42,12 +42,14 @@ class Snapshot(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """The bytes `start` to `stop` of a segment file. The batch at `start` holds `offset`."""
+    """The bytes `start` to `stop` of a segment file. The batch at `start` holds `offset`, unless
+    that offset is missing. `gaps` is True if offsets may be missing before a batch."""
 
     path: str
     offset: int
     start: int
     stop: int
+    gaps: bool
 
 
 def newest_snapshot(
@@ -89,12 +91,14 @@ def snapshotted_producers(disk: Disk, log: Log) -> IncrementalWork[ProducerState
 def log_parts(log: Log, offset: int) -> list[LogPart]:
     """Return the parts of the log from `offset` to the log end, one for each segment.
 
-    Call it on the event loop. Blocks for the search of `offset` in one index. Raise CorruptLog if
-    the segment of `offset` is damaged there."""
+    Call it on the event loop. Blocks for the search of `offset` in one index, and for the end of a
+    replacement of segments. Raise CorruptLog if the segment of `offset` is damaged there."""
+    log.settle_swap()
     parts = []
     while offset < log.end_offset:
         segment = log.segment_of(offset)
-        parts.append(LogPart(segment.path, offset, segment.position_of(offset), segment.size))
+        start = segment.position_of(offset)
+        parts.append(LogPart(segment.path, offset, start, segment.size, log.gaps))
         offset = segment.next_offset
     return parts
 
@@ -119,7 +123,7 @@ def _read_part(file: File, part: LogPart, states: ProducerStates) -> Incremental
             if size_bytes > len(data):
                 data = file.pread(size_bytes, position)
             headers = _whole_batches(data)
-            _check_chain(headers, offset, first=position == part.start)
+            _check_chain(headers, offset, first=position == part.start, gaps=part.gaps)
         except CorruptBatch as error:
             raise CorruptLog(part.path, position, offset, str(error)) from error
         states.rebuild(header for header in headers if header.base_offset >= offset)
@@ -145,9 +149,10 @@ def _whole_batches(data: bytes) -> list[BatchHeader]:
     return headers
 
 
-def _check_chain(headers: list[BatchHeader], offset: int, *, first: bool) -> None:
+def _check_chain(headers: list[BatchHeader], offset: int, *, first: bool, gaps: bool) -> None:
     for header in headers:
         holds = first and header.base_offset <= offset < header.next_offset
-        if not holds and header.base_offset != offset:
+        missing = gaps and header.base_offset > offset
+        if not (holds or missing) and header.base_offset != offset:
             raise CorruptBatch(f"the batch says offset {header.base_offset}, not {offset}")
         first, offset = False, header.next_offset

@@ -90,7 +90,8 @@ class LocalReplica:
         the page cache.
 
         The batches from the first one with a later leader epoch than the one followed are left out,
-        so the log end may stay where it was. Only headers and CRCs are checked: if a follower
+        so the log end may stay where it was. Offsets may be missing before a batch, because the
+        leader may have compacted its log. Only headers and CRCs are checked: if a follower
         rejected a batch that its leader has accepted, replication would stop. Raise CorruptBatch if
         the data is damaged, or BrokenChain if it does not continue the log; the log is unchanged
         then. Raise OSError if the write fails, and KafkaError if this replica leads."""
@@ -114,7 +115,7 @@ class LocalReplica:
         if self.log.end_offset == start_offset and read_header(taken).base_offset < start_offset:
             self._begin_below(taken)
         with changing(self._name, CorruptBatch, BrokenChain, OSError):
-            self.log.append(taken, wall_ms=wall_ms)
+            self.log.append(taken, wall_ms=wall_ms, gaps=True)
             self.log.advance_start(start_offset)
             for header in idempotent:
                 self.producers.append(header)
@@ -128,7 +129,9 @@ class LocalReplica:
         first = placed[0][1]
         if self.log.start_offset < first.next_offset:
             # An append that fails after the reset would leave the log end below the high watermark.
-            require_continuation(self._name, first.base_offset, first.leader_epoch, placed)
+            require_continuation(
+                self._name, first.base_offset, first.leader_epoch, placed, gaps=True
+            )
             self.log.reset_to(first.base_offset)
 
     def leader_high_watermark(self, high_watermark: int) -> None:

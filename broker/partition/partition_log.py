@@ -34,9 +34,17 @@ class PartitionLog(Protocol):
         """Return the start offsets of the leader epochs."""
         ...
 
-    def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
+    def append(
+        self,
+        data: Buffer,
+        *,
+        wall_ms: int,
+        checked: BatchHeader | None = None,
+        gaps: bool = False,
+    ) -> None:
         """Append whole batches that continue the log, to the page cache. `checked` is the header of
-        the only batch, if the caller has checked its CRC. Raise CorruptBatch, BrokenChain or
+        the only batch, if the caller has checked its CRC. With `gaps`, offsets may be missing
+        before a batch. Raise CorruptBatch, BrokenChain or
         OSError; the log has the same batches as before then."""
         ...
 

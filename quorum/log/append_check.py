@@ -7,17 +7,26 @@ from quorate.quorum.log.segment import MAX_RELATIVE_OFFSET, PositionedBatch
 
 
 def require_continuation(
-    directory: str, end_offset: int, latest_epoch: int, placed: list[PositionedBatch]
-) -> None:
+    directory: str,
+    end_offset: int,
+    latest_epoch: int,
+    placed: list[PositionedBatch],
+    *,
+    gaps: bool = False,
+) -> bool:
     """Raise BrokenChain unless these batches, at least one, continue the log in `directory`.
 
     The log ends at `end_offset` in `latest_epoch`. A leader assigns both numbers, and a follower
     appends what its leader sent. The error therefore means a defect of the caller or a divergence
     of the two logs. Raise BrokenChain also if the batches span more offsets than the index of a
-    segment can hold."""
-    expected, epoch = end_offset, latest_epoch
+    segment can hold.
+
+    With `gaps`, offsets may be missing before each batch. Return True if some are."""
+    expected, epoch, found = end_offset, latest_epoch, False
     for _, header in placed:
-        if header.base_offset != expected:
+        if header.base_offset != expected and gaps and header.base_offset > expected:
+            found = True
+        elif header.base_offset != expected:
             raise BrokenChain(
                 f"{directory}: batch at offset {header.base_offset} cannot follow the log end"
                 f" {expected}"
@@ -33,3 +42,4 @@ def require_continuation(
             f"{directory}: one append spans offsets {end_offset} to {expected - 1}: the index of a"
             f" segment holds at most {MAX_RELATIVE_OFFSET + 1} offsets"
         )
+    return found

@@ -34,6 +34,8 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
+DELETE_HORIZON = 0x40
+"""Set by the log cleaner: the base timestamp is the time from which tombstones may be removed."""
 
 _PREFIX_AND_EPOCH = struct.Struct(">qii")
 _UINT32 = struct.Struct(">I")
@@ -85,6 +87,11 @@ class BatchHeader(NamedTuple):
     def is_transactional(self) -> bool:
         """True for a batch that is part of a transaction."""
         return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """The wall time from which the batch's tombstones may be removed, None if it has none."""
+        return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
     @property
     def is_log_append_time(self) -> bool:
@@ -212,7 +219,7 @@ def build_batch(
 
     `flags` are TRANSACTIONAL and CONTROL, combined by `|`."""
     payload: Buffer = encode_records(records)
-    return _assemble(
+    return assemble(
         compress(codec, payload) if codec else payload,
         BatchHeader(
             base_offset=records[0].offset,
@@ -251,7 +258,7 @@ def build_value_batch(
         payload += value
         payload.append(0)  # no headers
     count = len(values)
-    return _assemble(
+    return assemble(
         payload,
         BatchHeader(
             base_offset,
@@ -271,7 +278,9 @@ def build_value_batch(
     )
 
 
-def _assemble(payload: Buffer, header: BatchHeader) -> bytearray:
+def assemble(payload: Buffer, header: BatchHeader) -> bytearray:
+    """Return a batch of this payload, compressed as `header` says. The length and the CRC of
+    `header` are ignored."""
     length = MIN_LENGTH + len(payload)
     batch = bytearray(HEADER.pack(*header._replace(length=length)))
     batch += payload

@@ -20,11 +20,12 @@ class BatchFile:
     `base_offset` to `next_offset`. The log's thread owns it; only `sync` runs in other threads.
     """
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
+    def __init__(self, disk: Disk, directory: str, base_offset: int, suffix: str = "") -> None:
+        """`suffix` follows the names of all files, for a segment that is not in place yet."""
         self.base_offset = base_offset
         self.next_offset = base_offset
         """The offset that follows the last batch."""
-        self.path = segment_file(directory, base_offset, LOG_SUFFIX)
+        self.path = segment_file(directory, base_offset, LOG_SUFFIX) + suffix
         self.dirty = False
         """True if the file has bytes that no flush has taken yet."""
         self._disk = disk

@@ -24,6 +24,7 @@ CLEAN_SHUTDOWN_NAME = ".kafka_cleanshutdown"
 HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
 RECOVERY_POINTS_NAME = "recovery-point-offset-checkpoint"
 START_OFFSETS_NAME = "log-start-offset-checkpoint"
+CLEANER_OFFSETS_NAME = "cleaner-offset-checkpoint"
 
 CHECKPOINT_VERSION = 0
 MAX_SMALL_FILE_BYTES = 64 * 1024 * 1024

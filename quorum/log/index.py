@@ -154,8 +154,16 @@ class SegmentIndexes:
     noted batches. Used in the log's thread only.
     """
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, interval_bytes: int) -> None:
-        """`base_offset` is that of the segment; entries hold offsets relative to it."""
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        interval_bytes: int,
+        suffix: str = "",
+    ) -> None:
+        """`base_offset` is that of the segment; entries hold offsets relative to it. `suffix`
+        follows the names of both files."""
         self.max_timestamp_ms = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset
         """The last offset of the first batch that has the largest timestamp."""
@@ -165,11 +173,16 @@ class SegmentIndexes:
         self._indexed_position = -1
         """Position of the batch that got the last entry since the indexes were loaded or cut."""
         self._offsets = SparseIndex(
-            disk, segment_file(directory, base_offset, OFFSET_INDEX_SUFFIX), OFFSET_ENTRY
+            disk, segment_file(directory, base_offset, OFFSET_INDEX_SUFFIX) + suffix, OFFSET_ENTRY
         )
         self._times = SparseIndex(
-            disk, segment_file(directory, base_offset, TIME_INDEX_SUFFIX), TIME_ENTRY
+            disk, segment_file(directory, base_offset, TIME_INDEX_SUFFIX) + suffix, TIME_ENTRY
         )
+
+    @property
+    def files(self) -> tuple[SparseIndex, SparseIndex]:
+        """The offset index and the time index."""
+        return self._offsets, self._times
 
     @property
     def in_memory(self) -> bool:

@@ -24,10 +24,15 @@ class IndexedBatchFile(BatchFile):
     """
 
     def __init__(
-        self, disk: Disk, directory: str, base_offset: int, index_interval_bytes: int
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        index_interval_bytes: int,
+        suffix: str = "",
     ) -> None:
-        super().__init__(disk, directory, base_offset)
-        self._indexes = SegmentIndexes(disk, directory, base_offset, index_interval_bytes)
+        super().__init__(disk, directory, base_offset, suffix)
+        self._indexes = SegmentIndexes(disk, directory, base_offset, index_interval_bytes, suffix)
         self._recent: dict[int, int] = {}  # base offset -> position, of batches found recently
 
     def read(self, offset: int, max_bytes: int, end: int) -> bytes:
@@ -62,6 +67,17 @@ class IndexedBatchFile(BatchFile):
                     self._remember(offset, position)
                 return position
         return self.size
+
+    def end_below(self, offset: int) -> int:
+        """Return the offset that follows the last batch which ends at or below `offset`.
+
+        The result is the base offset if there is no such batch. Raise CorruptLog."""
+        end = self.base_offset
+        for _, header in self.walk(self._near(offset - 1)):
+            if header.next_offset > offset:
+                break
+            end = header.next_offset
+        return end
 
     def rebuild_indexes(self) -> None:
         """Rebuild the offset index and the time index from the batches. Block for a walk over the

@@ -46,16 +46,20 @@ class RecentlyAppended:
             self.offset, self._next, self._bytes = self._next, offset, 0
 
 
-def check_read(segment: Segment, data: bytes, offset: int, epoch_of: EpochOf) -> None:
+def check_read(
+    segment: Segment, data: bytes, offset: int, epoch_of: EpochOf, *, gaps: bool = False
+) -> None:
     """Check the batches in `data`, which was read from the batch that holds `offset`.
 
     Raise CorruptLog if a batch fails its CRC or has another base offset or leader epoch than the
-    log. The first batch may begin before `offset`."""
+    log. The first batch may begin before `offset`. With `gaps`, offsets may be missing before each
+    batch."""
     position, expected = 0, offset
     try:
         for position, header in batches(data):
             first = position == 0 and header.base_offset <= offset < header.next_offset
-            if not first and header.base_offset != expected:
+            missing = gaps and header.base_offset > expected
+            if not (first or missing) and header.base_offset != expected:
                 raise CorruptBatch(f"the batch has base offset {header.base_offset}")
             if header.leader_epoch != epoch_of(header):
                 raise CorruptBatch(
@@ -68,14 +72,17 @@ def check_read(segment: Segment, data: bytes, offset: int, epoch_of: EpochOf) ->
         raise CorruptLog(segment.path, start + position, expected, str(error)) from error
 
 
-def check_all(segments: Iterable[Segment], epoch_of: EpochOf) -> None:
+def check_all(segments: Iterable[Segment], epoch_of: EpochOf, *, gaps: bool = False) -> None:
     """Read and check all batches of these segments. Block.
 
-    Raise CorruptLog at the first damage, or if a segment ends before its last offset."""
+    Raise CorruptLog at the first damage, or if a segment ends before its last offset. With `gaps`,
+    offsets may be missing before each batch."""
     for segment in segments:
         offset, position = segment.base_offset, 0
         for position, header, intact in scan(segment):
             reason = ""
+            if header is not None and gaps and header.base_offset > offset:
+                offset = header.base_offset
             if header is None or not intact or header.base_offset != offset:
                 reason = f"no valid batch with base offset {offset}"
             elif header.leader_epoch != epoch_of(header):

@@ -3,8 +3,8 @@
 The rules are Apache Kafka's. `.deleted` and `.cleaned` files are removed, apart from deleted
 snapshots, which `snapshots.py` removes. `.swap` files from the first `.cleaned` offset on are
 removed too, because that swap had not been decided. All other `.swap` files had been decided: the
-segments that they replace are removed, and then they are renamed. Indexes without a `.log` file are
-removed.
+segments that they replace are removed, and then they are renamed, the data file after its offset
+index. Indexes without a `.log` file are removed. `segment_swap.py` writes these files.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ def _settle(disk: Disk, directory: str, names: list[str]) -> None:
             offset = offset_of(name)
             if offset is not None and name.endswith(SEGMENT_SUFFIXES) and first <= offset < end:
                 disk.remove(f"{directory}/{name}")
+        disk.sync_dir(directory)  # a removed segment must not come back beside its replacement
     for name in swaps:
         disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
     disk.sync_dir(directory)

@@ -15,6 +15,7 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.flushed_marker import FlushedMarker
 from quorate.quorum.log.leftovers import settle_leftovers
 from quorate.quorum.log.names import LOG_SUFFIX, offset_of
+from quorate.quorum.log.offset_gaps import GAPS_NAME
 from quorate.quorum.log.recovery import ANY_EPOCH, LogRecovery, RecoveryReport
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
@@ -33,6 +34,8 @@ class OpenOptions(TypedDict):
     marker counts too; the higher of the two is used."""
     start_offset: NotRequired[int]
     """The log start offset in the checkpoint. 0 by default."""
+    gaps: NotRequired[bool]
+    """True if offsets may be missing even without the marker (`offset_gaps.py`)."""
     set_aside: NotRequired[bool]
     """True if other replicas have all acknowledged records. After an unclean shutdown, all batches
     are then checked. Damage is cut off at any offset, and the cut bytes are kept in `.damaged`
@@ -62,6 +65,8 @@ class LoadedLog:
     """Directories with names that may not be on disk."""
     marker: FlushedMarker | None
     """The flushed marker, which only the metadata log has."""
+    gaps: bool
+    """True if offsets may be missing between batches."""
 
 
 def load(
@@ -73,6 +78,7 @@ def load(
     clean: bool,
     recovery_point: int = 0,
     start_offset: int = 0,
+    gaps: bool = False,
     set_aside: bool = False,
     latest_unsaved_epoch: int = ANY_EPOCH,
 ) -> IncrementalWork[LoadedLog]:
@@ -95,6 +101,7 @@ def load(
     recovery = LogRecovery(segments, settings, 0 if set_aside else vouched, vouched, saved)
     recovery.quarantine = disk if set_aside else None
     recovery.latest_unsaved_epoch = latest_unsaved_epoch
+    recovery.gaps = gaps or GAPS_NAME in names
     if clean:
         yield from recovery.trust(start_offset)
     else:
@@ -117,6 +124,7 @@ def load(
         unsynced=recovery.unsynced,
         unsynced_directories=[] if clean and names else [directory, directory.rpartition("/")[0]],
         marker=marker,
+        gaps=recovery.gaps,
     )
 
 

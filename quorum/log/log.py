@@ -23,7 +23,7 @@ from quorate.quorum.log.errors import OffsetOutOfRange
 from quorate.quorum.log.flush import Flush, FlushState
 from quorate.quorum.log.integrity import RecentlyAppended
 from quorate.quorum.log.loading import OpenOptions
-from quorate.quorum.log.log_reader import LogReader
+from quorate.quorum.log.replacing_log import ReplacingLog
 from quorate.quorum.log.retention import expired_segments
 from quorate.quorum.log.rolling import must_roll
 from quorate.quorum.log.segment import Segment
@@ -32,7 +32,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer, Disk
 
 
-class Log(LogReader):
+class Log(ReplacingLog):
     """One replicated log: append, read, truncate, flush and shorten it.
 
     Attributes: `start_offset` is the first offset that may be read, and `end_offset` the offset of
@@ -79,6 +79,8 @@ class Log(LogReader):
         appends nothing before they are done."""
         self.deleted = False
         """Set by the owner when it deletes the log. Its files may then be missing."""
+        self.gaps = loaded.gaps
+        self._swap = None
         self._segments = SegmentList(
             disk, directory, settings.index_interval_bytes, loaded.segments, loaded.wall_ms
         )
@@ -123,7 +125,14 @@ class Log(LogReader):
 
     # -- append ----------------------------------------------------------------------------------
 
-    def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
+    def append(
+        self,
+        data: Buffer,
+        *,
+        wall_ms: int,
+        checked: BatchHeader | None = None,
+        gaps: bool = False,
+    ) -> None:
         """Append one or more whole batches at the log end. On return they are in the page cache.
 
         The record timestamps decide if the active segment is old enough to be replaced by a new
@@ -131,13 +140,20 @@ class Log(LogReader):
         checked the CRC of a single batch passes its header as `checked`. Empty `data` changes
         nothing.
 
+        A follower sets `gaps`, because its leader may have compacted the log: offsets may then be
+        missing before a batch. The first time, block for the sync of a directory
+        (`offset_gaps.py`).
+
         Raise CorruptBatch if `data` is damaged, and BrokenChain if its offsets or leader epochs do
         not continue the log. After any error, including OSError, the log holds the same batches as
         before."""
         placed = list(batches(data)) if checked is None else [(0, checked)]
         if not placed:
             return
-        require_continuation(self.directory, self.end_offset, self.epochs.latest, placed)
+        if require_continuation(
+            self.directory, self.end_offset, self.epochs.latest, placed, gaps=gaps
+        ):
+            self._allow_gaps()
         segment = self._segments.active
         last_offset = placed[-1][1].last_offset
         active_ms = wall_ms - self._segments.active_since_ms
@@ -167,7 +183,7 @@ class Log(LogReader):
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and everything after it.
 
-        The log then ends at the first offset of that batch, and a flush in flight is void. If
+        The log then ends after the last batch that stays, and a flush in flight is void. If
         `settings.flushed_is_acknowledged` is set, the truncation is on disk on return. Otherwise
         the next flush makes it durable, or the first flush after an append if the log is empty now.
         The log removes segments newest first, so that a crash leaves a prefix of the log. Block:
@@ -181,8 +197,14 @@ class Log(LogReader):
         self.epochs.truncate_to(offset)
         if offset >= self.end_offset:
             return
-        offset = self._segments.batch_start(offset)
-        self._before_truncation(offset)
+        self.settle_swap()
+        end_offset = self._segments.end_below(offset)
+        if self.gaps and end_offset < self.start_offset:
+            self.reset_to(self.start_offset, self.last_epoch)
+            return
+        offset = self._segments.first_removed(offset)
+        self.epochs.truncate_to(end_offset)
+        self._before_truncation(end_offset)
         for segment in self._segments.pop_from(offset):
             self._drop(segment)
         active = self._segments.active
@@ -199,6 +221,7 @@ class Log(LogReader):
         epoch of the last record before `offset`, if it is known. The offsets change immediately,
         and a flush in flight becomes void. `run_reset` removes the files, and syncs that if
         `settings.flushed_is_acknowledged` is set. By default it blocks until they are removed."""
+        self.settle_swap()
         self._lower_flushed_offset(0)
         old = self._segments.replace_all(offset)
         for segment in old:
@@ -316,6 +339,8 @@ class Log(LogReader):
             high_watermark=high_watermark,
             wall_ms=wall_ms,
         )
+        if count:
+            self.settle_swap()
         if count == len(segments):
             segments.roll(self.end_offset, wall_ms).create_file()
             self._unsynced.add_directory(self.directory)
@@ -332,6 +357,7 @@ class Log(LogReader):
 
         If a flush is in flight or has failed, close the files without another flush. The caller
         must then not record a clean shutdown."""
+        self.settle_swap()
         if not self._flushes.in_flight:
             self.flush()
         for segment in self._segments:

@@ -32,6 +32,8 @@ class LogReader:
     end_offset: int
     """The offset of the next record."""
     deleted: bool
+    gaps: bool
+    """True if offsets may be missing between batches (`offset_gaps.py`)."""
     _segments: SegmentList
     _recent: RecentlyAppended
 
@@ -59,6 +61,7 @@ class LogReader:
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
         """Return whole batches of one segment, beginning with the batch that holds `offset`.
+        If that offset is missing in a compacted log, begin with the next batch.
 
         All of them lie below `end`, by default the log end. The first one is returned even if it
         exceeds `max_bytes`; the result is empty if it does not lie below `end`. Raise
@@ -74,7 +77,7 @@ class LogReader:
         segment = active if offset >= active.base_offset else self.segment_of(offset)
         data = segment.read(offset, max_bytes, end)
         if offset < self._recent.offset:
-            check_read(segment, data, offset, self._epoch_of)
+            check_read(segment, data, offset, self._epoch_of, gaps=self.gaps)
         return data
 
     def control_batches(self, offset: int) -> Iterator[bytes]:
@@ -118,7 +121,7 @@ class LogReader:
         A path that is no segment of this log checks nothing. Raise CorruptLog at the first damaged
         batch."""
         wanted = (each for each in self._segments if path in ("", each.path))
-        check_all(wanted, self._epoch_of)
+        check_all(wanted, self._epoch_of, gaps=self.gaps)
 
     def first_damage(self, path: str = "") -> CorruptLog | None:
         """Return the error that `check` raises, None if it raises none. Block."""

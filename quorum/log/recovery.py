@@ -124,6 +124,8 @@ class LogRecovery:
         """The disk on which cut bytes are kept; None if they are not kept."""
         self.latest_unsaved_epoch = ANY_EPOCH
         """The highest epoch that is accepted without a saved epoch, above the vouched offset."""
+        self.gaps = False
+        """True if offsets may be missing between the batches of a segment (`offset_gaps.py`)."""
         self.unsynced: list[Segment] = []
         """The segments that recovery has read: a sync may not have covered all of their bytes."""
         self.epochs = EpochCache(saved_epochs or ())
@@ -249,7 +251,8 @@ class LogRecovery:
             if header is None:
                 return Damage(position, segment.next_offset, "no batch header")
             reason = "" if intact else "the batch fails its CRC-32C or is incomplete"
-            if header.base_offset != segment.next_offset:
+            missing = self.gaps and header.base_offset > segment.next_offset
+            if header.base_offset != segment.next_offset and not missing:
                 reason = f"the batch has base offset {header.base_offset}"
             elif header.leader_epoch < self.epochs.latest:
                 reason = f"leader epoch {header.leader_epoch} follows epoch {self.epochs.latest}"

@@ -33,10 +33,16 @@ class Segment(IndexedBatchFile):
     """
 
     def __init__(
-        self, disk: Disk, directory: str, base_offset: int, index_interval_bytes: int
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        index_interval_bytes: int,
+        suffix: str = "",
     ) -> None:
         """Describe a segment. `create`, `resume` or `begin_scan` makes it active."""
-        super().__init__(disk, directory, base_offset, index_interval_bytes)
+        super().__init__(disk, directory, base_offset, index_interval_bytes, suffix)
+        self._suffix = suffix
         self._first_timestamp_ms: int | None = None
         self._none_has_timestamp = False
         """True if a walk over this sealed segment found no timestamp."""
@@ -91,7 +97,7 @@ class Segment(IndexedBatchFile):
 
     def index_batch(self, position: int, header: BatchHeader) -> None:
         """Add a batch that recovery has checked to the indexes."""
-        assert header.base_offset == self.next_offset
+        assert header.base_offset >= self.next_offset
         self._indexes.note(position, header)
         self.next_offset = header.next_offset
 
@@ -130,6 +136,25 @@ class Segment(IndexedBatchFile):
         self._disk.rename(self.path, self.path + DELETED_SUFFIX)
         return self.path + DELETED_SUFFIX
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the indexes and, last, of the data file. An index may have no file."""
+        offsets, times = self._indexes.files
+        return offsets.path, times.path, self.path
+
+    def rename_files(self, suffix: str) -> None:
+        """Rename all files so that `suffix` follows their names, the data file last. Block; no sync
+        is done. Open files stay open."""
+        for path in self.paths:
+            self._disk.rename(path, path.removesuffix(self._suffix) + suffix)
+        self.note_renamed(suffix)
+
+    def note_renamed(self, suffix: str) -> None:
+        """Note that `suffix` follows the names of all files now."""
+        for each in (self, *self._indexes.files):
+            each.path = each.path.removesuffix(self._suffix) + suffix
+        self._suffix = suffix
+
     def _remove_indexes(self) -> None:
         """Remove the indexes before the `.log` file, because a `.log` without indexes is whole."""
         self._removed = True
@@ -149,7 +174,7 @@ class Segment(IndexedBatchFile):
         """Append batches, which `placed` lists, to an active segment.
 
         After an OSError the segment is unchanged."""
-        assert placed[0][1].base_offset == self.next_offset
+        assert placed[0][1].base_offset >= self.next_offset
         start = self.write_at_end(data)
         self._remember(placed[0][1].base_offset, start)
         for position, header in placed:

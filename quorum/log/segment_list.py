@@ -83,10 +83,32 @@ class SegmentList:
         assert index >= 0, f"{self._directory}: offset {offset} lies below the first segment"
         return self._segments[index]
 
-    def batch_start(self, offset: int) -> int:
-        """Return the base offset of the batch that holds `offset`. Raise CorruptLog."""
+    def first_removed(self, offset: int) -> int:
+        """Return the lowest offset that a truncation to `offset` removes: the base offset of the
+        batch that holds it, or `offset` itself if it is missing. Raise CorruptLog."""
         segment = self.segment_of(offset)
-        return segment.header_at(segment.position_of(offset)).base_offset
+        return min(offset, segment.header_at(segment.position_of(offset)).base_offset)
+
+    def end_below(self, offset: int) -> int:
+        """Return the log end after a truncation to `offset`.
+
+        It is the offset that follows the last batch which ends at or below `offset`, or the base
+        offset of the segment. Raise CorruptLog."""
+        return self.segment_of(offset).end_below(offset)
+
+    def has(self, sources: list[Segment]) -> bool:
+        """Return True if `sources`, at least one, are consecutive sealed segments of the list."""
+        first = bisect_right(self._segments, sources[0].base_offset, key=_base_offset) - 1
+        last = first + len(sources)
+        in_list = first >= 0 and last < len(self._segments)
+        return in_list and self._segments[first:last] == sources
+
+    def replace(self, sources: list[Segment], cleaned: Segment) -> None:
+        """Put `cleaned` in the place of `sources`, consecutive sealed segments of the list."""
+        assert self.has(sources) and cleaned.base_offset == sources[0].base_offset
+        first = self._segments.index(sources[0])
+        cleaned.next_offset = sources[-1].next_offset
+        self._segments[first : first + len(sources)] = [cleaned]
 
     def bytes_below(self, offset: int) -> int:
         """Return the size of the log below `offset`, a batch's base offset or the log end."""

@@ -30,6 +30,7 @@ from quorate.quorum.log.names import (
     offset_of,
     partition_of,
 )
+from quorate.quorum.log.offset_gaps import GAPS_NAME
 from quorate.quorum.log.snapshots import snapshot_of
 from quorate.quorum.log.verify import FROM_PEERS, LogCheck, LogExpectations
 from quorate.quorum.node.data_directory import LOCK_FILE
@@ -59,12 +60,11 @@ from quorate.quorum.raft.generation import FILE_NAME as GENERATION_NAME
 from quorate.quorum.seams import Disk
 
 METADATA = PartitionName(METADATA_TOPIC, 0)
-CLEANER_OFFSETS_NAME = "cleaner-offset-checkpoint"
 OFFSETS_NAMES = (
     checkpoints.HIGH_WATERMARKS_NAME,
     checkpoints.RECOVERY_POINTS_NAME,
     checkpoints.START_OFFSETS_NAME,
-    CLEANER_OFFSETS_NAME,
+    checkpoints.CLEANER_OFFSETS_NAME,
 )
 """The checkpoints with one offset for each partition."""
 ROOT_FILES = (
@@ -269,7 +269,8 @@ class _Check:
             trusted_offset=trusted,
             start_offset=self._offsets.get(checkpoints.START_OFFSETS_NAME, {}).get(name, 0),
             clean=self._clean,
-            compacted=name in self._offsets.get(CLEANER_OFFSETS_NAME, {}),
+            compacted=name in self._offsets.get(checkpoints.CLEANER_OFFSETS_NAME, {})
+            or self._disk.exists(f"{directory}/{GAPS_NAME}"),
         )
         check = self._log(directory, expected)
         if expected.start_offset > check.end_offset:

@@ -114,7 +114,8 @@ def test_what_was_appended_a_moment_ago_is_not_looked_at_again(
     assert log._recent.offset > COUNT + 50
     looked: list[int] = []
     monkeypatch.setattr(
-        "quorate.quorum.log.log_reader.check_read", lambda *arguments: looked.append(arguments[2])
+        "quorate.quorum.log.log_reader.check_read",
+        lambda *arguments, gaps: looked.append(arguments[2]),
     )
     log.read(log.end_offset - 1, 1)
     assert not looked

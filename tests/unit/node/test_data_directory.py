@@ -17,6 +17,7 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, SEGMENT_SUFFIXES
+from quorate.quorum.log.offset_gaps import GAPS_NAME
 from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY, require_formatted
 from quorate.quorum.node.directory_replacement import (
@@ -94,7 +95,7 @@ def bootstrap_checkpoint() -> None:
 
 def cleaner_checkpoint() -> None:
     disk = lived()
-    assert not disk.exists(f"{ROOT}/{storage_verify.CLEANER_OFFSETS_NAME}")
+    assert not disk.exists(f"{ROOT}/{checkpoints.CLEANER_OFFSETS_NAME}")
     assert not start(disk).lost
 
 
@@ -255,7 +256,7 @@ LOSSES: dict[str, Loss] = {
     checkpoints.START_OFFSETS_NAME: of_partition(
         f"{RESTARTS}.test_checkpoints_that_are_lost_are_only_lost_hints"
     ),
-    storage_verify.CLEANER_OFFSETS_NAME: cleaner_checkpoint,
+    checkpoints.CLEANER_OFFSETS_NAME: cleaner_checkpoint,
     METADATA_DIRECTORY: the_metadata_directory,
     DECISION_FILE: the_decision,
     REBUILT_DIRECTORY: the_rebuilt_directory,
@@ -292,6 +293,10 @@ LOSSES: dict[str, Loss] = {
     ),
     "leader-epoch-checkpoint` of a partition": of_partition(
         "log.test_recovery.test_epochs_are_read_from_the_batches_when_their_file_is_gone_or_damaged"
+    ),
+    GAPS_NAME: of_partition(
+        "log.test_offset_gaps.test_without_the_marker_a_gap_is_damage",
+        "log.test_offset_gaps.test_the_checkpoint_of_the_cleaner_takes_the_place_of_a_lost_marker",
     ),
     checkpoints.PARTITION_METADATA_NAME: of_partition(
         f"{RESTARTS}.test_directory_that_lost_its_topic_id_is_nobodys_where_others_have_all",

@@ -25,7 +25,14 @@ class MemoryPartitionLog(MemoryLog):
     def last_epoch(self) -> int:
         return self.epochs.latest
 
-    def append(self, data: Buffer, *, wall_ms: int, checked: BatchHeader | None = None) -> None:
+    def append(
+        self,
+        data: Buffer,
+        *,
+        wall_ms: int,
+        checked: BatchHeader | None = None,
+        gaps: bool = False,
+    ) -> None:
         """Append whole batches. Ignore `checked`, which spares the real log a CRC."""
         super().append(data, wall_ms=wall_ms)
 

@@ -1,0 +1,172 @@
+"""The records and batches that a cleaning keeps (Kafka's RecordFilter).
+
+| item                     | stays                                                               |
+|--------------------------|---------------------------------------------------------------------|
+| record above the map     | always: the map does not know if a later one has the same key       |
+| record with a value      | if the map has no later offset of its key                           |
+| tombstone (no value)     | in addition, until the delete horizon of its batch                  |
+| record without a key     | never: the topic became compacted after it was written              |
+| control batch            | unless `markers.py` discards it and its delete horizon has passed   |
+| batch without records    | if it is the last batch of an active producer (KAFKA-5490, 8335),   |
+|                          | or the last batch that is written to its segment                    |
+| unreadable batch         | byte for byte: its CRC is right, so the producer sent it like this  |
+
+A batch that keeps a tombstone for the first time gets its delete horizon, delete.retention.ms from
+now (KIP-534). Consumers that began before have that time to read the tombstone. The horizon is
+stored in the batch: bit 6 of the attributes is set, and the base timestamp is the horizon.
+
+The last batch of each written segment stays, even without records. Consecutive segments therefore
+join without a gap, and the log end survives a restart (KAFKA-17076).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from quorate.broker.compaction.markers import NoTransactions, Transactions
+from quorate.broker.compaction.offset_map import OffsetMap
+from quorate.broker.compaction.record_spans import RecordSpan, joined, moved, spans_of
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.log.batch import (
+    CODEC_MASK,
+    DELETE_HORIZON,
+    BatchHeader,
+    assemble,
+    payload_of,
+)
+from quorate.quorum.log.compression import Codec, compress, decompress
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.index import NO_TIMESTAMP
+from quorate.quorum.seams import Buffer
+
+RECORDS_PER_STEP = 2048
+"""Records that one step looks at."""
+NO_TIMESTAMP_BASE = -1
+
+
+@dataclass(slots=True)
+class Retention:
+    """The facts on which one cleaning decides. `now_ms` is the wall time.
+
+    `last_batches` has the last offset of the newest batch of each active producer id. A batch of
+    an unknown producer needs no place, because such a producer may begin with any sequence
+    number."""
+
+    offsets: OffsetMap
+    now_ms: int
+    delete_retention_ms: int
+    last_batches: Mapping[int, int] = field(default_factory=dict)
+    transactions: Transactions = field(default_factory=NoTransactions)
+
+    def keeps(self, offset: int, span: RecordSpan, *, tombstones: bool) -> bool:
+        """Return True if the record of a data batch stays. `tombstones` is True while the delete
+        horizon of its batch has not passed."""
+        if offset > self.offsets.latest_offset:
+            return True
+        if span.key is None:
+            return False
+        return offset >= self.offsets.offset_of(span.key) and (span.has_value or tombstones)
+
+
+def filtered(
+    batch: Buffer, header: BatchHeader, retention: Retention, *, last: bool
+) -> IncrementalWork[Buffer | None]:
+    """Return, in steps, the bytes that stay of one batch, or None if nothing does.
+
+    `batch` has exactly the bytes of `header`, and its CRC was checked. `last` is True for the last
+    batch that is written to a segment. If everything stays, the result is `batch` itself."""
+    horizon_ms = header.delete_horizon_ms
+    held = horizon_ms is None or retention.now_ms < horizon_ms
+    discardable = (
+        retention.transactions.discards_marker(header, batch)
+        if header.is_control
+        else retention.transactions.discards_data(header)
+    )
+    if header.is_control:
+        # A marker whose transaction has no data gets a horizon, and stays until it has passed.
+        if not discardable:
+            return batch
+        if horizon_ms is not None and not held:
+            return _without_records(header, retention, last=last)
+        if horizon_ms is not None:
+            return batch
+    elif discardable:
+        return _without_records(header, retention, last=last)
+    if not header.record_count:
+        return batch if _keeps_empty(header, retention, last=last) else None
+    try:
+        payload = payload_of(memoryview(batch), 0, header)
+        if header.codec:
+            payload = decompress(header.codec, payload)
+        kept, tombstones = yield from _kept(payload, header, retention, held)
+    except CorruptBatch:
+        return batch
+    if not kept:
+        return _without_records(header, retention, last=last)
+    if horizon_ms is None and (tombstones or header.is_control):
+        horizon_ms = retention.now_ms + retention.delete_retention_ms
+    elif len(kept) == header.record_count:
+        return batch
+    return _rebuilt(payload, header, kept, horizon_ms)
+
+
+def _kept(
+    payload: Buffer, header: BatchHeader, retention: Retention, held: bool
+) -> IncrementalWork[tuple[list[RecordSpan], bool]]:
+    """Return the records that stay, and True if one of them is a tombstone."""
+    kept: list[RecordSpan] = []
+    tombstones = False
+    base, control = header.base_offset, header.is_control
+    for number, span in enumerate(spans_of(payload, header.record_count), 1):
+        if control or retention.keeps(base + span.offset_delta, span, tombstones=held):
+            kept.append(span)
+            tombstones = tombstones or not span.has_value
+        if number % RECORDS_PER_STEP == 0:
+            yield
+    return kept, tombstones and not control
+
+
+def _keeps_empty(header: BatchHeader, retention: Retention, *, last: bool) -> bool:
+    """Return True if a batch without records stays."""
+    newest = retention.last_batches.get(header.producer_id) if header.producer_id >= 0 else None
+    return last or newest == header.last_offset
+
+
+def _without_records(header: BatchHeader, retention: Retention, *, last: bool) -> Buffer | None:
+    if not _keeps_empty(header, retention, last=last):
+        return None
+    attributes = header.attributes & ~CODEC_MASK & ~DELETE_HORIZON
+    return assemble(
+        b"",
+        header._replace(attributes=attributes, base_timestamp_ms=NO_TIMESTAMP_BASE, record_count=0),
+    )
+
+
+def _rebuilt(
+    payload: Buffer, header: BatchHeader, kept: list[RecordSpan], horizon_ms: int | None
+) -> Buffer:
+    """Return the batch with only the records `kept`, and with a delete horizon if it is not None.
+
+    Offsets, producer, sequence, leader epoch, flags and codec stay. The codec's level is its
+    default."""
+    attributes, base_ms = header.attributes, header.base_timestamp_ms
+    if horizon_ms is not None and horizon_ms != base_ms:
+        records = moved(payload, kept, base_ms - horizon_ms)
+    else:
+        records = joined(payload, kept)
+    if horizon_ms is not None:
+        attributes |= DELETE_HORIZON
+    max_ms = header.max_timestamp_ms
+    if not header.is_log_append_time:
+        latest_ms = max(base_ms + span.timestamp_delta_ms for span in kept)
+        max_ms = max(NO_TIMESTAMP, min(max_ms, latest_ms))
+    return assemble(
+        compress(Codec(header.codec), records) if header.codec else records,
+        header._replace(
+            attributes=attributes,
+            base_timestamp_ms=base_ms if horizon_ms is None else horizon_ms,
+            max_timestamp_ms=max_ms,
+            record_count=len(kept),
+        ),
+    )

@@ -1,0 +1,192 @@
+"""One cleaning of one log: two passes over its sealed segments (Kafka's Cleaner).
+
+The first pass reads the dirty segments and notes the latest offset of each key. If the map of
+offsets is full, the pass ends there, even within a batch. The second pass reads all segments from
+the beginning of the log, and writes what stays, one new segment for each group.
+
+The passes run in the disk's thread. They read the segments as files, because the `Log` is not safe
+for two threads. Nothing of the log is changed here; `quorum/log/segment_swap.py` replaces the
+segments afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quorate.broker.compaction.batch_filter import RECORDS_PER_STEP, Retention, filtered
+from quorate.broker.compaction.markers import NoTransactions, Transactions
+from quorate.broker.compaction.offset_map import OffsetMap
+from quorate.broker.compaction.record_spans import spans_of
+from quorate.broker.compaction.segment_source import SourceBatch, SourceSegment, read_batches
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.log.batch import payload_of, read_header
+from quorate.quorum.log.compression import decompress
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.offset_gaps import allow_gaps
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
+from quorate.quorum.seams import Disk
+
+STEP_BYTES = 64 * 1024
+"""Bytes of batches that one step looks at, or one batch if that is larger."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleaningPlan:
+    """The facts with which a cleaning begins. `now_ms` is the wall time."""
+
+    directory: str
+    index_interval_bytes: int
+    dirty: tuple[SourceSegment, ...]
+    """The segments with dirty records, in offset order."""
+    first_dirty: int
+    now_ms: int
+    delete_retention_ms: int
+    map_bytes: int
+    load_factor: float
+    buffer_bytes: int
+    last_batches: Mapping[int, int]
+    """The last offset of the newest batch of each active producer."""
+
+
+@dataclass(slots=True)
+class CleaningStats:
+    """The work of one cleaning so far."""
+
+    read_bytes: int = 0
+    written_bytes: int = 0
+    keys: int = 0
+    capacity: int = 1
+    unreadable_batches: int = 0
+
+    @property
+    def io_bytes(self) -> int:
+        """Bytes that were read and written."""
+        return self.read_bytes + self.written_bytes
+
+
+@dataclass(slots=True)
+class Cleaning:
+    """One cleaning. Only the disk's thread uses it while a step runs."""
+
+    disk: Disk
+    plan: CleaningPlan
+    transactions: Transactions = field(default_factory=NoTransactions)
+    stats: CleaningStats = field(default_factory=CleaningStats)
+    retention: Retention = field(init=False)
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        offsets = OffsetMap(plan.map_bytes, plan.load_factor)
+        offsets.latest_offset = plan.first_dirty - 1
+        self.stats.capacity = offsets.capacity
+        self.retention = Retention(
+            offsets,
+            plan.now_ms,
+            plan.delete_retention_ms,
+            plan.last_batches,
+            self.transactions,
+        )
+
+    @property
+    def end_offset(self) -> int:
+        """The offset below which the log is clean when all segments are replaced."""
+        return self.retention.offsets.latest_offset + 1
+
+    def build_map(self) -> IncrementalWork[None]:
+        """Return the steps of the first pass. Raise CorruptLog or OSError."""
+        offsets = self.retention.offsets
+        for source in self.plan.dirty:
+            stepped_at = 0
+            for batch in read_batches(self.disk, source, self.plan.buffer_bytes):
+                self.stats.read_bytes += len(batch.data)
+                header = batch.header
+                data = header.record_count and not header.is_control
+                if data and not self.transactions.discards_data(header):
+                    full = yield from self._note_keys(batch)
+                    if full:
+                        return
+                offsets.pass_over(header.last_offset)
+                if batch.end - stepped_at >= STEP_BYTES:
+                    stepped_at = batch.end
+                    yield
+            offsets.pass_over(source.next_offset - 1)  # offsets may be missing (KAFKA-8764)
+            yield
+
+    def _note_keys(self, batch: SourceBatch) -> IncrementalWork[bool]:
+        """Note the keys of a batch. Return True if the map is full."""
+        header, offsets = batch.header, self.retention.offsets
+        first_dirty = self.plan.first_dirty
+        try:
+            payload = payload_of(batch.data, 0, header)
+            if header.codec:
+                payload = decompress(header.codec, payload)
+            for number, span in enumerate(spans_of(payload, header.record_count), 1):
+                offset = header.base_offset + span.offset_delta
+                if offset >= first_dirty:
+                    if span.key is None:
+                        offsets.pass_over(offset)
+                    elif not offsets.put(span.key, offset):
+                        return True
+                if number % RECORDS_PER_STEP == 0:
+                    yield
+        except CorruptBatch:
+            self.stats.unreadable_batches += 1
+        self.stats.keys = len(offsets)
+        return False
+
+    def write_group(self, group: Sequence[SourceSegment]) -> IncrementalWork[Segment]:
+        """Return the steps that write what stays of these segments into one `.cleaned` segment.
+
+        The segment is durable when it is returned, and so is the marker of gaps. Raise CorruptLog
+        or OSError."""
+        plan = self.plan
+        discard_cleaned(self.disk, plan.directory)
+        allow_gaps(self.disk, plan.directory)
+        cleaned = new_cleaned_segment(
+            self.disk, plan.directory, group[0].base_offset, plan.index_interval_bytes
+        )
+        final = next((each for each in reversed(group) if each.size), None)
+        out = _Output(cleaned, self.stats)
+        for source in group:
+            stepped_at = 0
+            for batch in read_batches(self.disk, source, plan.buffer_bytes):
+                self.stats.read_bytes += len(batch.data)
+                last = source is final and batch.end == source.size
+                kept = yield from filtered(batch.data, batch.header, self.retention, last=last)
+                if kept is not None:
+                    out.add(bytes(kept), plan.buffer_bytes)
+                if batch.end - stepped_at >= STEP_BYTES:
+                    stepped_at = batch.end
+                    yield
+        out.flush()
+        yield
+        seal(self.disk, plan.directory, cleaned)
+        return cleaned
+
+
+@dataclass(slots=True)
+class _Output:
+    """The batches of one cleaned segment that are not written yet."""
+
+    segment: Segment
+    stats: CleaningStats
+    pending: bytearray = field(default_factory=bytearray)
+    positions: list[int] = field(default_factory=list)
+
+    def add(self, batch: bytes, buffer_bytes: int) -> None:
+        self.positions.append(len(self.pending))
+        self.pending += batch
+        if len(self.pending) >= buffer_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the batches to the file. Block; nothing is synced."""
+        if self.positions:
+            data = bytes(self.pending)
+            placed = [(each, read_header(data, each)) for each in self.positions]
+            self.segment.append(data, placed)
+            self.stats.written_bytes += len(data)
+            self.pending.clear()
+            self.positions.clear()

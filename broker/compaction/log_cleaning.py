@@ -1,0 +1,99 @@
+"""The order of the work of one cleaning: passes in the disk's thread, replacements in the log's.
+
+`clean_log` is a generator. It yields work for the disk's thread and gets the result back. What it
+does itself, between two pieces of work, runs in the log's thread. The driver decides when the next
+piece runs, so other work of both threads comes in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from quorate.broker.compaction.cleaning import Cleaning
+from quorate.broker.compaction.grouping import grouped
+from quorate.broker.compaction.segment_source import SourceSegment
+from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.file_removal import remove_files
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segment_swap import discard_cleaned
+
+DiskWork = Callable[[], Any]
+T = TypeVar("T")
+CleaningWork = Generator[DiskWork, Any, T]
+
+
+class CleaningAborted(Exception):
+    """The log was truncated, shortened or deleted, so that this cleaning is void."""
+
+
+def source_of(segment: Segment) -> SourceSegment:
+    """Return the file of a sealed segment. Call it in the log's thread."""
+    return SourceSegment(segment.path, segment.base_offset, segment.next_offset, segment.size)
+
+
+def clean_log(
+    log: Log, cleaning: Cleaning, segments: list[Segment], aborted: Callable[[], bool]
+) -> CleaningWork[int]:
+    """Clean `segments`, the sealed segments of `log` up to the first uncleanable offset.
+
+    Return the offset below which the log is clean now: all replacements up to it are durable. Raise
+    CleaningAborted if `aborted` returns True or the log loses one of the segments. `.cleaned` files
+    are removed then. Raise CorruptLog if a batch is damaged, or OSError."""
+    generation = log.generation
+    remaining = list(segments)
+
+    def check() -> None:
+        if aborted() or log.deleted or log.generation != generation:
+            raise CleaningAborted
+
+    try:
+        yield from _in_steps(cleaning.build_map(), check)
+        end_offset = cleaning.end_offset
+        touched = [each for each in segments if each.base_offset < end_offset]
+        for group in grouped(touched, log.settings.segment_bytes):
+            work = cleaning.write_group([source_of(each) for each in group])
+            cleaned = yield from _in_steps(work, check)
+            yield from _replace(log, group, cleaned)
+            del remaining[: len(group)]
+            check()
+    except (CleaningAborted, LogError, OSError) as error:
+        yield lambda: discard_cleaned(log.disk, log.directory)
+        lost = log.deleted or any(each.removed for each in remaining)
+        if isinstance(error, FileNotFoundError) and lost:
+            raise CleaningAborted from None
+        raise
+    return end_offset
+
+
+def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[None]:
+    """Replace the segments of a group. Raise CleaningAborted if the log has changed."""
+    swap = log.begin_swap(group, cleaned)
+    if swap is None:
+        raise CleaningAborted
+    yield swap.decide
+    paths = log.complete_swap(swap)
+    if paths is None:
+        raise CleaningAborted
+    yield swap.finish
+    if log.swap is swap:
+        log.settle_swap()
+    yield lambda: remove_files(log.disk, paths)
+
+
+def _in_steps(steps: IncrementalWork[T], check: Callable[[], None]) -> CleaningWork[T]:
+    """Run long work in the disk's thread, one step for each piece. Return its result."""
+    ended: list[T] = []
+
+    def step() -> bool:
+        try:
+            next(steps)
+        except StopIteration as end:
+            ended.append(end.value)
+        return not ended
+
+    while (yield step):
+        check()
+    return ended[0]

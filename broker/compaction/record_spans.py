@@ -1,0 +1,79 @@
+"""The records of an uncompressed payload as slices, for a filter that copies most of them unread.
+
+A batch keeps its base offset when records are removed, so the bytes of a record that stays are
+valid in the new batch. Only a new base timestamp changes them (`moved`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.record import read_varint, write_varint
+from quorate.quorum.seams import Buffer
+
+
+class RecordSpan(NamedTuple):
+    """One record: its bytes are `start` to `stop` of the payload, its length field included."""
+
+    start: int
+    stop: int
+    timestamp_delta_ms: int
+    offset_delta: int
+    key: Buffer | None
+    has_value: bool
+
+
+def spans_of(payload: Buffer, count: int) -> Iterator[RecordSpan]:
+    """Yield the spans of `count` records. Headers are not read.
+
+    Raise CorruptBatch if a record does not fit, or if the payload does not end behind the last
+    record. Spans before the fault have been yielded by then."""
+    position, start, size = 0, 0, len(payload)
+    try:
+        for _ in range(count):
+            start = position
+            length, position = read_varint(payload, position)
+            stop = position + length
+            timestamp_delta_ms, position = read_varint(payload, position + 1)
+            offset_delta, position = read_varint(payload, position)
+            key_bytes, position = read_varint(payload, position)
+            key = None if key_bytes < 0 else payload[position : position + key_bytes]
+            value_bytes, position = read_varint(payload, position + max(0, key_bytes))
+            if position + max(0, value_bytes) >= stop or stop > size:
+                raise CorruptBatch(f"record at byte {start} of the payload exceeds its {length}")
+            yield RecordSpan(start, stop, timestamp_delta_ms, offset_delta, key, value_bytes >= 0)
+            position = stop
+    except IndexError:
+        raise CorruptBatch(f"the payload ends within the record at byte {start}") from None
+    if position != size:
+        raise CorruptBatch(f"{size - position} bytes follow the last of {count} records")
+
+
+def joined(payload: Buffer, spans: Sequence[RecordSpan]) -> bytearray:
+    """Return the bytes of these records, one after another. Adjacent spans are copied together."""
+    out = bytearray()
+    start = stop = 0
+    for span in spans:
+        if span.start != stop:
+            out += payload[start:stop]
+            start = span.start
+        stop = span.stop
+    out += payload[start:stop]
+    return out
+
+
+def moved(payload: Buffer, spans: Sequence[RecordSpan], delta_ms: int) -> bytearray:
+    """Return the same records with `delta_ms` added to each timestamp delta."""
+    out = bytearray()
+    for span in spans:
+        _, body = read_varint(payload, span.start)
+        _, after = read_varint(payload, body + 1)
+        timestamp = bytearray()
+        write_varint(timestamp, span.timestamp_delta_ms + delta_ms)
+        write_varint(out, 1 + len(timestamp) + span.stop - after)
+        out += payload[body : body + 1]
+        out += timestamp
+        out += payload[after : span.stop]
+    return out

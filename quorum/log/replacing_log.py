@@ -1,0 +1,88 @@
+"""The half of a log that replaces sealed segments by cleaned ones, for the log cleaner."""
+
+from __future__ import annotations
+
+from quorate.quorum.log.log_reader import LogReader
+from quorate.quorum.log.offset_gaps import allow_gaps
+from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segment_swap import SegmentSwap
+
+
+class ReplacingLog(LogReader):
+    """The methods of a log that replace segments. `Log` inherits them and sets the attributes.
+
+    The thread of the log calls them. `segment_swap.py` states the order of the steps.
+    """
+
+    _swap: SegmentSwap | None
+
+    @property
+    def sealed_segments(self) -> list[Segment]:
+        """A copy of the list of all segments but the active one, in offset order."""
+        return self._segments.all[:-1]
+
+    @property
+    def active_base_offset(self) -> int:
+        """The base offset of the active segment."""
+        return self._segments.active.base_offset
+
+    def begin_swap(self, sources: list[Segment], cleaned: Segment) -> SegmentSwap | None:
+        """Begin to replace consecutive sealed segments by `cleaned`, which is sealed and has the
+        suffix `.cleaned`.
+
+        Return None, and do nothing, if the log does not have all sources any more. The caller then
+        discards `cleaned`. The caller has written the marker of gaps (`offset_gaps.py`). Block for
+        three renames. Raise OSError."""
+        self.settle_swap()
+        if self.deleted or not self._segments.has(sources):
+            return None
+        swap = SegmentSwap(self.disk, self.directory, sources, cleaned)
+        swap.begin()
+        self._swap = swap
+        return swap
+
+    def complete_swap(self, swap: SegmentSwap) -> list[str] | None:
+        """Take over the cleaned segment after `swap.decide`. Return the paths of the renamed
+        sources.
+
+        The caller then runs `swap.finish` in the disk's thread, removes the paths, and calls
+        `settle_swap`. Return None, and do nothing, if the replacement was cancelled or the log was
+        deleted. Block for a few renames for each source. Raise OSError."""
+        if self._swap is not swap or self.deleted:
+            return None
+        self.gaps = True
+        self._segments.replace(swap.sources, swap.cleaned)
+        for source in swap.sources:
+            self._detach(source)
+        paths = [source.rename_deleted() for source in swap.sources]
+        swap.replaced = True
+        return paths
+
+    @property
+    def swap(self) -> SegmentSwap | None:
+        """The replacement that `settle_swap` has not ended yet."""
+        return self._swap
+
+    def settle_swap(self) -> None:
+        """Finish a replacement whose sources are renamed, and cancel an earlier one. Block for some
+        milliseconds if the disk's thread has not finished it.
+
+        Call it before the files of a segment are removed, or used by name in another thread."""
+        swap, self._swap = self._swap, None
+        if swap is None or self.deleted:
+            return
+        if swap.replaced:
+            if not swap.finished:
+                swap.finish()
+            swap.cleaned.note_renamed("")
+        else:
+            swap.cancel()
+
+    def _allow_gaps(self) -> None:
+        if not self.gaps:
+            allow_gaps(self.disk, self.directory)
+            self.gaps = True
+
+    def _detach(self, segment: Segment) -> None:
+        """Take a segment out of the log's books."""
+        raise NotImplementedError

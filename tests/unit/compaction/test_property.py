@@ -1,0 +1,175 @@
+"""The property of compaction: after any history, the latest value of each key is unchanged, offsets
+never change, the order holds, and a reader that began before a tombstone sees it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorate.quorum.log.batch import batches
+from quorate.quorum.log.compression import Codec
+from tests.sim.disk import PowerCut
+from tests.unit.compaction.histories import DELETE_RETENTION_MS, Replica, latest
+
+
+def script(replica: Replica, steps: int) -> None:
+    """Run random operations. Everything random comes from the replica."""
+    rand = replica.random
+    for _ in range(steps):
+        what = rand.random()
+        if what < 0.55:
+            replica.append(rand.randrange(1, 6), codec=rand.choice([Codec.NONE, Codec.GZIP]))
+        elif what < 0.75:
+            replica.flush()
+            replica.clean()
+        elif what < 0.82:
+            replica.truncate(rand.randint(replica.high_watermark, replica.log.end_offset))
+            replica.epoch += 1
+        elif what < 0.9:
+            replica.flush()
+        else:
+            replica.wall_ms += rand.choice([1, 400, DELETE_RETENTION_MS])
+        replica.check()
+        replica.check_tombstones()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_history_keeps_the_latest_values(seed: int) -> None:
+    replica = Replica(seed)
+    script(replica, 120)
+    assert replica.cleanings > 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(seed: int) -> None:
+    whole = Replica(seed)
+    script_of_crash(whole)
+    assert whole.cleanings >= 2
+    crashed = 0
+    for call in range(1, whole.disk.calls, 3):
+        for power in (True, False):
+            replica = Replica(seed)
+            replica.disk.die_at = replica.disk.calls + call
+            try:
+                script_of_crash(replica)
+            except PowerCut:
+                crashed += 1
+            replica.start_again(replica.disk.crash() if power else replica.disk.restart())
+            assert replica.log.end_offset >= replica.recovery_point
+            replica.check()
+            left = [each for each in replica.disk.list("/d/t-0") if "." in each]
+            assert not [each for each in left if each.endswith((".cleaned", ".swap", ".deleted"))]
+            replica.append(3)
+            for _ in range(20):
+                replica.append(3)
+            replica.clean()
+            replica.check()
+    assert crashed > 100
+
+
+def script_of_crash(replica: Replica) -> None:
+    for _ in range(3):
+        for _ in range(25):
+            replica.append(2)
+        replica.flush()
+        replica.wall_ms += DELETE_RETENTION_MS
+        replica.clean()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_truncation_at_any_moment_of_a_cleaning_brings_nothing_back(seed: int) -> None:
+    replica = Replica(seed)
+    for _ in range(40):
+        replica.append(2)
+    replica.high_watermark = replica.log.end_offset - 40
+    replica.flush()
+    rand, at = random.Random(seed), seed
+    calls = 0
+
+    def between() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            replica.truncate(rand.randint(replica.high_watermark, replica.log.end_offset))
+            replica.epoch += 1
+
+    before = list(replica.written)
+    replica.clean(between)
+    end = replica.log.end_offset
+    if seed % 2:
+        replica.start_again(replica.disk.restart())
+        assert replica.log.end_offset <= end
+    else:  # a power cut may undo the truncation, which is not synced in a partition
+        replica.written = before
+        replica.start_again(replica.disk.crash())
+    replica.check()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_appends_reads_and_a_crash_between_the_steps_of_a_cleaning(seed: int) -> None:
+    replica = Replica(seed)
+    for _ in range(30):
+        replica.append(2)
+    replica.flush()
+    rand = random.Random(seed)
+
+    def between() -> None:
+        if rand.random() < 0.5:
+            replica.append(1)
+        replica.check()
+
+    replica.clean(between)
+    replica.log.close()
+    replica.recovery_point = replica.log.flushed_offset
+    replica.disk = replica.disk.restart()
+    replica.log = replica.open(clean=True)
+    replica.check()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_follower_that_fetches_a_compacted_log_has_the_same_values(seed: int) -> None:
+    leader = Replica(seed)
+    for _ in range(4):
+        for _ in range(15):
+            leader.append(2)
+        leader.flush()
+        leader.clean()
+    follower = Replica(seed + 100)
+    while data := leader.log.read(follower.log.end_offset, 200):
+        follower.log.append(data, wall_ms=0, gaps=True)
+    assert follower.log.gaps
+    follower.written = leader.written
+    assert follower.log.end_offset == leader.log.end_offset
+    follower.check()
+    follower.flush()
+    follower.start_again(follower.disk.crash())
+    follower.check()
+    for offset in range(follower.log.start_offset, follower.log.end_offset):
+        first = next(header for _, header in batches(follower.log.read(offset, 1)))
+        assert first.next_offset > offset
+
+
+def test_a_reader_that_began_before_a_tombstone_sees_it() -> None:
+    """A reader takes less than delete.retention.ms to the end of the log, over several rounds."""
+    for seed in range(30):
+        replica = Replica(seed)
+        for _ in range(20):
+            replica.append(2)
+        state: dict[bytes, bytes | None] = {}
+        at, began_ms = replica.log.start_offset, replica.wall_ms
+        while at < replica.log.end_offset:
+            assert replica.wall_ms - began_ms < DELETE_RETENTION_MS
+            data = replica.log.read(at, 150)
+            until = [header.next_offset for _, header in batches(data)][-1]
+            for each in [one for one in replica.read(at) if one.offset < until]:
+                state[each.key] = each.value
+            at = until
+            if len(replica.written) < 90:
+                replica.append(1)
+            replica.flush()
+            replica.clean()
+        assert replica.cleanings > 2
+        assert {key: value for key, value in state.items() if value is not None} == latest(
+            replica.written
+        )

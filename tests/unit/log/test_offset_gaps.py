@@ -1,0 +1,122 @@
+"""Logs in which offsets are missing between batches: appends, reads, truncations and starts."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from quorate.quorum.log.batch import read_header
+from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.offset_gaps import GAPS_NAME
+from quorate.quorum.log.segment_swap import SegmentSwap, new_cleaned_segment, seal
+from quorate.quorum.log.settings import LogSettings
+from tests.sim.disk import SimDisk
+from tests.unit.log.batches import batch
+
+PATH = "/d/t-0"
+SETTINGS = LogSettings(segment_bytes=10_000)
+
+
+def gapped() -> tuple[SimDisk, Log]:
+    """Return a log with the batches 0-1, 5-6 and 20."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs(PATH)
+    log = Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False)
+    log.append(batch(0, 1, [b"a", b"b"]), wall_ms=0)
+    log.append(batch(5, 1, [b"c", b"d"]), wall_ms=0, gaps=True)
+    log.append(batch(20, 2, [b"e"]), wall_ms=0, gaps=True)
+    return disk, log
+
+
+def bases(log: Log, offset: int) -> list[int]:
+    """Return the base offsets that a reader gets from `offset` on, one batch at a time."""
+    found = []
+    while data := log.read(offset, 1):
+        found.append(int.from_bytes(data[:8], "big"))
+        offset = found[-1] + int.from_bytes(data[23:27], "big") + 1
+    return found
+
+
+def test_a_follower_appends_and_reads_gaps() -> None:
+    _, log = gapped()
+    assert log.end_offset == 21
+    assert [bases(log, each)[0] for each in (0, 1, 2, 4, 5, 6, 7, 19, 20)] == [
+        *(0, 0, 5, 5, 5, 5),
+        *(20, 20, 20),
+    ]
+    log.check()
+
+
+def test_other_appends_refuse_gaps() -> None:
+    _, log = gapped()
+    with pytest.raises(BrokenChain):
+        log.append(batch(25, 2, [b"x"]), wall_ms=0)
+    with pytest.raises(BrokenChain):
+        log.append(batch(20, 2, [b"x"]), wall_ms=0, gaps=True)
+
+
+def test_the_marker_survives_a_power_cut_that_keeps_a_gap() -> None:
+    disk, log = gapped()
+    log.flush()
+    after = disk.crash(forgetful=True)
+    log = Log.open(after, PATH, SETTINGS, wall_ms=0, clean=False, recovery_point=21)
+    assert bases(log, 0) == [0, 5, 20]
+
+
+def test_without_the_marker_a_gap_is_damage() -> None:
+    disk, log = gapped()
+    log.flush()
+    disk.remove(f"{PATH}/{GAPS_NAME}")
+    with pytest.raises(CorruptLog):
+        Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False, recovery_point=21)
+
+
+def test_the_checkpoint_of_the_cleaner_takes_the_place_of_a_lost_marker() -> None:
+    disk, log = gapped()
+    log.flush()
+    disk.remove(f"{PATH}/{GAPS_NAME}")
+    log = Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False, recovery_point=21, gaps=True)
+    assert bases(log, 0) == [0, 5, 20]
+
+
+@pytest.mark.parametrize(
+    ("offset", "end"), [(20, 7), (15, 7), (7, 7), (6, 2), (5, 2), (4, 2), (2, 2), (1, 0), (0, 0)]
+)
+def test_a_truncation_into_a_gap_ends_the_log_behind_the_last_batch(offset: int, end: int) -> None:
+    disk, log = gapped()
+    log.flush()
+    lowered: list[int] = []
+    log.before_truncation = lowered.append
+    log.truncate_to(offset)
+    assert log.end_offset == end
+    # A recovery point above the end would make the next start refuse the log.
+    assert lowered == [end]
+    after = disk.restart()
+    log = Log.open(after, PATH, SETTINGS, wall_ms=0, clean=False, recovery_point=end)
+    assert log.end_offset == end
+
+
+def test_a_truncation_above_a_log_start_in_a_gap_keeps_the_log_start() -> None:
+    _, log = gapped()
+    log.advance_start(10)
+    log.truncate_to(15)
+    assert (log.start_offset, log.end_offset) == (10, 10)
+    with pytest.raises(OffsetOutOfRange):
+        log.read(7, 1)
+
+
+def test_a_cancelled_replacement_leaves_nothing() -> None:
+    disk, log = gapped()
+    cleaned = new_cleaned_segment(disk, PATH, 0, 4096)
+    data = batch(0, 1, [b"a", b"b"])
+    cleaned.append(data, [(0, read_header(data))])
+    seal(disk, PATH, cleaned)
+    swap = SegmentSwap(disk, PATH, [], cleaned)
+    swap.begin()
+    assert [each for each in disk.list(PATH) if each.endswith(".swap")]
+    swap.cancel()
+    after = disk.crash()
+    assert not [each for each in after.list(PATH) if each.endswith((".swap", ".cleaned"))]
+    assert log.end_offset == 21
