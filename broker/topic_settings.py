@@ -5,6 +5,7 @@ configs, which override the node's file (Kafka's precedence).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
@@ -50,12 +51,17 @@ class EffectiveTopicSettings:
     def __call__(self, image: MetadataImage, topic: str) -> TopicSettings:
         """Return the effective settings of `topic` in `image`."""
         overrides = image.config(TOPIC_RESOURCE, topic)
-        configs = effective_topic_configs(overrides, self._node_defaults(image))
+        defaults = self._node_defaults(image)
+        configs = effective_topic_configs(overrides, defaults)
         return TopicSettings.of(configs, self._replication)
 
     def _node_defaults(self, image: MetadataImage) -> Mapping[str, Any]:
         dynamic = dynamic_texts(self._config, image)
         if dynamic != self._dynamic:
             self._dynamic = dynamic
-            self._defaults = topic_defaults({**self._config, **parsed(dynamic)})
+            node = {**self._config, **parsed(dynamic)}
+            self._defaults = topic_defaults(node)
+            self._replication = replace(
+                self._replication, producer_id_expiration_ms=node["producer.id.expiration.ms"]
+            )
         return self._defaults

@@ -146,10 +146,16 @@ REPLICATION = (
         "producer.id.expiration.ms",
         INT,
         DAY_MS,
-        "The idle time after which the state of an idempotent producer is removed. No effect "
-        "in this version.",
+        "The idle time after which the state of an idempotent producer is removed.",
         at_least(1),
         CLUSTER_WIDE,
+    ),
+    Key(
+        "producer.id.expiration.check.interval.ms",
+        INT,
+        600_000,
+        "The time between two searches for the states of idle producers.",
+        at_least(1),
     ),
 )
 

@@ -1,8 +1,16 @@
 """Flushes the open partition logs of a broker, and saves their producer states.
 
-The flusher runs every `log.flush.offset.checkpoint.interval.ms`. It flushes one log after another
-in the disk's thread, so that other users of the disk wait for one log at most. Afterwards it
-checkpoints the recovery points and the log start offsets.
+All flushes run in the disk's thread, at most one of each log at a time. There are three reasons:
+
+| reason                             | logs                             | afterwards              |
+|------------------------------------|----------------------------------|-------------------------|
+| log.flush.offset.checkpoint.       | all with unflushed records, one  | producer snapshots, and |
+| interval.ms (`run`)                | after another                    | the recovery points     |
+| log.flush.scheduler.interval.ms    | those whose last flush is        |                         |
+| (`run_overdue`)                    | flush.ms old, one after another  |                         |
+| flush.messages (`flush`)           | the log of an append             | a callback              |
+
+A run flushes one log after another, so that other users of the disk wait for one log at most.
 
 A failed flush is reported once, and the flusher does nothing after it: the page cache may have
 discarded the bytes that failed, so that a second flush would succeed without them (R45 in
@@ -12,7 +20,7 @@ tests/scenarios).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
@@ -20,16 +28,29 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
-from quorate.quorum.seams import Disk
+from quorate.quorum.seams import Clock, Disk
 
 
-@dataclass(frozen=True, slots=True)
 class ManagedLog:
-    """An open partition log. `producers` returns its producer states, or None if they are not
-    loaded."""
+    """An open partition log, with the state of its flushes.
 
-    log: Log
-    producers: Callable[[], ProducerStates | None]
+    `producers` returns its producer states, or None if they are not loaded. `flushing` is True
+    while a flush is in progress. `waits` are the callbacks of `LogFlusher.flush`, each with the
+    offset below which everything must be durable and the generation of the log at the request."""
+
+    __slots__ = ("flushed_ms", "flushing", "log", "producers", "snapshot_offset", "waits")
+
+    def __init__(
+        self, log: Log, producers: Callable[[], ProducerStates | None], now_ms: int
+    ) -> None:
+        """Begin at `now_ms`, which counts as the time of the last flush, as in Kafka."""
+        self.log = log
+        self.producers = producers
+        self.flushing = False
+        self.flushed_ms = now_ms
+        self.snapshot_offset = log.flushed_offset
+        """The log end when the last producer snapshot was written, or found to be needless."""
+        self.waits: list[tuple[int, int, Callable[[], None]]] = []
 
     def snapshot(self) -> tuple[int, bytes] | None:
         """Return the log end offset and the encoded producer states, or None if no snapshot is
@@ -43,14 +64,33 @@ class ManagedLog:
             return None
         return log.end_offset, producer_snapshots.encode(states)
 
+    @property
+    def dirty(self) -> bool:
+        """Return True if the log has records that no flush has covered."""
+        return self.log.flushed_offset < self.log.end_offset
+
+    def take_done(self) -> list[Callable[[], None]]:
+        """Remove and return the callbacks whose records are durable or were truncated."""
+        log, waits = self.log, self.waits
+        self.waits = [
+            each for each in waits if each[0] > log.flushed_offset and each[1] == log.generation
+        ]
+        return [
+            done
+            for offset, generation, done in waits
+            if offset <= log.flushed_offset or generation != log.generation
+        ]
+
 
 class LogFlusher:
-    """The periodic flush of all open logs. The event loop owns it; at most one run is in progress.
+    """The flushes of all open logs. The event loop owns it; at most one run is in progress.
 
-    `running` is True while a run is in progress, and stays True after a flush that failed."""
+    `running` is True while a flush or a run is in progress, and stays True after a flush that
+    failed."""
 
     def __init__(
         self,
+        clock: Clock,
         disk: Disk,
         logs: Mapping[PartitionName, ManagedLog],
         offsets: OffsetCheckpoints,
@@ -58,20 +98,47 @@ class LogFlusher:
     ) -> None:
         """`logs` is the live map of open logs. `on_failure` gets the error of a failed write or
         flush."""
+        self._clock = clock
         self._disk = disk
         self._logs = logs
         self._offsets = offsets
         self._on_failure = on_failure
         self._on_idle: Callable[[], None] | None = None
         self._stopped = False
-        self.running = False
+        self._run_in_progress = False
+        self._flushes_in_progress = 0
+        self.flushes = 0
+        """The flushes of logs that have ended."""
+
+    @property
+    def running(self) -> bool:
+        """Return True while a flush or a run is in progress, or if a flush has failed."""
+        return self._run_in_progress or self._flushes_in_progress > 0
 
     def run(self) -> None:
-        """Flush every log that has unflushed records, then write the checkpoints. Do nothing while
-        an earlier run is in progress."""
-        if not self.running and not self._stopped:
-            self.running = True
-            self._flush_next(iter(list(self._logs.items())))
+        """Flush every log that has unflushed records, save its producer states, then write the
+        recovery points. Do nothing while an earlier run is in progress."""
+        if not self._run_in_progress and not self._stopped:
+            self._run_in_progress = True
+            self._next(iter(list(self._logs.items())), overdue_only=False)
+
+    def run_overdue(self) -> None:
+        """Flush every log whose last flush is at least its flush.ms old. Do nothing while an
+        earlier run is in progress."""
+        if not self._run_in_progress and not self._stopped:
+            self._run_in_progress = True
+            self._next(iter(list(self._logs.items())), overdue_only=True)
+
+    def flush(self, name: PartitionName, done: Callable[[], None]) -> None:
+        """Flush one open log. Call `done` on the event loop when everything that was appended so
+        far is durable, or has been truncated. Never call it after a failure or `stop`.
+
+        If a flush of this log is in progress, the next one begins when it has ended, and covers all
+        requests until then."""
+        managed = self._logs[name]
+        managed.waits.append((managed.log.end_offset, managed.log.generation, done))
+        if not managed.flushing and not self._stopped:
+            self._flush(name, managed, None, lambda: None)
 
     def when_idle(self, callback: Callable[[], None]) -> None:
         """Call back when no flush is in progress, perhaps before this returns. A run that is in
@@ -91,32 +158,53 @@ class LogFlusher:
         """Take the recovery points and log start offsets over from the open logs, in memory."""
         for name, managed in self._logs.items():
             self._offsets.recovery_points[name] = managed.log.flushed_offset
+        self.note_starts()
+
+    def note_starts(self) -> None:
+        """Take the log start offsets over from the open logs, in memory."""
+        for name, managed in self._logs.items():
             if managed.log.start_offset > 0:
                 self._offsets.start_offsets[name] = managed.log.start_offset
 
-    def _flush_next(self, remaining: Iterator[tuple[PartitionName, ManagedLog]]) -> None:
+    def _next(
+        self, remaining: Iterator[tuple[PartitionName, ManagedLog]], *, overdue_only: bool
+    ) -> None:
+        """Flush the next log of a run, or end the run."""
+        now_ms = self._clock.now_ms()
         for name, managed in remaining:
+            if managed.flushing or self._logs.get(name) is not managed:
+                continue
             log = managed.log
-            if log.flushed_offset < log.end_offset and self._logs.get(name) is managed:
-                self._flush(name, managed, remaining)
+            if overdue_only:
+                due = managed.dirty and now_ms - managed.flushed_ms >= log.settings.flush_ms
+            else:
+                due = managed.dirty or managed.snapshot_offset < log.end_offset
+            if due:
+                snapshot = None if overdue_only else managed.snapshot()
+                rest = remaining if self._on_idle is None else iter(())
+                then = partial(self._next, rest, overdue_only=overdue_only)
+                self._flush(name, managed, snapshot, then, saves=not overdue_only)
                 return
-        self.running = False
-        if self._on_idle is not None:
-            self._on_idle()
-            return
-        self.note_offsets()
-        if not self._stopped:
+        self._run_in_progress = False
+        if self._on_idle is None and not overdue_only and not self._stopped:
+            self.note_offsets()
             self._offsets.submit(checkpoints.RECOVERY_POINTS_NAME, self._written)
-            self._offsets.submit(checkpoints.START_OFFSETS_NAME, self._written)
+        self._maybe_idle()
 
     def _flush(
         self,
         name: PartitionName,
         managed: ManagedLog,
-        remaining: Iterator[tuple[PartitionName, ManagedLog]],
+        snapshot: tuple[int, bytes] | None,
+        then: Callable[[], None],
+        *,
+        saves: bool = False,
     ) -> None:
+        """Flush one log in the disk's thread, write the snapshot, and call `then`. `saves` is True
+        if the producer states are covered, with or without a snapshot."""
         flush = managed.log.prepare_flush()
-        snapshot = managed.snapshot()
+        managed.flushing = True
+        self._flushes_in_progress += 1
 
         def work() -> None:
             flush.run()
@@ -129,14 +217,40 @@ class LogFlusher:
                     self._on_failure(error)
                     return
                 valid = managed.log.complete_flush(flush)
+                if saves and valid:
+                    managed.snapshot_offset = flush.end_offset
                 if snapshot is not None and not valid:
                     # The log was truncated meanwhile, so the snapshot is of records that are gone.
                     producer_snapshots.remove_snapshots_above(
                         self._disk, managed.log.directory, snapshot[0] - 1
                     )
-            self._flush_next(remaining if self._on_idle is None else iter(()))
+            self._ended(name, managed)
+            then()
 
         self._disk.submit(work, flushed)
+
+    def _ended(self, name: PartitionName, managed: ManagedLog) -> None:
+        """Note the end of a flush, call the requests that it covers, and begin the next flush if
+        others wait."""
+        managed.flushing = False
+        managed.flushed_ms = self._clock.now_ms()
+        self._flushes_in_progress -= 1
+        self.flushes += 1
+        if self._logs.get(name) is not managed:
+            waits, managed.waits = managed.waits, []
+            for _, _, done in waits:
+                done()
+        else:
+            for done in managed.take_done():
+                done()
+            if managed.waits and not managed.flushing and not self._stopped:
+                self._flush(name, managed, None, lambda: None)
+        self._maybe_idle()
+
+    def _maybe_idle(self) -> None:
+        if self._on_idle is not None and not self.running:
+            on_idle, self._on_idle = self._on_idle, None
+            on_idle()
 
     def _written(self, _: None, error: BaseException | None) -> None:
         if error is not None:

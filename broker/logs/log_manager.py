@@ -15,7 +15,8 @@ committed ISR decides about them:
 - Otherwise the log is refused, because this broker may have the only copy.
 
 Deletion. The directory of a deleted partition is renamed first, so that its name is free, and
-removed after log.segment.delete.delay.ms.
+removed after log.segment.delete.delay.ms. Expired segments are renamed, too, and removed after
+file.delete.delay.ms of their topic.
 """
 
 from __future__ import annotations
@@ -80,8 +81,9 @@ class LogManager:
         self._settled = False
         """True once all partitions of the first image are open."""
         self._open: dict[PartitionName, ManagedLog] = {}
-        self._flusher = LogFlusher(seams.disk, self._open, self._offsets, self._failed)
+        self.flusher = LogFlusher(seams.clock, seams.disk, self._open, self._offsets, self._failed)
         self._closed = False
+        self._jitter_seed = ""
 
     def start(self) -> None:
         """List the log directory and read the checkpoints. Blocks, before the broker serves; opens
@@ -168,7 +170,8 @@ class LogManager:
         # The log may end lower than before, if damage was set aside.
         self._offsets.lower_recovery_point(name, log.end_offset)
         log.before_truncation = partial(self._before_truncation, name)
-        self._open[name] = ManagedLog(log, producers)
+        log.jitter_seed = self._random_text
+        self._open[name] = ManagedLog(log, producers, self._clock.now_ms())
 
     def set_aside_strays(self) -> None:
         """Rename the directories that belong to no replica of this broker to `-stray`. Call it once
@@ -207,11 +210,17 @@ class LogManager:
         log start has moved then, unless it was already above them.
 
         The names are freed immediately, because a log that restarts may need them. The disk's
-        thread removes the files."""
+        thread removes the files after the log's `file_delete_delay_ms`. If the broker stops
+        before, the next start removes them."""
         expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
         paths = [segment.rename_deleted() for segment in expired]
+
+        def remove() -> None:
+            if not self._closed:
+                self._disk.submit(lambda: remove_files(self._disk, paths), self._done)
+
         if paths:
-            self._disk.submit(lambda: remove_files(self._disk, paths), self._done)
+            self._clock.call_later(log.settings.file_delete_delay_ms, remove)
         return bool(paths)
 
     def truncated(self, name: PartitionName, offset: int) -> None:
@@ -242,7 +251,7 @@ class LogManager:
                 first = log.first_damage(damage.path)
                 if first is not None:
                     self._offsets.lower_recovery_point(name, first.offset + 1)
-            if not damaged and self._clean and not self._settled and not self._flusher.running:
+            if not damaged and self._clean and not self._settled and not self.flusher.running:
                 self._close_all(self.previous_broker_epoch)
         except OSError as error:
             logger.error(
@@ -269,6 +278,11 @@ class LogManager:
     def _directory(self, name: PartitionName) -> str:
         return f"{self.log_dir}/{name}"
 
+    def _random_text(self) -> str:
+        """Return a text that stays the same while this process runs."""
+        self._jitter_seed = self._jitter_seed or self._unique()
+        return self._jitter_seed
+
     def _unique(self) -> str:
         return uuid_to_text(random_uuid(self._random)).replace("-", "_")
 
@@ -279,10 +293,26 @@ class LogManager:
         if not self._closed:
             self._offsets.submit_high_watermarks(offsets, self._done)
 
+    def checkpoint_starts(self) -> None:
+        """Write the log start offsets in the disk's thread, if they have changed."""
+        if not self._closed:
+            self.flusher.note_starts()
+            self._offsets.submit(checkpoints.START_OFFSETS_NAME, self._done)
+
     def checkpoint_flushed(self) -> None:
-        """Flush the logs in the disk's thread, then write the recovery points and the log start
-        offsets. Do nothing while an earlier run is in progress."""
-        self._flusher.run()
+        """Flush the logs in the disk's thread, then write the recovery points. Do nothing while an
+        earlier run is in progress."""
+        self.flusher.run()
+
+    def flush_overdue(self) -> None:
+        """Flush the logs whose last flush is flush.ms old, in the disk's thread. Do nothing while
+        an earlier run is in progress."""
+        self.flusher.run_overdue()
+
+    def flush(self, name: PartitionName, done: Callable[[], None]) -> None:
+        """Flush one open log in the disk's thread. Call `done` when everything that was appended so
+        far is durable or truncated, or the log is deleted; never after a failure or `close`."""
+        self.flusher.flush(name, done)
 
     def _done(self, _: None, error: BaseException | None) -> None:
         if error is not None:
@@ -294,7 +324,7 @@ class LogManager:
 
     def _stop(self) -> None:
         self._closed = True
-        self._flusher.stop()
+        self.flusher.stop()
 
     # --- the end
 
@@ -321,7 +351,7 @@ class LogManager:
         if self._closed:
             self._clock.call_soon(lambda: done(None))
         else:
-            self._flusher.when_idle(submit)
+            self.flusher.when_idle(submit)
 
     def _close_all(self, broker_epoch: int) -> None:
         """Close all logs. Runs in the disk's thread, behind everything submitted before."""
@@ -330,7 +360,7 @@ class LogManager:
             managed.log.close()
             if snapshot is not None:
                 producer_snapshots.write_snapshot(self._disk, managed.log.directory, *snapshot)
-        self._flusher.note_offsets()
+        self.flusher.note_offsets()
         self._offsets.write_all()
         if self._clean or not self._unopened:
             # A broker that stops before it registers leaves the directory as of the epoch before.

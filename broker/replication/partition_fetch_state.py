@@ -2,7 +2,8 @@
 
 | answer                               | reaction of the follower                                  |
 |--------------------------------------|-----------------------------------------------------------|
-| records                              | append them, and fetch from the new log end               |
+| records                              | append them, and fetch from the new log end; first flush  |
+|                                      | the log if flush.messages says so                         |
 | no records                           | wait until the leader has a change                        |
 | records of a later leader epoch only | back off: newer metadata will name that epoch             |
 | diverging epoch                      | truncate by its own epochs, and fetch again (KIP-279)     |
@@ -32,6 +33,7 @@ class FetchAction(enum.Enum):
     """The next step of the fetcher for one partition."""
 
     FETCH = "fetch again in the next request"
+    FLUSH = "flush the log, then fetch again"
     WAIT = "wait until the leader has a change"
     BACK_OFF = "fetch again after the backoff"
     STOP = "stop until newer metadata"
@@ -58,6 +60,8 @@ class FetcherContext:
     append."""
     load_producers: Callable[[HostedPartition], None]
     """Starts a load of the producer states (`producer_loader.py`)."""
+    flush: Callable[[HostedPartition, Callable[[], None]], None]
+    """Flushes the log of a partition, and then calls the function."""
     on_disk_failure: Callable[[OSError], None]
     link_lost: Callable[[int], None]
     """Called with the leader's broker id when a link to it fails or cannot be opened. It is not
@@ -150,7 +154,9 @@ class PartitionFetchState:
         if not len(result.records):
             # A deletion of records at the leader waits for the new start of this log.
             return FetchAction.FETCH if hosted.log.start_offset > start else FetchAction.WAIT
-        return FetchAction.FETCH if hosted.log.end_offset > before else FetchAction.BACK_OFF
+        if hosted.log.end_offset <= before:
+            return FetchAction.BACK_OFF
+        return FetchAction.FLUSH if hosted.log.must_flush else FetchAction.FETCH
 
     def _failed(self, result: FetchPartitionResult, context: FetcherContext) -> FetchAction:
         hosted = self.hosted

@@ -5,8 +5,9 @@
 | 0, 1  | when the leader has appended                                                    |
 | -1    | when every member of the maximal ISR has the records (`isr_states.py`)          |
 
-No answer waits for a flush: an appended batch is in the page cache. An idempotent batch waits, with
-any acks, if the producer states of its partition must be loaded first (`producer_loader.py`).
+An appended batch is in the page cache. An answer waits for a flush only if flush.messages makes the
+append flush the log. An idempotent batch waits, with any acks, if the producer states of its
+partition must be loaded first (`producer_loader.py`).
 
 Errors that depend on `acks`, or that end a wait:
 
@@ -38,10 +39,18 @@ answer is REQUEST_TIMED_OUT, and its producer retries. One batch more than this 
 whose request timed out counts until the load ends."""
 WAITING_BATCH_BYTES = 1024
 """The memory counted for each such batch in addition to its records."""
+MAX_FLUSH_WAITS = 100_000
+"""Maximum number of batches that wait for flushes. While there are so many, because the disk does
+not answer, every request is answered with REQUEST_TIMED_OUT and appends nothing. Batches whose
+requests timed out count until their flush ends."""
 Done = Callable[[Sequence[ProducePartitionResult]], None]
 """Gets the final results of one call of `append`."""
+Flush = Callable[[HostedPartition, Callable[[], None]], None]
+"""Flushes the log of a partition, and then calls the function."""
 Wait = tuple[int, HostedPartition, int]
-"""(index in the request, partition, high watermark that the answer waits for)."""
+"""(index in the request, partition, high watermark that the answer waits for). The offset is
+NO_COMMIT if the answer waits for a flush only."""
+NO_COMMIT = -1
 
 
 class RecordAppender:
@@ -53,17 +62,20 @@ class RecordAppender:
         delayed_operations: DelayedOperations,
         registry: PartitionRegistry,
         load_producers: Callable[[HostedPartition], None],
+        flush: Flush,
         on_disk_failure: Callable[[OSError], None],
     ) -> None:
         """`load_producers` starts a load of producer states, and `HostedPartition.await_producers`
-        reports its end. `on_disk_failure` gets the error of a failed append, and stops the node.
-        The result of that append is KAFKA_STORAGE_ERROR."""
+        reports its end. `flush` flushes the log of a partition. `on_disk_failure` gets the error of
+        a failed append, and stops the node. The result of that append is KAFKA_STORAGE_ERROR."""
         self._clock = clock
         self._delayed_operations = delayed_operations
         self._registry = registry
         self._load_producers = load_producers
+        self._flush = flush
         self._on_disk_failure = on_disk_failure
         self._waiting_bytes = 0  # of batches that wait for producer states
+        self._flush_waits = 0
 
     def append(
         self,
@@ -90,6 +102,9 @@ class RecordAppender:
         if acks not in (-1, 0, 1):
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
             return
+        if self._flush_waits >= MAX_FLUSH_WAITS:
+            done([failed(each, ErrorCode.REQUEST_TIMED_OUT) for each in appends])
+            return
         results: list[ProducePartitionResult] = []
         waits: list[Wait] = []
         unloaded: list[tuple[int, HostedPartition]] = []
@@ -107,6 +122,11 @@ class RecordAppender:
             results.append(result)
         delayed: DelayedProduce | None = None
         for index, hosted, required_offset in waits:
+            if hosted.log.must_flush:
+                delayed = delayed or DelayedProduce(self._delayed_operations, results, done)
+                delayed.open[index] = None
+                self._await_flush(hosted, delayed, index, required_offset)
+                continue
             error = hosted.partition.acks_all_error(required_offset)
             if error is None:
                 delayed = delayed or DelayedProduce(self._delayed_operations, results, done)
@@ -156,16 +176,48 @@ class RecordAppender:
             if result.error:
                 self._count_failure(each)
             for _, _, required_offset in waits:
-                acks_error = hosted.partition.acks_all_error(required_offset)
-                if acks_error is None:
-                    delayed.set_result(index, result)
-                    hosted.await_acks(required_offset, delayed, index)
-                    return
-                result = result._replace(error=acks_error)
+                delayed.set_result(index, result)
+                if hosted.log.must_flush:
+                    self._await_flush(hosted, delayed, index, required_offset)
+                else:
+                    self._await_acks(hosted, delayed, index, required_offset)
+                return
             delayed.finished(index, result)
 
         hosted.await_producers(loaded)
         self._load_producers(hosted)
+
+    def _await_flush(
+        self, hosted: HostedPartition, delayed: DelayedProduce, index: int, required_offset: int
+    ) -> None:
+        """Flush the log before the batch is acknowledged, because flush.messages says so. If this
+        broker has stopped leading meanwhile, the result is NOT_LEADER_OR_FOLLOWER."""
+        epoch = hosted.partition.leader_epoch
+        self._flush_waits += 1
+
+        def flushed() -> None:
+            self._flush_waits -= 1
+            if not delayed.waits(index):
+                return
+            partition = hosted.partition
+            if hosted.gone or partition.leadership is None or partition.leader_epoch != epoch:
+                delayed.acknowledged(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif required_offset == NO_COMMIT:
+                delayed.acknowledged(index, ErrorCode.NONE)
+            else:
+                self._await_acks(hosted, delayed, index, required_offset)
+
+        self._flush(hosted, flushed)
+
+    @staticmethod
+    def _await_acks(
+        hosted: HostedPartition, delayed: DelayedProduce, index: int, required_offset: int
+    ) -> None:
+        error = hosted.partition.acks_all_error(required_offset)
+        if error is None:
+            hosted.await_acks(required_offset, delayed, index)
+        else:
+            delayed.acknowledged(index, error)
 
     def _append(
         self,
@@ -211,6 +263,8 @@ class RecordAppender:
         hosted.settle()
         if acks == ACKS_ALL:
             waits.append((index, hosted, appended.end_offset))
+        elif hosted.log.must_flush:
+            waits.append((index, hosted, NO_COMMIT))
         return ProducePartitionResult(
             topic,
             topic_id,

@@ -72,6 +72,7 @@ class ReplicaFetcher:
         self._to_request: dict[Key, PartitionFetchState] = {}  # named in the next request
         self._forgotten: dict[Key, None] = {}
         self._backing_off: dict[Key, PartitionFetchState] = {}
+        self._flushing: dict[Key, PartitionFetchState] = {}  # no fetch is sent before their flushes
         self._client: KafkaClient | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._in_flight = False
@@ -104,14 +105,20 @@ class ReplicaFetcher:
         self._partitions[hosted.key] = followed
         self._backing_off.pop(hosted.key, None)
         self._forgotten.pop(hosted.key, None)
-        self._to_request[hosted.key] = followed
-        self._send_soon()
+        if hosted.log.must_flush:
+            self._to_request.pop(hosted.key, None)
+            self._flush(hosted.key, followed)
+        else:
+            self._flushing.pop(hosted.key, None)
+            self._to_request[hosted.key] = followed
+            self._send_soon()
 
     def unfollow(self, key: Key) -> None:
         """Stop fetching a partition. Ignore one that is not followed."""
         if self._partitions.pop(key, None) is not None:
             self._to_request.pop(key, None)
             self._backing_off.pop(key, None)
+            self._flushing.pop(key, None)
             self._forgotten[key] = None
 
     def end_backoffs(self) -> None:
@@ -145,6 +152,8 @@ class ReplicaFetcher:
     def _send(self) -> None:
         self._scheduled = False
         if self._closed or self._in_flight or self._retry is not None or not self._partitions:
+            return
+        if self._flushing:
             return
         if self._client is None:
             if self._connecting is None:
@@ -219,9 +228,26 @@ class ReplicaFetcher:
             return
         if action is FetchAction.FETCH:
             self._to_request[key] = followed
+        elif action is FetchAction.FLUSH:
+            self._flush(key, followed)
         elif action is FetchAction.BACK_OFF:
             self._backing_off[key] = followed
             self._watch_backoff()
+
+    def _flush(self, key: Key, followed: PartitionFetchState) -> None:
+        """Flush the log before the next fetch, whose offset acknowledges everything below it.
+
+        The other partitions wait, too, as in Kafka. A fetch that is already waiting at the leader
+        would delay this partition longer than the flush delays them."""
+        self._flushing[key] = followed
+
+        def flushed() -> None:
+            if self._flushing.get(key) is followed:
+                del self._flushing[key]
+                self._to_request[key] = followed
+            self._send_soon()
+
+        self._context.flush(followed.hosted, flushed)
 
     def _restart_session(self, error: int) -> None:
         logger.info(

@@ -29,6 +29,7 @@ from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.settings import NEVER
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.budget import Memory
@@ -76,12 +77,11 @@ class ReplicaManager:
             file_delete_delay_ms=settings.file_delete_delay_ms,
             on_failure=on_failure,
         )
-        self._clock = clock
-        self._settings = settings
+        self._clock, self._settings = clock, settings
         self._broker_epoch = broker_epoch
         self._delayed_operations = delayed_operations = DelayedOperations(clock)
         callbacks = CoalescedCallbacks(clock)
-        memory = Memory(clock) if memory is None else memory
+        memory = memory or Memory(clock)
         room = memory.responses.room
         self.consumer_fetches = ConsumerFetches(
             delayed_operations, callbacks, self.registry, settings.max_delayed_fetches, room
@@ -95,15 +95,16 @@ class ReplicaManager:
         self._producer_loader = loader = ProducerLoader(seams.disk, on_failure)
         self.load_producers = loader.load
         self.append = RecordAppender(
-            clock, delayed_operations, self.registry, loader.load, on_failure
+            clock, delayed_operations, self.registry, loader.load, self._flush, on_failure
         ).append
         self.delete_records = DeleteRecords(delayed_operations, self.registry).delete_records
         self.fetch_as_consumer = ConsumerSessions(self.consumer_fetches, self.registry, cache).fetch
         context = FetcherContext(
             broker_id=broker_id,
             broker_epoch=broker_epoch,
-            truncated=lambda hosted, offset: self.logs.truncated(name_of(hosted), offset),
+            truncated=self._truncated,
             load_producers=loader.load,
+            flush=self._flush,
             on_disk_failure=on_failure,
             link_lost=on_link_lost,
         )
@@ -137,6 +138,11 @@ class ReplicaManager:
             lambda: self.logs.checkpoint_high_watermarks(self._high_watermarks()),
         )
         self._every("flush", settings.flush_checkpoint_interval_ms, self.logs.checkpoint_flushed)
+        self._every(
+            "starts", settings.start_offset_checkpoint_interval_ms, self.logs.checkpoint_starts
+        )
+        if settings.flush_scheduler_interval_ms != NEVER:
+            self._every("overdue", settings.flush_scheduler_interval_ms, self.logs.flush_overdue)
         self._every("retention", settings.retention_check_interval_ms, self._apply_retention)
         self._every(
             "producers", settings.producer_expiration_check_interval_ms, self._expire_producers
@@ -187,11 +193,20 @@ class ReplicaManager:
         self._delayed_operations.close()
 
     def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:
+        """Call `action` every `interval_ms`, or once if that is 0, as Kafka's scheduler does."""
+
         def run() -> None:
-            self._timers[name] = self._clock.call_later(interval_ms, run)
+            if interval_ms > 0:
+                self._timers[name] = self._clock.call_later(interval_ms, run)
             action()
 
         self._timers[name] = self._clock.call_later(interval_ms, run)
+
+    def _truncated(self, hosted: HostedPartition, offset: int) -> None:
+        self.logs.truncated(name_of(hosted), offset)
+
+    def _flush(self, hosted: HostedPartition, done: Callable[[], None]) -> None:
+        self.logs.flush(name_of(hosted), done)
 
     # --- periodic
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.quorum.log.settings import UNLIMITED, LogSettings
+from quorate.quorum.log.settings import NEVER, UNLIMITED, LogSettings
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -30,8 +30,11 @@ class ReplicationSettings:
     replica_socket_timeout_ms: int = 30_000
     high_watermark_checkpoint_interval_ms: int = 5000
     flush_checkpoint_interval_ms: int = 60_000
+    start_offset_checkpoint_interval_ms: int = 60_000
+    flush_scheduler_interval_ms: int = NEVER
     retention_check_interval_ms: int = 300_000
     producer_expiration_check_interval_ms: int = 600_000
+    producer_id_expiration_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000
     fetch_max_bytes: int = 55 * MIB
     max_fetch_sessions: int = 1000
@@ -59,7 +62,11 @@ _NODE_KEYS = {
     "replica_socket_timeout_ms": "replica.socket.timeout.ms",
     "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
     "flush_checkpoint_interval_ms": "log.flush.offset.checkpoint.interval.ms",
+    "start_offset_checkpoint_interval_ms": "log.flush.start.offset.checkpoint.interval.ms",
+    "flush_scheduler_interval_ms": "log.flush.scheduler.interval.ms",
     "retention_check_interval_ms": "log.retention.check.interval.ms",
+    "producer_expiration_check_interval_ms": "producer.id.expiration.check.interval.ms",
+    "producer_id_expiration_ms": "producer.id.expiration.ms",
     "file_delete_delay_ms": "log.segment.delete.delay.ms",
     "fetch_max_bytes": "fetch.max.bytes",
     "max_fetch_sessions": "max.incremental.fetch.session.cache.slots",
@@ -77,9 +84,7 @@ class TopicSettings:
     @classmethod
     def of(cls, configs: Mapping[str, Any], replication: ReplicationSettings) -> TopicSettings:
         """Return the settings of a topic's effective, typed configs
-        (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete.
-        `producer_id_expiration_ms` keeps its default, because producer.id.expiration.ms has no
-        effect."""
+        (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete."""
         deletes = "delete" in configs["cleanup.policy"]
         return cls(
             partition=PartitionSettings(
@@ -91,11 +96,18 @@ class TopicSettings:
                 log_append_time=configs["message.timestamp.type"] == "LogAppendTime",
                 timestamp_before_max_ms=configs["message.timestamp.before.max.ms"],
                 timestamp_after_max_ms=configs["message.timestamp.after.max.ms"],
+                producer_id_expiration_ms=replication.producer_id_expiration_ms,
             ),
             log=LogSettings(
                 segment_bytes=configs.get("internal.segment.bytes") or configs["segment.bytes"],
                 segment_ms=configs["segment.ms"],
+                segment_jitter_ms=configs["segment.jitter.ms"],
+                preallocate=configs["preallocate"],
                 index_interval_bytes=configs["index.interval.bytes"],
+                index_max_bytes=configs["segment.index.bytes"],
+                file_delete_delay_ms=configs["file.delete.delay.ms"],
+                flush_messages=configs["flush.messages"],
+                flush_ms=configs["flush.ms"],
                 retention_bytes=configs["retention.bytes"] if deletes else UNLIMITED,
                 retention_ms=configs["retention.ms"] if deletes else UNLIMITED,
             ),

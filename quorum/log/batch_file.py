@@ -33,6 +33,9 @@ class BatchFile:
         self._file: File | None = None
         self._size: int | None = None
         self._removed = False
+        self._preallocated_bytes = 0
+        self.trimmed = False
+        """True if preallocated bytes were cut off. The flush that follows must sync the file."""
 
     @property
     def removed(self) -> bool:
@@ -54,9 +57,17 @@ class BatchFile:
         return self._size
 
     def create_file(self) -> File:
-        """Create and open the file."""
+        """Create and open the file, with the preallocated bytes."""
         self._file = self._disk.open(self.path, create=True)
+        if self._preallocated_bytes > self.size:
+            self._file.truncate(self._preallocated_bytes)
         return self._file
+
+    def trim(self) -> None:
+        """Cut the rest of the preallocated bytes off, if there are any."""
+        if self._preallocated_bytes and self._file is not None:
+            self.truncate_file(self.size)
+            self.trimmed = True
 
     def write_at_end(self, data: Buffer) -> int:
         """Append bytes and return their position. After an OSError the file is as before."""
@@ -66,6 +77,7 @@ class BatchFile:
             file.pwrite(data, start)
         except OSError:
             file.truncate(start)  # no part of this write may precede the next append
+            self._preallocated_bytes = 0
             raise
         self._size = start + len(data)
         return start
@@ -75,6 +87,7 @@ class BatchFile:
         assert 0 <= position <= self.size
         self.file.truncate(position)
         self._size = position
+        self._preallocated_bytes = 0
 
     def close_file(self) -> None:
         """Close the file. The next use opens it again."""

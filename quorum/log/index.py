@@ -101,6 +101,11 @@ class SparseIndex:
             first, second = self._entry.unpack(data)
         return first, second
 
+    @property
+    def memory_bytes(self) -> int:
+        """The size of the entries in memory, 0 if they are not in memory."""
+        return 0 if self._memory is None else len(self._memory)
+
     def append(self, first: int, second: int) -> None:
         """Add an entry, whose numbers must be larger than those of the last one."""
         assert self._memory is not None
@@ -217,6 +222,15 @@ class SegmentIndexes:
             self._times.save()
             self._offsets.release_memory()
             self._times.release_memory()
+
+    def are_full(self, max_bytes: int) -> bool:
+        """Return True if an index in memory has no room for one more entry in `max_bytes`.
+
+        As in Kafka, the time index keeps room for the entry that `seal` adds."""
+        return (
+            self._offsets.memory_bytes + OFFSET_ENTRY.size > max_bytes
+            or self._times.memory_bytes + 2 * TIME_ENTRY.size > max_bytes
+        )
 
     def note(self, position: int, header: BatchHeader) -> None:
         """Note a batch that was appended at `position`, and add an entry if one is due."""

@@ -140,5 +140,5 @@ def _segments(
         segment.next_offset = following
     if not segments:
         segments.append(Segment(disk, directory, start_offset, interval))
-        segments[0].create()
+        segments[0].create(settings.segment_bytes if settings.preallocate else 0)
     return segments

@@ -25,10 +25,10 @@ from quorate.quorum.log.integrity import RecentlyAppended
 from quorate.quorum.log.loading import OpenOptions
 from quorate.quorum.log.replacing_log import ReplacingLog
 from quorate.quorum.log.retention import expired_segments
-from quorate.quorum.log.rolling import must_roll
+from quorate.quorum.log.rolling import must_roll, roll_jitter_ms
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_list import SegmentList
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.settings import NEVER, LogSettings
 from quorate.quorum.seams import Buffer, Disk
 
 
@@ -81,9 +81,9 @@ class Log(ReplacingLog):
         """Set by the owner when it deletes the log. Its files may then be missing."""
         self.gaps = loaded.gaps
         self._swap = None
-        self._segments = SegmentList(
-            disk, directory, settings.index_interval_bytes, loaded.segments, loaded.wall_ms
-        )
+        self.jitter_seed: Callable[[], str] = lambda: ""
+        """Returns a random text of this process. The owner sets it."""
+        self._segments = SegmentList(disk, directory, loaded.segments, loaded.wall_ms)
         self._flushes = FlushState(
             loaded.flushed_offset, loaded.unsynced_directories, loaded.marker
         )
@@ -157,8 +157,12 @@ class Log(ReplacingLog):
         segment = self._segments.active
         last_offset = placed[-1][1].last_offset
         active_ms = wall_ms - self._segments.active_since_ms
+        if segment.roll_jitter_ms < 0:
+            segment.roll_jitter_ms = roll_jitter_ms(
+                self.settings, lambda: f"{self.jitter_seed()} {segment.path}"
+            )
         if segment.size and must_roll(segment, self.settings, placed, active_ms):
-            segment = self._segments.roll(self.end_offset, wall_ms)
+            segment = self._roll(wall_ms)
         if not segment.size:
             self._unsynced.add_directory(self.directory)
         segment.append(data, placed)
@@ -171,6 +175,14 @@ class Log(ReplacingLog):
         self._recent.appended(self.end_offset, len(data))
         self.end_offset = last_offset + 1
         assert segment.next_offset == self.end_offset
+
+    def _roll(self, wall_ms: int) -> Segment:
+        """Seal the active segment, and return a new one that begins at the log end."""
+        sealed = self._segments.active
+        segment = self._segments.roll(self.end_offset, wall_ms, self.settings)
+        if sealed.trimmed and not sealed.dirty:  # zeros must not come back behind its batches
+            self._unsynced.add_segment(sealed)
+        return segment
 
     def assign_epoch(self, epoch: int) -> None:
         """Record that this replica leads `epoch`, whose first offset is the log end.
@@ -223,7 +235,7 @@ class Log(ReplacingLog):
         `settings.flushed_is_acknowledged` is set. By default it blocks until they are removed."""
         self.settle_swap()
         self._lower_flushed_offset(0)
-        old = self._segments.replace_all(offset)
+        old = self._segments.replace_all(offset, self.settings)
         for segment in old:
             self._detach(segment)
         active = self._segments.active
@@ -278,6 +290,13 @@ class Log(ReplacingLog):
         """Everything below this offset is on disk. More may be, because only a completed flush or a
         start raises it."""
         return self._flushes.flushed_offset
+
+    @property
+    def must_flush(self) -> bool:
+        """Return True if the log has as many unflushed records as flush.messages allows. The owner
+        flushes it then, before it acknowledges the records."""
+        limit = self.settings.flush_messages
+        return limit != NEVER and self.end_offset - self.flushed_offset >= limit
 
     @property
     def generation(self) -> int:
@@ -342,7 +361,7 @@ class Log(ReplacingLog):
         if count:
             self.settle_swap()
         if count == len(segments):
-            segments.roll(self.end_offset, wall_ms).create_file()
+            self._roll(wall_ms).create_file()
             self._unsynced.add_directory(self.directory)
         expired = segments.take_first(count)
         for segment in expired:
@@ -359,6 +378,10 @@ class Log(ReplacingLog):
         must then not record a clean shutdown."""
         self.settle_swap()
         if not self._flushes.in_flight:
+            active = self._segments.active
+            active.trim()
+            if active.trimmed:
+                active.sync()
             self.flush()
         for segment in self._segments:
             segment.close()

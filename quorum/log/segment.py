@@ -18,6 +18,7 @@ from quorate.quorum.seams import Buffer, Disk
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 """An index entry holds an offset relative to the base offset in 31 bits."""
+NO_JITTER = -1
 HEADERS_PER_STEP = 256
 """Batch headers that one step of long work reads."""
 
@@ -44,6 +45,8 @@ class Segment(IndexedBatchFile):
         super().__init__(disk, directory, base_offset, index_interval_bytes, suffix)
         self._suffix = suffix
         self._first_timestamp_ms: int | None = None
+        self.roll_jitter_ms = NO_JITTER
+        """The time by which this segment rolls earlier, NO_JITTER before its first append."""
         self._none_has_timestamp = False
         """True if a walk over this sealed segment found no timestamp."""
 
@@ -54,9 +57,11 @@ class Segment(IndexedBatchFile):
         """True if the indexes are in memory, so that the segment can be appended to."""
         return self._indexes.in_memory
 
-    def create(self) -> None:
-        """Make a new segment active and empty. The first append creates the file."""
+    def create(self, preallocated_bytes: int = 0) -> None:
+        """Make a new segment active and empty. The first append creates the file, with
+        `preallocated_bytes` of zeros."""
         self._size = 0
+        self._preallocated_bytes = preallocated_bytes
         self._indexes.start()
 
     def resume(self) -> None:
@@ -102,15 +107,17 @@ class Segment(IndexedBatchFile):
         self.next_offset = header.next_offset
 
     def seal(self) -> None:
-        """Write the indexes to their files, without a sync, and release their memory.
+        """Write the indexes to their files, without a sync, and release their memory. Cut
+        preallocated bytes off.
 
         If that raises OSError, the segment stays active."""
+        self.trim()
         self._indexes.seal()
 
     def close(self) -> None:
         """Seal the segment and close its files. `resume` makes it active again."""
         if self._size:  # else there may not even be a file
-            self._indexes.seal()
+            self.seal()
         self._indexes.close()
         self.close_file()
 
@@ -169,6 +176,11 @@ class Segment(IndexedBatchFile):
     def fits_indexes(self, last_offset: int) -> bool:
         """Return True if an index entry of this segment can hold `last_offset`."""
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    def indexes_are_full(self, max_bytes: int) -> bool:
+        """Return True if an index of this active segment has no room for one more entry in
+        `max_bytes`."""
+        return self._indexes.are_full(max_bytes)
 
     def append(self, data: Buffer, placed: list[PositionedBatch]) -> None:
         """Append batches, which `placed` lists, to an active segment.

@@ -12,6 +12,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk
 
 _base_offset = attrgetter("base_offset")
@@ -27,7 +28,6 @@ class SegmentList:
         self,
         disk: Disk,
         directory: str,
-        index_interval_bytes: int,
         segments: list[Segment],
         wall_ms: int,
     ) -> None:
@@ -40,7 +40,6 @@ class SegmentList:
         opening of the log."""
         self._disk = disk
         self._directory = directory
-        self._index_interval_bytes = index_interval_bytes
         self._segments = segments
         for segment, following in pairwise(segments):
             assert segment.base_offset < following.base_offset == segment.next_offset
@@ -116,14 +115,14 @@ class SegmentList:
         holding = self.segment_of(offset)
         return before + (holding.position_of(offset) if holding.next_offset > offset else 0)
 
-    def roll(self, base_offset: int, wall_ms: int) -> Segment:
+    def roll(self, base_offset: int, wall_ms: int, settings: LogSettings) -> Segment:
         """Seal the active segment and return a new, empty one that begins at `base_offset`.
 
         If the indexes of the sealed segment cannot be written, OSError is raised and the active
         segment stays active. The file of the new segment is created by its first append."""
         self.active.seal()
         assert self.active.next_offset == base_offset > self.active.base_offset
-        self.active = self._new(base_offset)
+        self.active = self._new(base_offset, settings)
         self._segments.append(self.active)
         self.active_since_ms = wall_ms
         return self.active
@@ -144,16 +143,16 @@ class SegmentList:
         del self._segments[:count]
         return taken
 
-    def replace_all(self, offset: int) -> list[Segment]:
+    def replace_all(self, offset: int, settings: LogSettings) -> list[Segment]:
         """Replace all segments by one empty active segment that begins at `offset`.
 
         Return the old segments, oldest first. The caller creates the new segment's file."""
         old = self._segments
-        self.active = self._new(offset)
+        self.active = self._new(offset, settings)
         self._segments = [self.active]
         return old
 
-    def _new(self, base_offset: int) -> Segment:
-        segment = Segment(self._disk, self._directory, base_offset, self._index_interval_bytes)
-        segment.create()
+    def _new(self, base_offset: int, settings: LogSettings) -> Segment:
+        segment = Segment(self._disk, self._directory, base_offset, settings.index_interval_bytes)
+        segment.create(settings.segment_bytes if settings.preallocate else 0)
         return segment

@@ -19,6 +19,7 @@ PATH = "/data/topic-0"
 METADATA = LogSettings(segment_bytes=1_500, index_interval_bytes=300, flushed_is_acknowledged=True)
 SEEDS_PER_CALL = 2
 PARTITION = LogSettings(segment_bytes=1_500, index_interval_bytes=300)
+PREALLOCATED = LogSettings(segment_bytes=1_500, index_interval_bytes=300, preallocate=True)
 
 
 class Model:
@@ -116,7 +117,11 @@ def machine(seed: int, log_settings: LogSettings) -> Machine:
     return Machine(disk, log_settings)
 
 
-@pytest.mark.parametrize("log_settings", [METADATA, PARTITION], ids=["metadata", "partition"])
+@pytest.mark.parametrize(
+    "log_settings",
+    [METADATA, PARTITION, PREALLOCATED],
+    ids=["metadata", "partition", "preallocated"],
+)
 @pytest.mark.parametrize("after", [SimDisk.crash, SimDisk.restart], ids=["power", "process"])
 def test_a_crash_at_every_disk_call_loses_nothing_flushed(
     log_settings: LogSettings, after: Callable[[SimDisk], SimDisk]

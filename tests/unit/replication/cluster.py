@@ -329,9 +329,10 @@ class ReplicaCluster:
         acks: int = -1,
         timeout_ms: int = 30_000,
         producer: dict[str, Any] | None = None,
+        timestamp_ms: int = 1_700_000_000_000,
     ) -> list[ProducePartitionResult]:
         """Send one record. Return the list to which the answers are added."""
-        record = Record(0, 1_700_000_000_000, None, value)
+        record = Record(0, timestamp_ms, None, value)
         data = build_batch([record], leader_epoch=0, **(producer or {}))
         answers: list[ProducePartitionResult] = []
         append = ProducePartition("", topic_id, partition_id, memoryview(data))

@@ -26,7 +26,9 @@ SEGMENTS = LogSettings(segment_bytes=400, index_interval_bytes=100)
 
 def written(make_cluster: MakeCluster, brokers: int = 3) -> tuple[ReplicaCluster, Uuid]:
     """Write 30 records to all replicas, in several synced segments."""
-    cluster = make_cluster(brokers=brokers, flush_checkpoint_interval_ms=1000)
+    cluster = make_cluster(
+        brokers=brokers, flush_checkpoint_interval_ms=1000, start_offset_checkpoint_interval_ms=1000
+    )
     cluster.log_settings = SEGMENTS
     topic = cluster.create("t", [led_by(*range(1, brokers + 1))])
     cluster.run(50)

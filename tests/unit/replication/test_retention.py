@@ -12,7 +12,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.unit.replication.cluster import ReplicaCluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]
 
@@ -47,6 +47,44 @@ def test_retention_takes_old_segments_and_tells_followers(make_cluster: MakeClus
     starts = [cluster.hosted(each, topic).log.start_offset for each in (1, 2)]
     assert starts[0] == starts[1] > 0
     assert cluster.fetch(1, topic, 0)[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_an_expired_segment_is_removed_after_the_delay(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(brokers=1, retention_check_interval_ms=1000)
+    cluster.log_settings = LogSettings(
+        segment_bytes=100, retention_bytes=250, file_delete_delay_ms=5000
+    )
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    for index in range(6):
+        cluster.produce(1, topic, b"%040d" % index)
+    disk = cluster.nodes[1].disk
+
+    def deleted() -> list[str]:
+        return [name for name in disk.list(f"{LOG_DIR}/t-0") if name.endswith(".deleted")]
+
+    cluster.run(1000)
+    assert deleted() and cluster.hosted(1, topic).log.start_offset > 0
+    cluster.run(4900)
+    assert deleted()
+    cluster.run(200)
+    assert not deleted()
+
+
+def test_a_start_removes_what_the_delay_had_kept(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(brokers=1, retention_check_interval_ms=1000)
+    cluster.log_settings = LogSettings(segment_bytes=100, retention_bytes=250)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    for index in range(6):
+        cluster.produce(1, topic, b"%040d" % index)
+    cluster.run(1100)
+    disk = cluster.shut_down(1)
+    assert any(name.endswith(".deleted") for name in disk.list(f"{LOG_DIR}/t-0"))
+    cluster.start(1, disk)
+    cluster.run(50)
+    assert not any(name.endswith(".deleted") for name in disk.list(f"{LOG_DIR}/t-0"))
+    assert cluster.offsets(topic)[1][0] == 6
 
 
 def test_retention_looks_at_a_few_logs_at_a_time_and_ends_with_the_node(

@@ -1,0 +1,331 @@
+"""Each key reaches the settings object that the code with its effect reads.
+
+The effects themselves are shown by the tests that `key_effects.txt` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from quorate.broker.groups.settings import GroupSettings
+from quorate.broker.kafka.auto_create import internal_topics
+from quorate.broker.node import lifecycle_settings
+from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
+from quorate.config.loader import load
+from quorate.config.node_config import NodeConfig
+from quorate.config.topic_keys import TOPIC_KEYS, effective_topic_configs, topic_defaults
+from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
+from quorate.quorum.node.controller_node import controller_settings
+from quorate.quorum.node.node_settings import (
+    metadata_log_settings,
+    raft_settings,
+    snapshot_settings,
+)
+from quorate.quorum.rpc.budget import MemoryLimits
+from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits
+
+COMBINED = {
+    "process.roles": "broker,controller",
+    "node.id": "4",
+    "controller.quorum.voters": "4@localhost:9093",
+    "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": "/tmp/x",
+}
+
+
+def loaded(settings: Mapping[str, str]) -> NodeConfig:
+    """Return the configuration of a combined node with these settings."""
+    return load(None, environment={}, overrides={**COMBINED, **settings}, hostname="here")
+
+
+def controller(config: NodeConfig) -> Any:
+    return controller_settings(config, "cluster")
+
+
+def replication(config: NodeConfig) -> ReplicationSettings:
+    return ReplicationSettings.of(config, config.log_dir)
+
+
+def topic(config: NodeConfig, overrides: Mapping[str, str] | None = None) -> TopicSettings:
+    """Return the settings of a topic with these configs on the node."""
+    configs = effective_topic_configs(overrides or {}, topic_defaults(config))
+    return TopicSettings.of(configs, replication(config))
+
+
+NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
+    # key: (text, the value that the code reads, the expected value)
+    "auto.leader.rebalance.enable": ("false", lambda c: controller(c).auto_leader_rebalance, False),
+    "broker.heartbeat.interval.ms": (
+        "77",
+        lambda c: lifecycle_settings(c).heartbeat_interval_ms,
+        77,
+    ),
+    "broker.session.timeout.ms": (
+        "7777",
+        lambda c: (controller(c).session_timeout_ms, lifecycle_settings(c).session_timeout_ms),
+        (7777, 7777),
+    ),
+    "connections.max.idle.ms": ("77", lambda c: ConnectionLimits.of(c).max_idle_ms, 77),
+    "controller.quorum.auto.join.enable": ("true", lambda c: raft_settings(c).auto_join, True),
+    "controller.quorum.election.backoff.max.ms": (
+        "77",
+        lambda c: raft_settings(c).election_backoff_max_ms,
+        77,
+    ),
+    "controller.quorum.election.timeout.ms": (
+        "77",
+        lambda c: raft_settings(c).election_timeout_ms,
+        77,
+    ),
+    "controller.quorum.fetch.timeout.ms": ("77", lambda c: raft_settings(c).fetch_timeout_ms, 77),
+    "controller.quorum.request.timeout.ms": (
+        "77",
+        lambda c: raft_settings(c).request_timeout_ms,
+        77,
+    ),
+    "controller.quorum.retry.backoff.ms": ("77", lambda c: raft_settings(c).retry_backoff_ms, 77),
+    "default.replication.factor": ("3", lambda c: controller(c).default_replication_factor, 3),
+    "delete.topic.enable": ("false", lambda c: controller(c).topic_deletion, False),
+    "fetch.max.bytes": ("7777", lambda c: replication(c).fetch_max_bytes, 7777),
+    "group.initial.rebalance.delay.ms": (
+        "77",
+        lambda c: GroupSettings.of(c).initial_rebalance_delay_ms,
+        77,
+    ),
+    "group.max.session.timeout.ms": (
+        "77",
+        lambda c: GroupSettings.of(c).max_session_timeout_ms,
+        77,
+    ),
+    "group.max.size": ("77", lambda c: GroupSettings.of(c).max_size, 77),
+    "group.min.session.timeout.ms": (
+        "77",
+        lambda c: GroupSettings.of(c).min_session_timeout_ms,
+        77,
+    ),
+    "initial.broker.registration.timeout.ms": (
+        "77",
+        lambda c: lifecycle_settings(c).registration_timeout_ms,
+        77,
+    ),
+    "inter.broker.listener.name": (
+        "REPLICATION",
+        lambda c: controller(c).inter_broker_listener,
+        "REPLICATION",
+    ),
+    "internal.metadata.log.segment.bytes": (
+        "77",
+        lambda c: metadata_log_settings(c).segment_bytes,
+        77,
+    ),
+    "leader.imbalance.check.interval.seconds": (
+        "7",
+        lambda c: controller(c).imbalance_check_interval_ms,
+        7000,
+    ),
+    "log.flush.offset.checkpoint.interval.ms": (
+        "77",
+        lambda c: replication(c).flush_checkpoint_interval_ms,
+        77,
+    ),
+    "log.flush.scheduler.interval.ms": (
+        "77",
+        lambda c: (replication(c).flush_scheduler_interval_ms, topic(c).log.flush_ms),
+        (77, 77),
+    ),
+    "log.flush.start.offset.checkpoint.interval.ms": (
+        "77",
+        lambda c: replication(c).start_offset_checkpoint_interval_ms,
+        77,
+    ),
+    "log.retention.check.interval.ms": (
+        "77",
+        lambda c: replication(c).retention_check_interval_ms,
+        77,
+    ),
+    "log.segment.delete.delay.ms": (
+        "77",
+        lambda c: (replication(c).file_delete_delay_ms, topic(c).log.file_delete_delay_ms),
+        (77, 77),
+    ),
+    "max.connection.creation.rate": ("77", lambda c: ConnectionLimits.of(c).max_creation_rate, 77),
+    "max.connections": ("7", lambda c: ConnectionLimits.of(c).max_connections, 7),
+    "max.connections.per.ip": ("77", lambda c: ConnectionLimits.of(c).max_connections_per_ip, 77),
+    "max.connections.per.ip.overrides": (
+        "10.0.0.1:5",
+        lambda c: ConnectionLimits.of(c).max_of_host("10.0.0.1"),
+        5,
+    ),
+    "max.incremental.fetch.session.cache.slots": (
+        "77",
+        lambda c: replication(c).max_fetch_sessions,
+        77,
+    ),
+    "metadata.log.dir": ("/m", lambda c: c.metadata_log_dir, "/m"),
+    "metadata.log.max.record.bytes.between.snapshots": (
+        "77",
+        lambda c: snapshot_settings(c).bytes_between,
+        77,
+    ),
+    "metadata.log.max.snapshot.interval.ms": (
+        "77",
+        lambda c: snapshot_settings(c).interval_ms,
+        77,
+    ),
+    "metadata.log.segment.bytes": (
+        "8388609",
+        lambda c: metadata_log_settings(c).segment_bytes,
+        8388609,
+    ),
+    "metadata.log.segment.ms": ("77", lambda c: metadata_log_settings(c).segment_ms, 77),
+    "metadata.max.idle.interval.ms": ("77", lambda c: controller(c).max_idle_interval_ms, 77),
+    "metadata.max.retention.bytes": ("77", lambda c: snapshot_settings(c).retention_bytes, 77),
+    "metadata.max.retention.ms": ("77", lambda c: snapshot_settings(c).retention_ms, 77),
+    "num.partitions": ("7", lambda c: controller(c).default_partitions, 7),
+    "offset.metadata.max.bytes": (
+        "77",
+        lambda c: GroupSettings.of(c).offset_metadata_max_bytes,
+        77,
+    ),
+    "offsets.retention.minutes": (
+        "7",
+        lambda c: GroupSettings.of(c).offsets_retention_ms,
+        420_000,
+    ),
+    "offsets.topic.num.partitions": (
+        "7",
+        lambda c: internal_topics(c)[OFFSETS_TOPIC].num_partitions,
+        7,
+    ),
+    "offsets.topic.replication.factor": (
+        "2",
+        lambda c: internal_topics(c)[OFFSETS_TOPIC].replication_factor,
+        2,
+    ),
+    "offsets.topic.segment.bytes": (
+        "7777777",
+        lambda c: {each.name: each.value for each in internal_topics(c)[OFFSETS_TOPIC].configs}[
+            "segment.bytes"
+        ],
+        "7777777",
+    ),
+    "producer.id.expiration.check.interval.ms": (
+        "77",
+        lambda c: replication(c).producer_expiration_check_interval_ms,
+        77,
+    ),
+    "producer.id.expiration.ms": (
+        "77",
+        lambda c: topic(c).partition.producer_id_expiration_ms,
+        77,
+    ),
+    "queued.max.request.bytes": ("77", lambda c: MemoryLimits.of(c).request_bytes, 77),
+    "queued.max.requests": ("77", lambda c: ConnectionLimits.of(c).max_queued_requests, 77),
+    "quorate.fetch.sessions.max.bytes": ("77", lambda c: MemoryLimits.of(c).session_bytes, 77),
+    "quorate.hints.enable": (
+        "false",
+        lambda c: (controller(c).hints, raft_settings(c).hints),
+        (False, False),
+    ),
+    "quorate.metadata.archive.dir": (
+        "/a",
+        lambda c: metadata_log_settings(c).archive_directory,
+        "/a",
+    ),
+    "quorate.queued.max.response.bytes": ("77", lambda c: MemoryLimits.of(c).response_bytes, 77),
+    "replica.fetch.backoff.ms": ("77", lambda c: replication(c).replica_fetch_backoff_ms, 77),
+    "replica.fetch.max.bytes": ("77", lambda c: replication(c).replica_fetch_max_bytes, 77),
+    "replica.fetch.min.bytes": ("77", lambda c: replication(c).replica_fetch_min_bytes, 77),
+    "replica.fetch.response.max.bytes": (
+        "77",
+        lambda c: replication(c).replica_fetch_response_max_bytes,
+        77,
+    ),
+    "replica.fetch.wait.max.ms": ("77", lambda c: replication(c).replica_fetch_wait_max_ms, 77),
+    "replica.high.watermark.checkpoint.interval.ms": (
+        "77",
+        lambda c: replication(c).high_watermark_checkpoint_interval_ms,
+        77,
+    ),
+    "replica.lag.time.max.ms": (
+        "7777",
+        lambda c: (
+            replication(c).replica_lag_time_max_ms,
+            topic(c).partition.replica_lag_time_max_ms,
+        ),
+        (7777, 7777),
+    ),
+    "replica.socket.timeout.ms": ("77", lambda c: replication(c).replica_socket_timeout_ms, 77),
+    "socket.request.max.bytes": ("77", lambda c: replication(c).max_frame_bytes, 77),
+    "unclean.leader.election.interval.ms": (
+        "77",
+        lambda c: controller(c).unclean_election_interval_ms,
+        77,
+    ),
+}
+"""The node keys that are not defaults of topic keys."""
+
+TOPIC: dict[str, tuple[str, Callable[[TopicSettings], object], object]] = {
+    "cleanup.policy": (
+        "compact",
+        lambda t: (t.partition.compacted, t.partition.deletes, t.log.retention_ms),
+        (True, False, -1),
+    ),
+    "file.delete.delay.ms": ("77", lambda t: t.log.file_delete_delay_ms, 77),
+    "flush.messages": ("77", lambda t: t.log.flush_messages, 77),
+    "flush.ms": ("77", lambda t: t.log.flush_ms, 77),
+    "index.interval.bytes": ("77", lambda t: t.log.index_interval_bytes, 77),
+    "internal.segment.bytes": ("77", lambda t: t.log.segment_bytes, 77),
+    "max.message.bytes": ("77", lambda t: t.partition.max_message_bytes, 77),
+    "message.timestamp.after.max.ms": ("77", lambda t: t.partition.timestamp_after_max_ms, 77),
+    "message.timestamp.before.max.ms": ("77", lambda t: t.partition.timestamp_before_max_ms, 77),
+    "message.timestamp.type": ("LogAppendTime", lambda t: t.partition.log_append_time, True),
+    "min.insync.replicas": ("7", lambda t: t.partition.min_insync_replicas, 7),
+    "preallocate": ("true", lambda t: t.log.preallocate, True),
+    "retention.bytes": ("77", lambda t: t.log.retention_bytes, 77),
+    "retention.ms": ("77", lambda t: t.log.retention_ms, 77),
+    "segment.bytes": ("7777777", lambda t: t.log.segment_bytes, 7777777),
+    "segment.index.bytes": ("77", lambda t: t.log.index_max_bytes, 77),
+    "segment.jitter.ms": ("77", lambda t: t.log.segment_jitter_ms, 77),
+    "segment.ms": ("77", lambda t: t.log.segment_ms, 77),
+}
+"""The topic keys. Their synonyms among the node keys reach the same value."""
+
+SYNONYMS = {
+    node_key: (name, factor)
+    for name, key in TOPIC_KEYS.items()
+    for node_key, factor in key.synonyms
+    if name in TOPIC
+}
+"""Each node key that is a default of a topic key: the topic key and the factor of its unit."""
+
+
+@pytest.mark.parametrize("name", NODE)
+def test_a_node_key_reaches_its_settings(name: str) -> None:
+    text, read, expected = NODE[name]
+    assert read(loaded({name: text})) == expected
+    if name not in ("inter.broker.listener.name",):
+        assert read(loaded({})) != expected, "the default is no evidence"
+
+
+@pytest.mark.parametrize("name", TOPIC)
+def test_a_topic_key_reaches_its_settings(name: str) -> None:
+    text, read, expected = TOPIC[name]
+    config = loaded({})
+    assert read(topic(config, {name: text})) == expected
+    assert read(topic(config)) != expected, "the default is no evidence"
+
+
+@pytest.mark.parametrize("node_key", SYNONYMS)
+def test_the_default_of_a_topic_key_comes_from_the_node(node_key: str) -> None:
+    name, factor = SYNONYMS[node_key]
+    text, read, expected = TOPIC[name]
+    if factor != 1:
+        assert isinstance(expected, int)
+        expected = int(text) * factor
+    assert read(topic(loaded({node_key: text}))) == expected
+    assert read(topic(loaded({node_key: text}), {name: text})) == TOPIC[name][2]
