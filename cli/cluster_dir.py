@@ -129,7 +129,7 @@ class ClusterDir:
         nodes = self.root / "nodes"
         if not nodes.is_dir():
             return []
-        return sorted(int(each.name) for each in nodes.iterdir() if each.name.isdigit())
+        return sorted(int(each.name) for each in nodes.iterdir() if each.name.isdecimal())
 
     def create(self, shape: Shape) -> None:
         """Write the server.properties file of every node. No data directory is formatted yet.

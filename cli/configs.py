@@ -157,12 +157,12 @@ def entity_of(
     """Return the entity of the options, or the name of a type if all its entities are meant.
 
     --topic takes precedence over --broker and --broker-defaults, and these over --entity-type.
-    Raise UsageError if the options name no type, give --entity-default for topics, or give an
-    --entity-name of a broker that is no number."""
+    Raise UsageError if the options name no type, give --entity-default for topics, or name a
+    broker by something else than a number."""
     if topic is not None:
         return Entity("topics", topic)
     if broker is not None or broker_defaults:
-        return Entity("brokers", broker or "")
+        return broker_entity(broker or "")
     if entity_type is None:
         raise click.UsageError("At least one of --entity-type, --topic, --broker is required")
     if entity_default:
@@ -171,11 +171,20 @@ def entity_of(
         return Entity(entity_type, "")
     if entity_name is None:
         return entity_type
-    if entity_type == "brokers" and entity_name and not entity_name.isdigit():
-        raise click.UsageError(
-            "The entity name for brokers must be a valid integer broker id, found: " + entity_name
-        )
+    if entity_type == "brokers":
+        return broker_entity(entity_name)
     return Entity(entity_type, entity_name)
+
+
+def broker_entity(name: str) -> Entity:
+    """Return the entity of a broker id, or of the default of all brokers if `name` is empty.
+
+    Raise UsageError if the id is no number."""
+    if name and not name.isdecimal():
+        raise click.UsageError(
+            "The entity name for brokers must be a valid integer broker id, found: " + name
+        )
+    return Entity("brokers", name)
 
 
 def all_entities(admin: Admin, kind: str) -> list[Entity]:

@@ -172,7 +172,7 @@ def start_of(from_beginning: bool, offset: str | None) -> int:
         return EARLIEST if from_beginning else LATEST
     if offset in ("earliest", "latest"):
         return EARLIEST if offset == "earliest" else LATEST
-    if not offset.isdigit():
+    if not offset.isdecimal():
         raise click.UsageError(
             f"--offset: value {offset!r} must be 'earliest', 'latest' or a non-negative number"
         )

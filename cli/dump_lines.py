@@ -69,12 +69,24 @@ class DumpOptions:
     max_bytes: int = MAX_INT - 1
 
 
+class NoOffset(ValueError):
+    """The name of a file of a segment does not begin with the segment's base offset."""
+
+
+def base_offset_of(name: str) -> int:
+    """Return the base offset in the name of a segment's file. Raise NoOffset if it has none."""
+    offset = name.split(".")[0]
+    if not offset.isdecimal():
+        raise NoOffset(name)
+    return int(offset)
+
+
 def head_line(name: str) -> str:
     """Return the first line of a dump, which Kafka's tool derives from the name of the file.
 
-    Raise ValueError if a name with .log does not begin with an offset."""
+    Raise NoOffset if a name with .log does not begin with an offset."""
     if name.endswith(".log"):
-        return f"Log starting offset: {int(name.split('.')[0])}"
+        return f"Log starting offset: {base_offset_of(name)}"
     match = SNAPSHOT_NAME.match(name)
     if match is None:
         return "KRaft bootstrap snapshot"

@@ -82,6 +82,11 @@ def dump_log(
                 click.echo(f"Ignoring unknown file {path}", err=True)
         except (OSError, LogError) as error:
             raise Refused(str(error)) from None
+        except dump_lines.NoOffset:
+            raise Refused(
+                f"{path}: the name must begin with the segment's base offset, such as "
+                f"00000000000000000000{path.suffix}"
+            ) from None
     if faults:
         raise SystemExit(1)
 
@@ -106,7 +111,7 @@ def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
     must be in the same directory: otherwise raise OSError."""
     click.echo(f"Dumping {path}")
     content = path.read_bytes()
-    base_offset = int(path.name.split(".")[0])
+    base_offset = dump_lines.base_offset_of(path.name)
     timed = path.suffix == ".timeindex"
     entry_bytes = dump_lines.TIME_ENTRY.size if timed else dump_lines.OFFSET_ENTRY.size
     if not content and not timed:

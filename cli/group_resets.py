@@ -198,7 +198,7 @@ def offsets_in(path: str) -> list[tuple[str | None, Place, int]]:
     for number, line in enumerate(text.splitlines(), 1):
         *names, partition, offset = ["", "", *(each.strip() for each in line.split(","))]
         group, topic = names[-2:]
-        if not partition.isdigit() or not offset.isdigit() or not topic or len(names) > 4:
+        if not partition.isdecimal() or not offset.isdecimal() or not topic or len(names) > 4:
             raise Refused(f"{path}:{number}: {line!r} must be [GROUP,]TOPIC,PARTITION,OFFSET")
         found.append((group or None, (topic, int(partition)), int(offset)))
     return found

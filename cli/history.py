@@ -145,7 +145,7 @@ def moment_ms(context: click.Context, parameter: click.Parameter, value: str | N
     """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or a number of ms.
 
     Raise BadParameter if it is neither."""
-    if value is None or value.isdigit():
+    if value is None or value.isdecimal():
         return None if value is None else int(value)
     try:
         moment = datetime.fromisoformat(value)

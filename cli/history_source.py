@@ -62,7 +62,7 @@ def _root(unpacked: Path) -> Path:
     for found in sorted(unpacked.rglob("cluster.json")):
         return found.parent
     for found in sorted(unpacked.rglob("*.log")):
-        if found.stem.isdigit() and found.parent.name in (PARTITION_DIR, unpacked.name):
+        if found.stem.isdecimal() and found.parent.name in (PARTITION_DIR, unpacked.name):
             return found.parent
     return unpacked
 

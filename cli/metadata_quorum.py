@@ -182,7 +182,7 @@ def as_value(field: str) -> object:
     """Return a field of describe --status as a JSON value."""
     if field.startswith("["):
         return json.loads(field)
-    return int(field) if field.lstrip("-").isdigit() else field
+    return int(field) if field.lstrip("-").isdecimal() else field
 
 
 def replication_rows(quorum: Quorum, now_ms: int | None) -> list[list[str]]:

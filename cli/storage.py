@@ -265,7 +265,7 @@ def parse_initial_controllers(text: str | None) -> list[tuple[ReplicaKey, str, i
         number, _, rest = item.strip().partition("@")
         server, _, directory = rest.rpartition(":")
         match = SERVER.match(server)
-        if not number.isdigit() or match is None:
+        if not number.isdecimal() or match is None:
             raise click.UsageError(
                 f"--initial-controllers: value {item!r} must be id@host:port:directory-id"
             )

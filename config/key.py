@@ -100,7 +100,7 @@ def is_number(text: str) -> bool:
     """Return True if `text` is a number from 0 to 2^31 - 1, of at most 10 decimal digits.
 
     str.isdigit alone accepts characters and lengths that int() refuses."""
-    return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= MAX_INT
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MAX_INT
 
 
 def throttled_replicas(value: Value) -> str | None:

@@ -111,7 +111,7 @@ def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
     found: list[Voter] = []
     for item in items:
         number, _, server = item.partition("@")
-        if not number.isdigit() or not SERVER.match(server):
+        if not number.isdecimal() or not SERVER.match(server):
             raise refused(key, item, "id@host:port")
         ((host, port),) = parse_servers(key, [server])
         if any(int(number) == other.id for other in found):

@@ -150,7 +150,7 @@ def as_text(value: Value) -> str:
 
 def refuse_other_shape(shape: Shape, root: str) -> None:
     """Raise ValueError if `root` holds directories of nodes, but not of exactly these nodes."""
-    held = sorted(int(name) for name in os.listdir(root) if name.isdigit())
+    held = sorted(int(name) for name in os.listdir(root) if name.isdecimal())
     wanted = [*shape.controller_ids, *shape.broker_ids]
     if held and held != wanted:
         raise ValueError(

@@ -31,7 +31,7 @@ def answer_of(
     """Send the changes to the right node and return its response, which may contain errors."""
     request = schemas.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     name = resource.resource_name
-    one_broker = resource.resource_type == BROKER_RESOURCE and name.isdigit()
+    one_broker = resource.resource_type == BROKER_RESOURCE and name.isdecimal()
     if one_broker and admin.endpoint_type == BROKER_ENDPOINT:
         with suppress(ConnectionLost):
             return admin.ask_node(int(name), request, schemas.IncrementalAlterConfigsResponse)

@@ -17,7 +17,7 @@ from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import decode, reader, writer
 from quorate.quorum.protocol.headers import request_header
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from quorate.quorum.protocol.varint import DecodeError, read_uvarint
+from quorate.quorum.protocol.varint import DecodeError, EncodeError, read_uvarint
 from quorate.quorum.protocol.wire import Message
 
 R = TypeVar("R", bound=Message)
@@ -62,7 +62,7 @@ class Connection:
 
         `timeout_s` bounds each wait for the socket. Raise ConnectionLost if it passes without a
         byte or the connection breaks, Unsupported if the node does not serve the API, and Refused
-        if the response cannot be decoded."""
+        if the request cannot be encoded or the response cannot be decoded."""
         return self.begin(request, response, timeout_s)()
 
     def begin(self, request: Message, response: type[R], timeout_s: float) -> Callable[[], R]:
@@ -127,10 +127,15 @@ class Connection:
     def _send(self, api: Api, version: int, request: Message, timeout_s: float) -> None:
         self._correlation_id += 1
         header_version = api.request_header_version(version)
-        frame = bytearray(
-            request_header(api.key, version, self._correlation_id, self._client_id, header_version)
-        )
-        writer(type(request), version, header_version == 2)(frame, request)
+        try:
+            frame = bytearray(
+                request_header(
+                    api.key, version, self._correlation_id, self._client_id, header_version
+                )
+            )
+            writer(type(request), version, header_version == 2)(frame, request)
+        except EncodeError as error:
+            raise Refused(f"a value does not fit {api.name} version {version}: {error}") from None
         with self._closed_when_it_fails():
             self._socket.settimeout(timeout_s)
             self._socket.sendall(INT32.pack(len(frame)) + frame)

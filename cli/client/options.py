@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,8 @@ from quorate.config.key import ConfigError
 from quorate.config.listeners import parse_servers
 
 F = TypeVar("F", bound=Callable[..., Any])
+MAX_TIMEOUT_S = 86_400
+"""The longest timeout of a command: a day. Requests carry it in ms, in 32 bits."""
 
 format_option = click.option(
     "--format",
@@ -37,7 +39,7 @@ def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
         command = click.option(
             "--timeout",
             "timeout_s",
-            type=float,
+            type=click.FloatRange(0, MAX_TIMEOUT_S, min_open=True),
             default=None,
             help="Time limit of each request with its retries, in seconds. [default: "
             "default.api.timeout.ms of --command-config, or 30]",
@@ -88,7 +90,8 @@ def admin_settings(
 
     The file's bootstrap.servers, which must be brokers, are used if no option names servers. Raise
     UsageError if both options are given, if there are no servers, or if an address is invalid.
-    Raise Refused if the config file is malformed or asks for a protocol other than PLAINTEXT."""
+    Raise Refused if the config file is malformed, has an invalid timeout, or asks for a protocol
+    other than PLAINTEXT."""
     client = read_client_config(command_config)
     if bootstrap_server and bootstrap_controller:
         raise click.UsageError(
@@ -105,7 +108,7 @@ def admin_settings(
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     if timeout_s is None:
-        timeout_s = float(client.get("default.api.timeout.ms", "30000")) / 1000
+        timeout_s = timeout_in(client)
     return AdminSettings(
         servers=servers,
         timeout_s=timeout_s,
@@ -114,14 +117,29 @@ def admin_settings(
     )
 
 
+def timeout_in(client: Mapping[str, str]) -> float:
+    """Return default.api.timeout.ms of a client config file in seconds, or 30 if it is not set.
+
+    Raise Refused if it is not a number of ms up to MAX_TIMEOUT_S."""
+    text = client.get("default.api.timeout.ms", "30000")
+    if not text.isdecimal() or not 0 < int(text) <= MAX_TIMEOUT_S * 1000:
+        raise Refused(
+            f"default.api.timeout.ms: value {text!r} must be a number from 1 to "
+            f"{MAX_TIMEOUT_S * 1000}"
+        )
+    return int(text) / 1000
+
+
 def read_client_config(path: str | None) -> dict[str, str]:
     """Return the entries of a .properties file, or none if `path` is None.
 
-    Raise Refused if the file is malformed."""
+    Raise Refused if the file is malformed or cannot be read."""
     if path is None:
         return {}
     try:
         entries = properties.parse(Path(path).read_text(), path)
     except ConfigError as error:
         raise Refused(str(error)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path}: {error}") from None
     return {entry.name: entry.value for entry in entries}

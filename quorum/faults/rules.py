@@ -68,7 +68,7 @@ def is_peer(value: object) -> bool:
     """Return True if the value is a node id or a HOST:PORT."""
     if isinstance(value, str):
         host, colon, port = value.rpartition(":")
-        return bool(host and colon) and port.isdigit()
+        return bool(host and colon) and port.isdecimal()
     return type(value) is int and value >= 0
 
 

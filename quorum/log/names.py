@@ -72,7 +72,7 @@ def partition_of(directory_name: str) -> PartitionName | None:
 
     For the directory of a deleted or stray partition the result is None."""
     topic, dash, partition = directory_name.rpartition("-")
-    if not (dash and topic and partition.isascii() and partition.isdigit()):
+    if not (dash and topic and partition.isascii() and partition.isdecimal()):
         return None
     return PartitionName(topic, int(partition))
 

@@ -91,7 +91,7 @@ def number(query: Query, name: str, low: int, high: int, default: int = 0) -> in
     text = query.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and low <= int(text) <= high):
         raise BadQuery(f"{name}={text[:40]!r} is not a whole number from {low} to {high}")
     return int(text)
 
