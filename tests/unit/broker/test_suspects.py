@@ -83,7 +83,7 @@ def test_a_client_that_asks_again_may_have_seen_a_death_first() -> None:
     assert world.answered == 2
 
 
-def test_who_is_fenced_already_or_unknown_is_no_suspect() -> None:
+def test_a_fenced_or_unknown_broker_is_no_suspect() -> None:
     world = World()
     world.suspects.link_lost(99)
     assert not world.ask()

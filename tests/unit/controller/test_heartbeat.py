@@ -137,7 +137,9 @@ def test_after_a_takeover_a_fenced_broker_catches_up_to_where_the_new_controller
     ("broker_id", "epoch_shift", "error"),
     [(1, 1, ErrorCode.STALE_BROKER_EPOCH), (9, 0, ErrorCode.BROKER_ID_NOT_REGISTERED)],
 )
-def test_who_is_refused(broker_id: int, epoch_shift: int, error: ErrorCode) -> None:
+def test_a_heartbeat_of_an_unknown_incarnation_is_refused(
+    broker_id: int, epoch_shift: int, error: ErrorCode
+) -> None:
     driver = Driver()
     epoch = driver.register(1)
     response = driver.handle(

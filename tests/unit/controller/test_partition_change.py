@@ -47,7 +47,7 @@ ONLINE, PREFERRED, UNCLEAN = Election.ONLINE, Election.PREFERRED, Election.UNCLE
         (UNCLEAN, 2, (2,), set(), Elected(NO_LEADER)),
     ],
 )
-def test_who_is_elected(
+def test_the_elected_leader(
     election: Election, leader: int, isr: tuple[int, ...], alive: set[int], elected: Elected
 ) -> None:
     partition = Partition(replicas=(1, 2, 3), isr=isr, leader=leader)

@@ -182,7 +182,7 @@ class History(Driver):
             if self.alive[probe.broker_id]:
                 standby.probe_succeeded(probe)
         self.activate(standby)
-        # Sessions are fresh: whoever is unfenced is thought to serve now.
+        # Sessions are fresh: each unfenced broker counts as serving from now on.
         for broker_id in self.image.broker_ids():
             self.served_ms[broker_id] = self.now_ms
 

@@ -170,7 +170,7 @@ def test_requests_wait_while_the_log_is_read_and_find_its_last_word() -> None:
     assert world.said == [5, 5]
 
 
-def test_who_waited_long_is_told_to_come_again() -> None:
+def test_a_request_that_waits_too_long_must_be_retried() -> None:
     world = World()
     world.create()
     world.ask()

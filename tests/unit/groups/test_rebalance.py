@@ -137,7 +137,7 @@ def test_a_new_member_whose_join_nobody_answers_is_given_up() -> None:
     assert joined.answer.error_code == E.UNKNOWN_MEMBER_ID
 
 
-def test_who_does_not_sync_in_time_is_out() -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed() -> None:
     world = World()
     joins = [world.new_member(), world.new_member()]
     world.clock.advance(0)
@@ -335,7 +335,7 @@ def test_the_next_coordinator_knows_the_generation_and_gives_members_a_session()
     assert world.state() is State.EMPTY
 
 
-def test_who_waits_when_leadership_is_lost_looks_for_the_next_coordinator() -> None:
+def test_waiting_members_look_for_the_next_coordinator() -> None:
     world = World()
     ids = world.stable(2)
     joined = world.join(ids[0])

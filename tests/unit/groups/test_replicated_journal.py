@@ -82,7 +82,7 @@ def test_a_refused_append_is_told_at_once_and_holds_nobody_up() -> None:
     assert told == [ErrorCode.NONE]
 
 
-def test_who_waits_when_leadership_is_lost_hears_it_once() -> None:
+def test_a_waiting_append_fails_once_when_leadership_is_lost() -> None:
     partition = Partition()
     journal = journal_on(partition)
     told: list[ErrorCode] = []

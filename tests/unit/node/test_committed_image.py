@@ -107,7 +107,7 @@ def test_a_newer_snapshot_begins_anew() -> None:
     assert follower.prepared == [40] * 2 + [50] * STEPS
 
 
-def test_who_is_closed_takes_nothing_over() -> None:
+def test_a_closed_listener_takes_over_nothing() -> None:
     node, follower = behind_a_snapshot()
     load(node, follower, 40)
     follower.run(1)
@@ -116,7 +116,7 @@ def test_who_is_closed_takes_nothing_over() -> None:
     assert follower.seen == [4] and follower.clock.waiting == 0
 
 
-def test_who_begins_anew_with_what_is_there_has_caught_up_only_then() -> None:
+def test_a_listener_that_prepares_again_catches_up_only_afterwards() -> None:
     """A deposed controller that is elected again makes no decision before its index is that of the
     committed image."""
     node = opened()
@@ -132,7 +132,7 @@ def test_who_begins_anew_with_what_is_there_has_caught_up_only_then() -> None:
     assert follower.seen == [4, 4, 6] and follower.image.caught_up_with(6)
 
 
-def test_who_was_about_to_begin_anew_does_so_with_the_snapshot() -> None:
+def test_a_listener_about_to_prepare_prepares_for_the_snapshot() -> None:
     node, follower = behind_a_snapshot()
     anew: list[int] = []
 

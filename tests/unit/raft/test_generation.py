@@ -61,7 +61,7 @@ CONTROLLER = replace(BROKER, is_controller=True)
         (replace(BROKER, rebuilds=(OTHER,)), (FIRST, SECOND), "apart from each other"),
     ],
 )
-def test_who_follows_into_a_later_generation(
+def test_the_rule_for_following_into_a_later_generation(
     standing: LocalQuorumState, theirs: tuple[Rebuild, ...], reason: str
 ) -> None:
     found = why_not_follow(standing, theirs)

@@ -172,7 +172,7 @@ def test_a_second_result_of_the_same_probe_changes_nothing() -> None:
     assert voters_of(cluster, leader) == [1, 2, 3, 11]
 
 
-def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
+def test_a_voter_probed_for_an_earlier_leadership_is_not_added() -> None:
     """R24. The change failed when that leadership ended."""
     cluster, leader = dynamic()
     node = cluster.nodes[leader]
@@ -189,7 +189,7 @@ def test_who_was_met_for_an_earlier_leadership_is_not_added() -> None:
     assert voters_of(cluster, leader) == [1, 2, 3]
 
 
-def test_who_joins_by_itself_is_met_itself() -> None:
+def test_a_controller_that_joins_by_itself_is_probed_itself() -> None:
     """No administrator waits for these changes. The probe of one leadership was taken for that of
     the next."""
     cluster, leader = dynamic(spares=2)
@@ -455,7 +455,7 @@ def test_update_raft_voter_is_checked(change: dict[str, object], error: ErrorCod
     ],
     ids=str,
 )
-def test_who_is_not_described_fully_is_not_added(wrong: Voter) -> None:
+def test_an_incomplete_voter_is_not_added(wrong: Voter) -> None:
     cluster, leader = dynamic()
     node = cluster.nodes[leader]
     node.core.add_voter(cluster.now_ms, 77, wrong)
@@ -472,7 +472,7 @@ def test_a_controller_joins_by_itself_when_it_may() -> None:
     assert voters_of(cluster, leader) == [1, 2, 3, 11]
 
 
-def test_who_was_never_told_is_told_where_the_leader_is() -> None:
+def test_an_uninformed_voter_is_told_the_leaders_address() -> None:
     cluster, leader = dynamic()
     cluster.add_voter(leader, 11)
     told = [
@@ -572,7 +572,7 @@ def hand_over(cluster: RaftCluster, leader: int, successor: int, other: int) -> 
     cluster.until(lambda: cluster.role(successor) is Role.LEADER)
 
 
-def test_who_is_no_voter_any_more_is_not_asked_again() -> None:
+def test_a_removed_voter_is_not_asked_again() -> None:
     """A snapshot removed the voter between two requests. Its retry stayed due, and the node woke up
     without end."""
     cluster, leader = dynamic(voters=4, spares=0)

@@ -116,7 +116,7 @@ def test_commits_while_an_observer_rests_cost_it_one_fetch() -> None:
     assert cluster.nodes[101].high_watermark == 5
 
 
-def test_who_waits_for_a_commit_of_his_own_ends_the_rest() -> None:
+def test_an_observer_that_waits_for_its_own_commit_ends_its_pause() -> None:
     cluster = RaftCluster(voters=3, observers=1)
     cluster.elect(1)
     cluster.run(1000)
@@ -611,7 +611,7 @@ def test_observers_are_bounded_and_forgotten_when_they_are_gone() -> None:
     assert fetch(cluster, 1, fetch_request(103, 0, 0)).error == ErrorCode.NONE
 
 
-def test_who_may_append_and_how_much() -> None:
+def test_only_a_leader_appends_and_within_a_bound() -> None:
     cluster = RaftCluster(settings=RaftSettings(max_batch_bytes=200))
     with pytest.raises(NotLeader):
         cluster.append(1, b"a")

@@ -67,7 +67,7 @@ def test_of_the_old_ones_the_smallest_makes_room_for_a_larger_one() -> None:
     assert slots.use(sessions[1]) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_whoever_was_not_used_for_long_makes_room_for_anybody() -> None:
+def test_a_long_unused_session_makes_room_for_any_other() -> None:
     stale, used = Held(50), Held(1)
     slots = Slots(stale, used)
     slots.clock.advance(EVICTION_MS)

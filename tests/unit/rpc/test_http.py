@@ -140,7 +140,7 @@ def test_a_port_without_plain_http_says_so(kind: str) -> None:
 
 @on_real_nets
 @pytest.mark.parametrize("begin", [b"", b"GE", b"GET /x HTTP/1.1\r\n"])
-def test_who_says_nothing_more_is_closed(
+def test_a_silent_client_is_closed(
     kind: str, begin: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario(net: Net) -> None:
@@ -153,7 +153,9 @@ def test_who_says_nothing_more_is_closed(
 
 
 @on_real_nets
-def test_who_does_not_take_the_answer_is_closed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_the_answer_is_closed(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def much(link: Link, target: bytes) -> None:
         link.send(b"x" * (32 << 20))
         link.close()

@@ -58,7 +58,7 @@ async def test_one_answer_reads_a_bounded_piece(
         assert 0 < int(page.headers[NEXT_OFFSET]) < node.core.replica.raft.high_watermark
 
 
-async def test_who_waits_hears_of_the_next_change(tmp_path: Path) -> None:
+async def test_a_waiting_client_receives_the_next_change(tmp_path: Path) -> None:
     async with running(tmp_path / "node") as node:
         end = node.core.replica.raft.high_watermark
         waiting = asyncio.create_task(node.get(f"/v1/changes?from={end}&wait_ms={MAX_WAIT_MS}"))
