@@ -75,7 +75,7 @@ def run(seeds: Iterable[int], plan: Plan) -> int:
         say("stopped")
     for line in tally.lines():
         say(line)
-    return 1 if tally.failures else 0
+    return 1 if tally.failures or tally.problems() else 0
 
 
 def replay(seed: int, plan: Plan, *, shrink: bool) -> int:

@@ -14,7 +14,8 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Metad
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.answers import Impossible, Step, attempted, found, refused, succeeded
 from tests.sim.invariants import Violation
-from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
+from tests.sim.linearizability import NEVER, Operation
+from tests.sim.verdicts import Verdicts
 
 RETENTION = "log.retention.ms"
 TOPIC_RETENTION = "retention.ms"
@@ -76,6 +77,7 @@ NOTHING_DONE = (ErrorCode.INVALID_REPLICATION_FACTOR,)
 class AdminHistory:
     operations: dict[str, list[Operation[State]]] = field(default_factory=dict)
     initial: dict[str, State] = field(default_factory=dict)
+    verdicts: Verdicts = field(default_factory=Verdicts)
 
     def record(
         self,
@@ -105,11 +107,7 @@ class AdminHistory:
             now = state_in(image, name)
             final = Operation(f"is {now}", now_s, now_s, found(now))
             initial = self.initial.get(name, Topic() if name == DEFAULTS else None)
-            try:
-                explained = linearization([*operations, final], initial) is not None
-            except Undecided:
-                continue
-            if not explained:
+            if self.verdicts.explained([*operations, final], initial) is False:
                 told = "; ".join(f"{o.start:.4f}-{o.end:.4f} {o.name}" for o in operations)
                 raise Violation(
                     f"{name or 'broker defaults'} is {now}, but no order explains {told}"

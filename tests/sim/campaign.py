@@ -17,6 +17,7 @@ from itertools import islice
 from multiprocessing import active_children, get_context
 
 from tests.sim.seeds import PLAN, Plan, Report, SeedFailed, run_seed
+from tests.sim.verdicts import too_many_undecided
 
 PER_WORKER = 2  # seeds that wait for each process
 
@@ -59,6 +60,8 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     coverage: Counter[str] = field(default_factory=Counter)
     profiles: Counter[str] = field(default_factory=Counter)
+    checks: Counter[str] = field(default_factory=Counter)
+    reports: list[Report] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, found: Outcome) -> None:
@@ -66,6 +69,8 @@ class Tally:
         if isinstance(found, Failure):
             self.failures.append(found)
             return
+        self.reports.append(found)
+        self.checks += found.checks
         self.virtual_s += found.virtual_s
         self.events += found.events
         self.cpu_s += found.cpu_s
@@ -88,7 +93,9 @@ class Tally:
     def lines(self) -> Iterator[str]:
         yield self.line()
         yield f"CPU: {self.cpu_s:.0f} s, {self.cpu_s / max(1, self.seeds):.2f} s a seed"
-        for title, counts in (("clusters", self.profiles), ("faults", self.faults)):
+        yield from self._per_seed()
+        counted = (("clusters", self.profiles), ("faults", self.faults), ("checks", self.checks))
+        for title, counts in counted:
             yield f"{title}: " + ", ".join(f"{each} {n}" for each, n in counts.most_common())
         for kind in ("raft", "record", "cause"):
             seen = {
@@ -99,6 +106,37 @@ class Tally:
             yield f"{kind} ({len(seen)}): " + ", ".join(f"{each} {n}" for each, n in seen.items())
         for failure in self.failures:
             yield failure.text
+        yield from self.problems()
+
+    def _per_seed(self) -> Iterator[str]:
+        for what in ("acknowledged", "consumed", "stall_s"):
+            found = sorted((getattr(each, what), each.seed) for each in self.reports)
+            if found:
+                (least, first), (most, last) = found[0], found[-1]
+                yield (
+                    f"{what} per seed: least {least:.6g} (seed {first}), "
+                    f"median {found[len(found) // 2][0]:.6g}, most {most:.6g} (seed {last})"
+                )
+        yield f"histories: {self.histories}, of these undecided: {self.undecided}"
+
+    @property
+    def histories(self) -> int:
+        return sum(each.histories for each in self.reports)
+
+    @property
+    def undecided(self) -> int:
+        return sum(each.undecided for each in self.reports)
+
+    def problems(self) -> list[str]:
+        """Return the reasons why the campaign proves less than it claims, apart from failures."""
+        found = [too_many_undecided(self.histories, self.undecided)]
+        found += [
+            f"seed {each.seed}: the clients did nothing: {each.acknowledged} acknowledged, "
+            f"{each.consumed} consumed"
+            for each in self.reports
+            if each.brokers and not (each.acknowledged and each.consumed)
+        ]
+        return list(filter(None, found))
 
 
 @contextmanager

@@ -119,6 +119,16 @@ class SimDisk:
         for _, inode in files_below("", self._root):
             inode.mend()
 
+    def durable_inode(self, path: str) -> Inode | None:
+        """Return the file that a power cut would leave at `path`, or None."""
+        node: Node = self._root
+        for name in path.strip("/").split("/"):
+            child = node.durable.get(name) if isinstance(node, Directory) else None
+            if child is None:
+                return None
+            node = child
+        return node if isinstance(node, Inode) else None
+
     def content(self, path: str) -> bytes:
         return bytes(self.inode(path).data)
 

@@ -9,11 +9,15 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | ... and on the disks of a majority of the voters, when its leader says so | it is committed |
 | a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
+| a saved vote never changes (`persisted_votes.py`) | a node dies or starts; sweep |
+| a leader has the saved votes of a majority | a node becomes leader |
+| two logs with the same batch are the same before it (`log_matching.py`) | a node dies; sweep |
 | a new leader was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
 | a partition's epochs only grow; its leader is in its ISR | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
 | a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
 | a replica's high watermark only grows within a life | touched |
+| ... is in the log of every ISR member, and no restart raises it (`watermarks.py`) | touched |
 | records below a high watermark, and those that consumers read, never change | touched, fetch |
 
 A replica is touched when its high watermark, role, epoch or ISR changes. A sweep finds new
@@ -30,7 +34,7 @@ from typing import Any
 from quorate.broker.partition.isr_states import Committed
 from quorate.broker.partition.partition import Partition as Replica
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.quorum.ids import EpochOffset, uuid_to_text
+from quorate.quorum.ids import EpochOffset, Uuid, uuid_to_text
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.delta import Change, ImageDelta
@@ -43,14 +47,20 @@ from quorate.quorum.raft.effects import Role, RoleChanged
 from tests.sim.cluster import Machine, Process, SimCluster
 from tests.sim.committed_log import CommittedLog, Violation
 from tests.sim.durable import not_durable
+from tests.sim.log_matching import LogMatching
+from tests.sim.persisted_votes import PersistedVotes
+from tests.sim.proposals import Proposals
 from tests.sim.rulings import Rulings
 from tests.sim.touched import Touched
+from tests.sim.watermarks import Watermarks
 
 __all__ = ["Election", "Invariants", "Violation"]
 
 READ_BYTES = 1 << 20
 SNAPSHOT_SWEEPS = 10
 """A snapshot stays for longer than that."""
+LOG_SWEEPS = 50
+"""Between two comparisons of all logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,13 @@ class Invariants:
         """A node of this cluster lies, so that others may refuse its claims."""
         self._oracle = Loader(MetadataImage())
         """Fed with every batch once, as it is first seen committed."""
-        self._rulings = Rulings(self._oracle.image)
+        self.proposals = Proposals()
+        self.unclean_topics: dict[str, None] = {}
+        """The topics that allow unclean elections, by name. Their records may be lost."""
+        self._rulings = self._rulings_from(self._oracle.image)
+        self.votes = PersistedVotes(cluster)
+        self.logs = LogMatching(cluster)
+        self.watermarks = Watermarks(cluster, self._is_trusted)
         self._images: dict[int, MetadataImage] = {}
         self._snapshot_images: dict[EpochOffset, MetadataImage] = {}
         """The image of each snapshot."""
@@ -102,8 +118,8 @@ class Invariants:
         self._isrs: dict[tuple[Key, int], tuple[int, ...]] = {}
         self._seen: dict[str, Seen] = {}
         self._rejoined: dict[tuple[str, int, Key], None] = {}
-        cluster.started.append(self._watch)
-        cluster.dying.append(self._sweep_process)
+        cluster.started += [self._watch, self.proposals.watch, self._look_at_disk]
+        cluster.dying += [self._sweep_process, self._look_at_disk]
 
     @property
     def raft_epochs(self) -> int:
@@ -131,7 +147,7 @@ class Invariants:
         self.metadata.forget_from(lost_from)
         self._images = {at: image for at, image in self._images.items() if at <= lost_from}
         kept = self._images[lost_from]
-        self._oracle, self._rulings = Loader(kept), Rulings(kept)
+        self._oracle, self._rulings = Loader(kept), self._rulings_from(kept)
         for topic, partition_id, change in difference(kept, known).partitions():
             key, old = (topic.id, partition_id), change.old
             self._isrs = {
@@ -175,6 +191,7 @@ class Invariants:
                 now_s = self._cluster.loop.time()
                 self.elections.append(Election(now_s, effect.epoch, machine.id))
                 self._claim(self._raft_leaders, effect.epoch, machine.name, "raft leader of epoch")
+                require(self.votes.elected(machine, process, effect.epoch))
 
         def image(image: MetadataImage, delta: ImageDelta) -> None:
             if self._is_past(process):
@@ -257,6 +274,9 @@ class Invariants:
             return
         if self._sweeps % SNAPSHOT_SWEEPS == 0:
             self._sweep_snapshots(machine, process, seen)
+            require(self.votes.look(machine))
+        if self._sweeps % LOG_SWEEPS == 0:
+            require(self.logs.look(machine))
         if process.broker is not None:
             for hosted in process.broker.replicas.registry:
                 if looks_of(hosted.partition) != seen.looks.get(hosted):
@@ -286,6 +306,7 @@ class Invariants:
 
     def _sweep_partition(self, machine: Machine, seen: Seen, hosted: HostedPartition) -> None:
         partition, key = hosted.partition, hosted.key
+        self.watermarks.note(hosted)
         if machine.power_losses and not self._has_rejoined(machine, key):
             return
         seen.looks[hosted] = looks_of(partition)
@@ -306,6 +327,9 @@ class Invariants:
                 self._claim_isr(key, leadership.partition_epoch, leadership.isr.committed)
         if high_watermark > before:
             seen.high_watermarks[key] = high_watermark
+            if self.is_unclean(key):
+                return
+            require(self.watermarks.moved(machine, hosted))
             try:
                 self._read_on(machine, seen, hosted, high_watermark)
             except CorruptLog as damage:
@@ -330,6 +354,38 @@ class Invariants:
                 self._rejoined[rejoined] = None
         return rejoined in self._rejoined
 
+    def _look_at_disk(self, machine: Machine, process: Process) -> None:
+        """Check what a machine holds when a process ends or begins."""
+        if self._is_past(process):
+            return
+        if machine.is_broker:
+            if machine.process is process and self._is_trusted(machine):
+                require(self.watermarks.restarted(machine))
+        else:
+            require(self.votes.look(machine))
+        require(self.logs.look(machine))
+
+    def _is_trusted(self, machine: Machine, key: Key | None = None) -> bool:
+        """Return True if nothing took records from the replica of that machine since it joined."""
+        if machine.scarred or machine.lying or machine.may_fail:
+            return False
+        return key is None or not machine.power_losses or self._has_rejoined(machine, key)
+
+    def is_unclean(self, key: Key) -> bool:
+        """Return True if the topic of the partition allows unclean elections."""
+        topic = self._oracle.image.topics.get(key[0])
+        return topic is not None and topic.name in self.unclean_topics
+
+    def _rulings_from(self, image: MetadataImage) -> Rulings:
+        def unclean(topic_id: Uuid) -> bool:
+            return self.is_unclean((topic_id, 0))
+
+        return Rulings(image, self.proposals.asked, unclean, self.coverage)
+
+    def checks(self) -> Counter[str]:
+        """Return the number of checks of each kind that compared something."""
+        return self.votes.checks + self.logs.checks + self.watermarks.checks
+
     # -- claims ----------------------------------------------------------------------------------
 
     def _claim(self, claims: dict[Any, Any], what: Any, value: Any, meaning: str) -> None:
@@ -342,6 +398,12 @@ class Invariants:
         if sorted(known) != sorted(isr):
             name = f"{uuid_to_text(key[0])}-{key[1]}"
             raise Violation(f"ISR of {name} in partition epoch {partition_epoch}: {isr}, {known}")
+
+
+def require(problem: str) -> None:
+    """Raise Violation if there is a problem."""
+    if problem:
+        raise Violation(problem)
 
 
 def looks_of(partition: Replica) -> tuple[Any, ...]:

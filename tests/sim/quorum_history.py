@@ -22,7 +22,8 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.delayed_fetches import LEADERSHIP_LOST
 from tests.sim.answers import Apply, Impossible, Step, attempted, found, refused, succeeded
 from tests.sim.invariants import Election, Violation
-from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
+from tests.sim.linearizability import NEVER, Operation
+from tests.sim.verdicts import Verdicts
 
 Voters = frozenset[ReplicaKey]
 
@@ -99,6 +100,7 @@ class QuorumHistory:
     elections: list[Election]
     changes: list[Change] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)
+    verdicts: Verdicts = field(default_factory=Verdicts)
 
     def told(
         self,
@@ -141,15 +143,12 @@ class QuorumHistory:
         operations += [self._heard(each) for each in self.said]
         if now is not None:
             operations.append(Operation(f"is {_text(now.voters)}", now_s, now_s, found(now)))
-        try:
-            explained = linearization(operations, self.initial) is not None
-        except Undecided:
-            return False
-        if not explained:
+        explained = self.verdicts.explained(operations, self.initial)
+        if explained is False:
             operations.sort(key=lambda each: each.start)
             told = "; ".join(f"{o.start:.4f}-{o.end:.4f} {o.name}" for o in operations)
             raise Violation(f"no order explains who votes, {_text(self.initial.voters)}: {told}")
-        return True
+        return explained is True
 
     def _heard(self, said: Said) -> Operation[Voting]:
         start_s = min(said.start_s, self._deposed_s(said))

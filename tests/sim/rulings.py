@@ -4,15 +4,22 @@ They are checked record by record. Each record of a batch must be right at its p
 after the whole batch does not show that.
 
 A new leader was in the ISR that the log held before, or in the one that the partition's leader
-asked for in the same record (AlterPartition that completes a reassignment). A broker's epoch grows
-with each incarnation. No seed asks for an unclean election.
+asked for (AlterPartition that completes a reassignment). A replica joins an ISR only if the leader
+asked for it, in the epochs that the log held before. `proposals.py` has the requests that were
+sent. The cause in a record proves nothing, because the checked code has written it. A broker's
+epoch grows with each incarnation.
+
+If a topic allows unclean elections, its partitions may be led by any replica, which is then the
+whole ISR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     NO_LEADER,
@@ -23,14 +30,41 @@ from quorate.quorum.metadata.records import (
     RegisterBrokerRecord,
 )
 
-ASKED_BY_THE_LEADER = (Cause.ISR_EXPAND, Cause.REASSIGNMENT_STEP, Cause.REASSIGNMENT_COMPLETE)
+Key = tuple[Uuid, int]
+Asked = Callable[[Key, int, int, int, Iterable[int]], bool]
+"""`Proposals.asked`: (partition, partition epoch, leader epoch, leader, ISR)."""
+
+
+@dataclass(slots=True)
+class State:
+    """A partition after the last record. `eligible` are its eligible leader replicas (KIP-966)."""
+
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
+    eligible: tuple[int, ...] = ()
 
 
 class Rulings:
-    def __init__(self, image: MetadataImage) -> None:
-        self._leaders = {
-            (topic.id, partition_id): (partition.leader, partition.isr)
-            for topic, partition_id, partition in image.all_partitions()
+    """`asked` tells if a leader sent a request. `unclean` tells if a topic allows an unclean
+    election. `checks` counts the changes of an ISR and of a leader that were checked."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        asked: Asked,
+        unclean: Callable[[Uuid], bool] = lambda topic_id: False,
+        checks: Counter[str] | None = None,
+    ) -> None:
+        self.checks: Counter[str] = Counter() if checks is None else checks
+        self._asked = asked
+        self._unclean = unclean
+        self._partitions = {
+            (topic.id, partition_id): State(
+                each.leader, each.isr, each.leader_epoch, each.partition_epoch
+            )
+            for topic, partition_id, each in image.all_partitions()
         }
         self._brokers = {
             each.id: (each.epoch, each.incarnation_id) for each in image.brokers.values()
@@ -44,7 +78,9 @@ class Rulings:
         match record:
             case PartitionRecord():
                 key = (record.topic_id, record.partition_id)
-                self._leaders[key] = (record.leader, record.isr)
+                self._partitions[key] = State(
+                    record.leader, record.isr, record.leader_epoch, record.partition_epoch
+                )
                 if record.leader not in (NO_LEADER, *record.isr):
                     return f"{record}: its leader is not in its ISR"
             case PartitionChangeRecord():
@@ -64,12 +100,30 @@ class Rulings:
 
     def _changed(self, record: PartitionChangeRecord) -> str:
         key = (record.topic_id, record.partition_id)
-        leader, isr = self._leaders[key]
-        may_lead = set(isr)
-        if record.isr is not None and record.cause in ASKED_BY_THE_LEADER:
-            may_lead |= set(record.isr)
-        after = leader if record.leader == NO_LEADER_CHANGE else record.leader
-        self._leaders[key] = (after, isr if record.isr is None else record.isr)
-        if after not in (leader, NO_LEADER) and after not in may_lead:
-            return f"{record}: leads after {leader}, and the ISR was {isr}"
+        before = self._partitions[key]
+        isr = before.isr if record.isr is None else record.isr
+        leader = before.leader if record.leader == NO_LEADER_CHANGE else record.leader
+        eligible = record.eligible_leader_replicas
+        self._partitions[key] = State(
+            leader,
+            isr,
+            before.leader_epoch + (record.leader != NO_LEADER_CHANGE),
+            before.partition_epoch + 1,
+            before.eligible if eligible is None else eligible,
+        )
+        elected = leader not in (before.leader, NO_LEADER)
+        joined = set(isr) - set(before.isr)
+        if self._unclean(record.topic_id) and isr == (leader,):
+            return ""
+        self.checks["elections"] += elected
+        self.checks["replicas that joined an ISR"] += len(joined)
+        in_sync = {*before.isr, *(before.eligible if isr == (leader,) else ())}
+        if self._asked(key, before.partition_epoch, before.leader_epoch, before.leader, joined):
+            in_sync |= joined
+        if eligible is not None and not set(eligible) <= {*before.isr, *before.eligible}:
+            return f"{record}: eligible without having been in the ISR {before.isr}"
+        if elected and leader not in in_sync:
+            return f"{record}: leads after {before.leader}, and the ISR was {before.isr}"
+        if not set(isr) <= in_sync:
+            return f"{record}: {sorted(joined)} join the ISR {before.isr} and no leader asked"
         return ""

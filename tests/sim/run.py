@@ -25,6 +25,7 @@ from tests.sim.faults import Faults
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariants, Violation
 from tests.sim.loop import SimLoop
+from tests.sim.progress import Progress
 from tests.sim.quorum_admin import QuorumAdmin
 from tests.sim.quorum_history import QuorumHistory
 
@@ -58,6 +59,7 @@ class Simulation:
         self.producers: list[Producer] = []
         self.adversaries: list[Mover] = []
         self.profile = "scripted"
+        self.progress: Progress | None = None
         self.healed_s = 0.0
         self._sweep()
 
@@ -149,6 +151,12 @@ class Simulation:
         active = [each.name for each in self.cluster.active_controllers()]
         return f"active {active}, fenced {fenced}, {partitions}"
 
+    def done(self) -> int:
+        """Return the number of requests that clients know to be done: records with acks=all, or
+        committed batches of metadata if there are no brokers."""
+        batches = self.invariants.metadata.batches
+        return self.history.acknowledged if self.cluster.brokers else len(batches)
+
     async def reckoning(self) -> float:
         """Of a healed cluster: it works, within LIVENESS_S, and it keeps every promise."""
         start_s = self.loop.time()
@@ -170,6 +178,8 @@ class Simulation:
             end = max((each.next_offset for each in ends), default=0)
             read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
+        if problem := self.invariants.watermarks.at_the_end():
+            raise Violation(problem)
         self.history.admin.check(self.cluster.newest_image(), self.loop.time())
         decided = self.voting.check(self.electorate.voting(), self.loop.time())
         self.coverage["the order of changes of the voters"] += decided

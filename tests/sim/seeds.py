@@ -24,6 +24,7 @@ from tests.sim.faults import Fault
 from tests.sim.host import current_host
 from tests.sim.lost_quorum import is_lost, lose_quorum
 from tests.sim.nemesis import PROFILES, Nemesis, replay
+from tests.sim.progress import Progress
 from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
 from tests.sim.shape import Quorum
 
@@ -41,6 +42,8 @@ SNAPSHOTS: list[dict[str, str]] = [
         "internal.metadata.log.segment.bytes": "1000",
     },
 ]
+MILD = ("calm", "mild")
+"""The profiles with one fault at a time, in which the clients must make progress."""
 ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
 """The hostile client joins groups; the 50 partitions of groups are replicas to simulate."""
 
@@ -84,6 +87,7 @@ class Report:
     seed: int
     profile: str
     quorum: str
+    brokers: int
     virtual_s: float
     healed_s: float
     """How long after healing everything worked."""
@@ -91,6 +95,10 @@ class Report:
     events: int
     acknowledged: int
     consumed: int
+    stall_s: float
+    """The longest time without progress of the clients while faults happened."""
+    histories: int
+    undecided: int
     admin_done: int
     voter_changes: int
     metadata_batches: int
@@ -98,6 +106,7 @@ class Report:
     trace_hash: str
     faults: Counter[str] = field(repr=False)
     coverage: Counter[str] = field(repr=False)
+    checks: Counter[str] = field(repr=False)
 
 
 class SeedFailed(AssertionError):
@@ -198,7 +207,11 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     tasks = [stage.loop.create_task(work) for work in works]
     for task in tasks:
         task.add_done_callback(stage.cluster.task_done)
+    stage.progress = Progress(stage.loop, stage.done)
     await asyncio.sleep(end_s - stage.loop.time())
+    stage.progress.stop()
+    if profile.name in MILD:
+        stage.progress.require()
     for task in tasks:
         task.cancel()
     stage.quorum_admin.stopping = True
@@ -254,16 +267,21 @@ async def _start_clients(stage: Simulation, random: Random, *, damaged: bool) ->
 
 
 def _report(stage: Simulation, seed: int, cpu_s: float) -> Report:
+    verdicts = (stage.history.admin.verdicts, stage.voting.verdicts)
     return Report(
         seed=seed,
         profile=stage.profile,
         quorum=stage.cluster.shape.quorum.value,
+        brokers=stage.cluster.shape.brokers,
         virtual_s=stage.loop.time(),
         healed_s=stage.healed_s,
         cpu_s=cpu_s,
         events=stage.loop.events,
         acknowledged=stage.history.acknowledged,
         consumed=stage.history.consumed,
+        stall_s=0.0 if stage.progress is None else stage.progress.stall_s,
+        histories=sum(each.checked for each in verdicts),
+        undecided=sum(each.undecided for each in verdicts),
         admin_done=stage.history.admin_done,
         voter_changes=stage.quorum_admin.changes,
         metadata_batches=len(stage.invariants.metadata.batches),
@@ -271,6 +289,7 @@ def _report(stage: Simulation, seed: int, cpu_s: float) -> Report:
         trace_hash=_hash_of(stage),
         faults=Counter(each.kind for each in stage.faults.done),
         coverage=stage.coverage,
+        checks=stage.invariants.checks(),
     )
 
 

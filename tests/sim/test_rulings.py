@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from quorate.quorum.controller.messages import AlterPartitionRequest, IsrChange
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage
@@ -15,10 +18,13 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
+from tests.sim.proposals import Proposals
 from tests.sim.rulings import Rulings
 
 TOPIC = Uuid(bytes(range(16)))
-CREATED = PartitionRecord(topic_id=TOPIC, partition_id=0, isr=(4, 5, 6), leader=4)
+CREATED = PartitionRecord(
+    topic_id=TOPIC, partition_id=0, isr=(4, 5, 6), leader=4, leader_epoch=0, partition_epoch=0
+)
 
 
 def change(
@@ -38,8 +44,27 @@ def registered(broker_epoch: int, incarnation: int) -> MetadataRecord:
     )
 
 
-def told(*records: MetadataRecord) -> str:
-    return Rulings(MetadataImage()).take(records)
+def told(*records: MetadataRecord, asked: Sequence[AlterPartitionRequest] = ()) -> str:
+    proposals = Proposals()
+    for each in asked:
+        proposals.note(each)
+    return Rulings(MetadataImage(), proposals.asked).take(records)
+
+
+def proposal(
+    leader: int, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int
+) -> AlterPartitionRequest:
+    """Return the request of a leader, with the epochs that it knows."""
+    change = IsrChange(
+        topic_id=TOPIC,
+        partition_id=0,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        leader_recovery_state=0,
+        isr=tuple((each, -1) for each in isr),
+        cause=Cause.ISR_EXPAND,
+    )
+    return AlterPartitionRequest(broker_id=leader, broker_epoch=1, changes=(change,))
 
 
 SHRUNK = change(Cause.SESSION_EXPIRED, isr=(5, 6), leader=5)
@@ -51,12 +76,62 @@ LEADERLESS = change(Cause.SESSION_EXPIRED, leader=NO_LEADER)
     [
         [SHRUNK, change(Cause.SESSION_EXPIRED, isr=(6,), leader=6)],
         [LEADERLESS, change(Cause.BROKER_UNFENCED, leader=6)],
-        [SHRUNK, change(Cause.REASSIGNMENT_COMPLETE, isr=(6, 7), leader=7)],
-        [SHRUNK, change(Cause.ISR_EXPAND, isr=(5, 6, 4)), change(Cause.LEADER_IMBALANCE, leader=4)],
+        [change(Cause.ISR_SHRINK_LAG, isr=(4, 6))],
     ],
 )
 def test_right(records: list[MetadataRecord]) -> None:
     assert told(CREATED, *records) == ""
+
+
+EXPANDED = change(Cause.ISR_EXPAND, isr=(5, 6, 4))
+COMPLETED = change(Cause.REASSIGNMENT_COMPLETE, isr=(6, 7), leader=7)
+ASKED_FOR_4 = proposal(5, (5, 6, 4), leader_epoch=1, partition_epoch=1)
+ASKED_FOR_7 = proposal(5, (5, 6, 7), leader_epoch=1, partition_epoch=1)
+
+
+def test_a_replica_joins_when_the_leader_asked_for_it() -> None:
+    again = change(Cause.LEADER_IMBALANCE, leader=4)
+    assert told(CREATED, SHRUNK, EXPANDED, again, asked=[ASKED_FOR_4]) == ""
+    assert told(CREATED, SHRUNK, COMPLETED, asked=[ASKED_FOR_7]) == ""
+
+
+@pytest.mark.parametrize("record", [EXPANDED, COMPLETED])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [],
+        [proposal(6, (5, 6, 4, 7), 1, 1)],
+        [proposal(5, (5, 6, 4, 7), 0, 1)],
+        [proposal(5, (5, 6, 4, 7), 1, 0)],
+        [proposal(5, (5, 6, 9), 1, 1)],
+    ],
+    ids=["nothing", "another leader", "leader epoch", "partition epoch", "another replica"],
+)
+def test_the_cause_of_a_record_proves_nothing(
+    record: MetadataRecord, asked: list[AlterPartitionRequest]
+) -> None:
+    found = told(CREATED, SHRUNK, record, asked=asked)
+    assert "no leader asked" in found or "and the ISR was" in found
+
+
+def test_any_replica_may_lead_where_unclean_elections_are_allowed() -> None:
+    unclean = change(Cause.UNCLEAN_ELECTION, isr=(4,), leader=4)
+    records = [CREATED, SHRUNK, LEADERLESS, unclean]
+    assert Rulings(MetadataImage(), Proposals().asked, lambda topic_id: True).take(records) == ""
+    assert "and the ISR was" in told(*records)
+
+
+def eligible(*replicas: int, isr: tuple[int, ...], leader: int) -> MetadataRecord:
+    return PartitionChangeRecord(
+        topic_id=TOPIC, partition_id=0, isr=isr, leader=leader, eligible_leader_replicas=replicas
+    )
+
+
+def test_an_eligible_leader_was_in_the_isr() -> None:
+    alone = eligible(4, 6, isr=(5,), leader=5)
+    assert told(CREATED, alone, LEADERLESS, eligible(6, isr=(4,), leader=4)) == ""
+    assert "and the ISR was" in told(CREATED, alone, eligible(isr=(7,), leader=7))
+    assert "without having been in the ISR" in told(CREATED, eligible(7, isr=(5,), leader=5))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +141,7 @@ def test_right(records: list[MetadataRecord]) -> None:
         [change(Cause.SESSION_EXPIRED, isr=(7,), leader=7)],
         [LEADERLESS, change(Cause.BROKER_UNFENCED, leader=7)],
         # The image after the batch shows nothing: the leader is in the ISR.
-        [SHRUNK, change(Cause.BROKER_UNFENCED, leader=4), change(Cause.ISR_EXPAND, isr=(4, 5, 6))],
+        [SHRUNK, change(Cause.BROKER_UNFENCED, leader=4), EXPANDED],
     ],
 )
 def test_a_leader_that_was_not_in_the_isr(records: list[MetadataRecord]) -> None:

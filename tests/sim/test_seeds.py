@@ -22,6 +22,16 @@ FIXED_SEEDS = range(1, 101)
 CONTROLLER_SEEDS = range(1, 121)
 LONG_SEEDS = range(1_000, 2_000)
 DETERMINISM_SEED = 4
+CHECKS = (
+    "persisted vote",
+    "votes of a leader",
+    "log matching: metadata",
+    "log matching: partition",
+    "high watermark and ISR",
+    "high watermark after a restart",
+    "high watermark at the end",
+)
+"""Each of these compares something in every seed, on average."""
 OTHER_PYTHONS = os.environ.get("QUORATE_PYTHONS", "python3.12:python3.13:python3.14").split(":")
 """Interpreters in which Quorate is installed, too."""
 ROOT = Path(__file__).parents[2]
@@ -33,6 +43,7 @@ def checked(seeds: Iterable[int], plan: Plan, told: Told) -> Tally:
     tally = campaign(seeds, plan)
     told(TOLD_AT_THE_END, tally.line())
     assert not tally.failures, "\n\n".join(each.text for each in tally.failures)
+    assert not tally.problems()
     return tally
 
 
@@ -42,6 +53,9 @@ def test_fixed_seeds(record_property: Told) -> None:
     kinds = {f"{quorum.value} {profile.name}" for quorum in Quorum for profile in PROFILES}
     assert set(tally.profiles) == kinds
     assert set(tally.faults) == {*EVERYTHING, *DAMAGE}
+    for what in CHECKS:
+        assert tally.checks[what] > len(FIXED_SEEDS), what
+    assert tally.coverage["elections"] > 100 < tally.coverage["replicas that joined an ISR"]
     assert tally.coverage["quorum lost for good"] > 5
     assert tally.coverage["the order of changes of the voters"] > len(FIXED_SEEDS) // 2
 

@@ -1,0 +1,100 @@
+"""The high watermarks of partitions, compared with the logs of the ISR and with earlier lives.
+
+A record below a high watermark is in the log of every ISR member (KIP-101). So the high watermark
+of a leader is at most the smallest log end of its ISR. A process starts with the checkpoint of the
+one before, which is at most the highest one that any replica ever had. After the healing, the
+leader has the highest one again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.quorum.log import checkpoints
+from tests.sim.cluster import Machine, SimCluster
+
+Trusted = Callable[[Machine, Key], bool]
+"""Returns True if the replica of a machine still has all that it ever acknowledged."""
+
+
+class Watermarks:
+    """`trusted` says which ISR members are compared: power losses and bad disks take records."""
+
+    def __init__(self, cluster: SimCluster, trusted: Trusted) -> None:
+        self.checks: Counter[str] = Counter()
+        self._cluster = cluster
+        self._trusted = trusted
+        self._highest: dict[Key, int] = {}
+        self._highest_of_name: dict[str, int] = {}
+
+    def restarted(self, machine: Machine) -> str:
+        """Return the fault of the checkpoint with which a broker starts, or ""."""
+        path = f"{machine.config.log_dir}/{checkpoints.HIGH_WATERMARKS_NAME}"
+        if path not in machine.disk.files(machine.config.log_dir):
+            return ""
+        for line in machine.disk.content(path).decode().splitlines()[2:]:
+            topic, partition, saved = line.split()
+            name = f"{topic}-{partition}"
+            self.checks["high watermark after a restart"] += 1
+            highest = self._highest_of_name.get(name, 0)
+            if int(saved) > highest:
+                return f"{machine.name}: {name} restarts with {saved}, the highest was {highest}"
+        return ""
+
+    def note(self, hosted: HostedPartition) -> None:
+        """Note the present high watermark of a replica."""
+        key, high_watermark = hosted.key, hosted.partition.high_watermark
+        self._highest[key] = max(self._highest.get(key, 0), high_watermark)
+        name = f"{hosted.topic}-{key[1]}"
+        self._highest_of_name[name] = max(self._highest_of_name.get(name, 0), high_watermark)
+
+    def moved(self, machine: Machine, hosted: HostedPartition) -> str:
+        """Return the fault of the present high watermark of a replica, or ""."""
+        key, high_watermark = hosted.key, hosted.partition.high_watermark
+        self.note(hosted)
+        leadership = hosted.partition.leadership
+        if leadership is None:
+            return ""
+        for other in self._cluster.brokers:
+            if other.id not in leadership.isr.committed or not self._trusted(other, key):
+                continue
+            end = log_end(other, key)
+            if end is None:
+                continue
+            self.checks["high watermark and ISR"] += 1
+            if end < high_watermark:
+                return (
+                    f"{hosted}: high watermark {high_watermark}, but the log of ISR member "
+                    f"{other.name} ends at {end}"
+                )
+        return ""
+
+    def at_the_end(self) -> str:
+        """Return the fault of the leaders of a healed cluster, or ""."""
+        for machine in self._cluster.brokers:
+            for key, hosted in hosted_by(machine).items():
+                if hosted.partition.leadership is None:
+                    continue
+                self.checks["high watermark at the end"] += 1
+                highest = self._highest.get(key, 0)
+                if hosted.partition.high_watermark < highest:
+                    return (
+                        f"{machine.name} leads {hosted} with high watermark "
+                        f"{hosted.partition.high_watermark}, it was {highest} before"
+                    )
+        return ""
+
+
+def hosted_by(machine: Machine) -> dict[Key, HostedPartition]:
+    """Return the open replicas of a machine."""
+    if machine.process is None or machine.process.broker is None:
+        return {}
+    return {each.key: each for each in machine.process.broker.replicas.registry}
+
+
+def log_end(machine: Machine, key: Key) -> int | None:
+    """Return the log end offset of an open replica, or None if the machine has none."""
+    hosted = hosted_by(machine).get(key)
+    return None if hosted is None else hosted.log.end_offset
