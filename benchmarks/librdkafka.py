@@ -1,8 +1,8 @@
 """librdkafka as the benchmarks use it. It is the client library of most Kafka users outside of
 Java.
 
-All functions block the calling thread. `bootstrap` is a list of addresses, as in
-bootstrap.servers.
+A function that waits for a broker blocks the calling thread. `bootstrap` is a list of addresses, as
+in bootstrap.servers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ QUIET = logging.getLogger("benchmarks.librdkafka")
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
 ANSWER_TIMEOUT_S = 60.0
-"""The time after which the functions of this module give up."""
+"""The time, in s, after which a wait for a broker fails, except in `brokers_seen`."""
 RETRY_S = 0.005
-"""The pause before the next attempt."""
+"""The pause before the next attempt, in s."""
 EAGER: dict[str, Any] = {
     "retry_backoff_ms": 5,
     "retry_backoff_max_ms": 10,
@@ -31,10 +31,8 @@ EAGER: dict[str, Any] = {
     "topic_metadata_refresh_fast_interval_ms": 10,
 }
 """Settings of `producer` with short backoffs, for benchmarks that measure outages. A caller passes
-them (`**EAGER`). The measured outage is then that of the cluster and not of the client.
-
-Quorate and the other targets get the same settings.
-"""
+them (`**EAGER`). The measured outage is then that of the cluster and not of the client. Quorate and
+the other targets get the same settings."""
 
 
 def admin(bootstrap: str) -> AdminClient:
@@ -68,7 +66,7 @@ def consumer(bootstrap: str, **settings: Any) -> Consumer:
 
 
 def brokers_seen(bootstrap: str) -> int:
-    """Return the number of brokers in the metadata, or 0 if no broker answers."""
+    """Return the number of brokers in the metadata, or 0 if no broker answers within 1 s."""
     try:
         return len(admin(bootstrap).list_topics(timeout=1.0).brokers)
     except KafkaException:
@@ -81,7 +79,8 @@ def create_topic(
     """Create a topic with three replicas, and return the admin client.
 
     Retry after every error, because the brokers may have just started. Raise the last
-    KafkaException if ANSWER_TIMEOUT_S has passed. A topic that exists is an error, too."""
+    KafkaException if ANSWER_TIMEOUT_S has passed when an attempt fails. The last attempt may take
+    that long again. A topic that exists is an error, too."""
     client = admin(bootstrap)
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while True:

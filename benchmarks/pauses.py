@@ -2,7 +2,7 @@
 
 A ticker runs on the same loop and sleeps 1 ms at a time. If the work does not let other tasks run,
 the next tick is late. The time that the thread waited for a core comes from
-/proc/thread-self/schedstat. Without this file all results of `ticked` are 0.
+/proc/thread-self/schedstat. On a system without this file, all pauses that `ticked` returns are 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Pauses:
     """The longest delay of a tick. A request would have waited that long. The delay includes the
     time in which other processes used the cores."""
     own_ms: float = 0.0
-    """The longest delay of a tick without the time that the thread waited for a core."""
+    """The longest delay of a tick, minus the time that the thread waited for a core during it."""
     cpu_ms: float = 0.0
     """The most CPU time that the thread used between two ticks. It predicts the pause on an idle
     machine."""

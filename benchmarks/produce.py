@@ -95,8 +95,8 @@ def slowest_second(marks: list[tuple[float, int]]) -> float:
     """Return the smallest rate, in records/s, between two successive marks of (time in s, records
     acknowledged so far). There must be two marks or more.
 
-    The result is at least 0. librdkafka's queue length also counts events, so a difference may be
-    negative."""
+    The result is at least 0. The counts may decrease from mark to mark, because they are computed
+    from the length of librdkafka's queue, which also counts events."""
     return max(0.0, min((n2 - n1) / (t2 - t1) for (t1, n1), (t2, n2) in pairwise(marks)))
 
 

@@ -20,7 +20,7 @@ from types import FrameType
 from quorate.cli.main import main
 
 INTERVAL_S = 0.002
-"""The CPU time of the process between two samples."""
+"""The CPU time of the process between two samples, in s."""
 SUFFIX = ".samples.json"
 """The end of the name of the file with the samples, after the name of the .properties file."""
 STARTING = ("_find_and_load", "preload")

@@ -1,8 +1,9 @@
 """The reasons why a broker is not ready. Clients should use a broker only if it has none.
 
-A ready broker is registered, is in the state RUNNING, and is not fenced in its own image. A broker
-without a link to the controllers cannot see that it was fenced. It is therefore not ready if no
-controller has answered a heartbeat for `broker.session.timeout.ms`.
+A ready broker is registered, is in the state RUNNING, and has replayed its own registration. In its
+image it is not fenced, and no other process has registered as this broker. A broker without a link
+to the controllers cannot see that it was fenced. It is therefore not ready if no controller has
+answered a heartbeat for `broker.session.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def broker_reasons(
     is ready.
 
     `lifecycle` is None before the broker's start. `unopened` is the number of partitions whose logs
-    are not open yet."""
+    are not open yet. It is not a separate reason. It is shown with a state other than RUNNING."""
     if lifecycle is None or lifecycle.broker_epoch < 0:
         yield "the broker is not registered yet"
         return

@@ -1,7 +1,8 @@
 """`quorate console-producer`: sends each line of standard input as a record.
 
-Each batch is acknowledged before more input is read. The first error ends the command, and the rest
-of the input is not sent. Unknown properties are ignored.
+The brokers acknowledge the lines of one read before more input is read. The first error ends the
+command, and the rest of the input is not sent. If a line lacks its key separator, no line of the
+same read is sent. Unknown properties are ignored.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 `quorum/offline/force_voters.py` has the rules of a rebuild. This module shows the plan, asks for
 confirmation and shows the next steps. An earlier rebuild that was interrupted is completed before
-the plan is made, and so before the confirmation. A dry run is refused in this case. The JSON
-output shows the plan only at the end.
+the plan is made, and so before the confirmation. A dry run is refused in this case. With
+`--output json`, the command prints the plan after the rebuild. `--dry-run` shows the plan before.
 """
 
 from __future__ import annotations

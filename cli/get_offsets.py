@@ -114,8 +114,10 @@ def offsets_at(
 
     `timestamp` is in ms since 1970, or a value of TIMES. For a time in ms, the offset is that of
     the first record with this timestamp or a later one. It is UNKNOWN_OFFSET if there is none.
-    Raise Refused if a leader does not serve ListOffsets, and NotReachable if
-    no node returns the metadata."""
+
+    Transient errors, such as a missing leader, are retried until the timeout of `admin`. Other
+    errors are results. Raise Refused if a leader does not serve ListOffsets, and NotReachable if no
+    node returns the metadata."""
 
     def ask(leader: int, topics: dict[str, list[int]]) -> dict[TopicPartition, Answer]:
         request = schemas.ListOffsetsRequest(
@@ -160,8 +162,8 @@ def parse_time(text: str) -> int:
 def by_names(topic: str | None, partitions: str | None) -> Wanted:
     """Return the filter of --topic and --partitions. A missing option selects everything.
 
-    A topic is a regular expression for the whole name (`matching`). An invalid one makes the filter
-    raise Refused. Raise Refused for a partition that is no number."""
+    `topic` is a regular expression for the whole name, or several separated by commas (`matching`).
+    If it is invalid, the filter raises Refused. Raise Refused for a partition that is no number."""
     try:
         numbers = {int(each) for each in partitions.split(",")} if partitions else set()
     except ValueError:
@@ -178,7 +180,9 @@ def by_names(topic: str | None, partitions: str | None) -> Wanted:
 
 
 def by_rules(text: str) -> Wanted:
-    """Return the filter of --topic-partitions: a partition passes if any rule selects it."""
+    """Return the filter of --topic-partitions: a partition passes if any rule selects it.
+
+    `text` holds rules separated by commas. Errors are those of `rule`."""
     rules = [rule(each) for each in text.split(",")]
     return lambda key: any(each(key) for each in rules)
 
@@ -186,7 +190,8 @@ def by_rules(text: str) -> Wanted:
 def rule(text: str) -> Wanted:
     """Return the filter of one rule `TOPIC:PARTITIONS`. A missing part selects everything.
 
-    The topic is a regular expression for the whole name. Raise Refused if the rule is invalid."""
+    The topic is a regular expression for the whole name. If it is invalid, the filter raises
+    Refused. Raise Refused if the rule does not match PATTERN."""
     found = PATTERN.fullmatch(text)
     if found is None:
         raise Refused(f"Invalid rule specification: {text}")

@@ -1,4 +1,6 @@
-"""Requests about the assignments and reassignments of partitions."""
+"""Requests about the assignments and reassignments of partitions.
+
+Each function with an `admin` blocks, and raises NotReachable if no node answers in time."""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ def brokers(admin: Admin) -> dict[int, str | None]:
 
 
 def usable(racks: Racks) -> Racks:
-    """Return the racks if every broker has one. Otherwise return None for each broker."""
+    """Return `racks` if every broker has a rack. Otherwise return None as the rack of every
+    broker."""
     if all(racks.values()):
         return racks
     return dict.fromkeys(racks)
@@ -112,9 +115,11 @@ def reassign(
     """Start a reassignment to each target, or cancel it if the target is None.
 
     Return the error message of each partition that was refused. The request does not wait until the
-    replicas have moved. After a lost connection the request is sent again, unless it cancels a
-    reassignment. A second cancellation would fail, because the first one may have had its effect.
-    A lost connection then raises NotReachable. Raise Refused if the request fails as a whole."""
+    replicas have moved. Raise Refused if the request fails as a whole.
+
+    After a lost connection, a request without a cancellation is sent again. A request with one
+    raises NotReachable instead, because its outcome is unknown. If the controller has carried it
+    out, a second cancellation fails."""
     topics: dict[str, list[schemas.ReassignablePartition]] = {}
     for (topic, partition), replicas in sorted(targets.items()):
         topics.setdefault(topic, []).append(

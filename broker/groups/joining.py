@@ -86,10 +86,12 @@ class Joining:
 
         The request gets one of these errors if the client is not admitted:
 
-        - GROUP_MAX_SIZE_REACHED: the group is full. The client's member id, if any, is removed.
+        - GROUP_MAX_SIZE_REACHED: the group is full. If the client sent a member id, the group
+          removes that member.
         - INCONSISTENT_GROUP_PROTOCOL: the protocol type differs from the group's, or no protocol of
           the client is common to all members. An empty group demands a type and a protocol.
-        - UNKNOWN_MEMBER_ID: the group has no member with this member id or this instance id.
+        - UNKNOWN_MEMBER_ID: the group has no member with this member id, or none with this instance
+          id.
         - FENCED_INSTANCE_ID: another member uses the instance id now.
         - The error of `client_error`, if the journal could not append the record of a restarted
           static member. The old member stays.

@@ -7,10 +7,14 @@ members' sessions.
 Compaction does not change the result, because only the last record of a key counts. Records of
 other group types (consumer, share and streams) are skipped.
 
-If a record cannot be read, the loading ends with an error, and the shard stays failed until the
+If a record cannot be decoded, the loading ends with an error, and the shard stays failed until the
 partition has another leader epoch, as in Kafka. Without that record, a group would silently return
 to an older offset. No client can write such a record, because only coordinators write to the topic.
-Another program may have written the log. The node continues to run, except after StateInDoubt.
+Another program may have written the log.
+
+Other errors of the loading have the same effect. The node continues to run, with two exceptions.
+StateInDoubt stops it. Damaged bytes (CorruptLog) stop it if other replicas are in the ISR, because
+one of them can lead (`broker/replication/damage.py`).
 """
 
 from __future__ import annotations
@@ -41,8 +45,8 @@ class Loading:
     partition calls `acknowledged` and `waits`, whose `index` has no meaning here."""
 
     def __init__(self, clock: Clock, hosted: HostedPartition, shard: Shard, done: Done) -> None:
-        """`done` is called at most once. It is not called after `cancel`, and not if leadership is
-        lost while the loading waits for the commit."""
+        """`done` is called at most once. It is not called after `cancel` or an error that stops the
+        node, and not if leadership is lost while the loading waits for the commit."""
         self._clock = clock
         self._hosted = hosted
         self._shard = shard

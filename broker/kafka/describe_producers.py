@@ -23,8 +23,8 @@ from quorate.quorum.protocol.schemas.describe_producers import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 ENTRIES = 5
-"""The number of entries that one described partition counts in a `Pace`, apart from its
-producers."""
+"""The number of entries that a `Pace` counts for one described partition. It also counts one for
+each producer of the partition."""
 NUMBERS_PER_ENTRY = 4
 """The number of partition numbers of a request that count as one entry in a `Pace`."""
 MAX_WAITS = 1000

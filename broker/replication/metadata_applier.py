@@ -2,9 +2,9 @@
 
 A change of leadership takes effect immediately for all open partitions. New directories are made
 and old ones removed in slices, and partitions to lead come first. The disk's thread opens the
-directories that the start found (`partition_opener.py`). A partition takes its role from the latest
-image when it is open. Changes before that need no work. If a directory of the same name is being
-deleted, a new directory waits until the old one is renamed.
+directories that the start found (`partition_opener.py`). When a partition has been opened, it takes
+its role from the latest image, so earlier changes of its role need no work. If a directory of the
+same name is being deleted, a new directory waits until the old one is renamed.
 
 When the partitions of the first image are open, all other directories that the start found are set
 aside. The first image must therefore be one with which the broker has caught up. An older image may
@@ -102,8 +102,8 @@ class MetadataApplier:
         """Call `callback` once, in a later loop iteration, when no opening and no deletion is left.
         It is not called after `close`.
 
-        Use this method only after the first `apply`: without an image, every directory would be set
-        aside."""
+        Call this method only after the first `apply`. Before it there is nothing to open, so the
+        openings would count as complete, and every directory would be set aside."""
         self._when_settled.append(callback)
         self._schedule()
 

@@ -6,8 +6,9 @@ That node becomes the run's victim, so that a later step can name it as `victim`
 
 Only `wait` waits for a fixed time. The other actions wait for an event, if they wait at all: a
 record in the metadata log, a result of the clients, a response, or the end of a process. An action
-with the key `within_ms` raises StepFailed if a wait takes longer. A wait for records or results
-also raises StepFailed if a node dies that no step has stopped."""
+with the key `within_ms`, which has a default in `STEPS`, raises StepFailed if a wait takes longer.
+A wait for records or results also raises StepFailed if a node dies that no step has killed or
+stopped."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
     """Wait until the node's metadata log is longer than that of every other controller was when the
     step began.
 
-    The log grows without any change, because an idle active controller writes no-op records."""
+    The wait needs no change of the cluster's metadata, because an idle active controller appends
+    no-op records."""
     node = run.node_named(values["node"])
     others = [each for each in run.controllers if each != node]
     end = await asyncio.to_thread(
@@ -119,9 +121,9 @@ async def cut_controllers(run: ScenarioRun, values: Values) -> None:
 async def heal(run: ScenarioRun, values: Values) -> None:
     """End every fault of `mute_heartbeats` and `cut_controllers`. Nodes that are down stay down.
 
-    If such a fault is in force and `pin_writer` has run, first count the records that the broker of
-    its producer has and that the leaders of the partitions lack. The last entry of `run.pinned`
-    gets the count."""
+    If `pin_writer` has run, first count the records that the broker of its producer has and that
+    the leaders of their partitions lack. Store the count in the last entry of `run.pinned`. If
+    there is no fault to end, count nothing."""
     for node, was in run.fault_states.open().items():
         if was not in (MUTED, CUT):
             continue
@@ -147,8 +149,8 @@ def _diverged(run: ScenarioRun, node: int) -> int:
 async def pin_writer(run: ScenarioRun, values: Values) -> None:
     """Start a producer that writes only to this broker, to the partitions that it leads now.
 
-    The producer runs until `unpin_writer`. Raise NoProducerId if no broker assigns a producer id in
-    time."""
+    The producer runs until `unpin_writer`. Raise NoProducerId if no broker assigns a producer id
+    within ten request timeouts of the clients."""
     node = run.node_named(values["node"])
     led = run.states.led_by(node)
     brokers = run.make_brokers()
@@ -168,7 +170,7 @@ async def pin_writer(run: ScenarioRun, values: Values) -> None:
 async def unpin_writer(run: ScenarioRun, values: Values) -> None:
     """Stop the producer of `pin_writer`, and record its results in the last entry of `run.pinned`.
 
-    Raise StepFailed if none runs."""
+    Raise StepFailed if no such producer runs."""
     writer, run.pinned_writer = run.pinned_writer, None
     if writer is None:
         raise StepFailed("unpin-writer: no pinned writer runs; use pin-writer first")
@@ -236,7 +238,7 @@ async def wait_in_sync(run: ScenarioRun, values: Values) -> None:
 
 
 async def write_metadata(run: ScenarioRun, values: Values) -> None:
-    """Set retention.ms of the topic to a new value, and wait until the change is committed.
+    """Set retention.ms of the run's topic to a new value, and wait until the change is committed.
 
     Raise Refused if the cluster refuses the change."""
     begin_s = time.monotonic()

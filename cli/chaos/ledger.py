@@ -22,7 +22,7 @@ CLIENTS = 2
 ROAMING, PINNED = range(CLIENTS)
 """The client that follows the leaders, and the client that stays with one broker."""
 MAX_RECORDS = 50_000_000
-"""All record numbers are lower. The bound keeps `acknowledged` below 400 MB."""
+"""Every record number is lower than this bound, which limits `acknowledged` to about 400 MB."""
 GROWTH = 1 << 16
 """The number of entries by which `acknowledged` grows."""
 
@@ -53,7 +53,7 @@ class Ledger:
         """Return the numbers of the next `records` records of the client in the partition.
 
         `records` is at least 1. The records are counted as sent. The numbers of one client in one
-        partition increase. An assertion fails at MAX_RECORDS."""
+        partition increase. An assertion fails if a number reaches MAX_RECORDS."""
         counter = self._next.setdefault((client, partition), count())
         numbers = [
             (next(counter) * CLIENTS + client) * self.partitions + partition for _ in range(records)

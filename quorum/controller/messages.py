@@ -119,7 +119,7 @@ class IsrChange:
     """One partition of an AlterPartition request.
 
     `leader_epoch` and `partition_epoch` are the leader's when it proposed the ISR. The controller
-    refuses the change if its image has others.
+    refuses the change if its image has other epochs.
     """
 
     topic_id: Uuid
@@ -127,7 +127,8 @@ class IsrChange:
     leader_epoch: Epoch
     partition_epoch: Epoch
     isr: Annotated[tuple[tuple[NodeId, OffsetOrNone], ...], Items(MAX_ISR)]
-    """The proposed ISR as (broker id, broker epoch). Epoch -1 means that it is unknown."""
+    """The proposed ISR as (broker id, broker epoch). The controller refuses the change if another
+    epoch is registered. Epoch -1 means that the leader does not know it, and is not compared."""
     leader_recovery_state: Number
     """RECOVERED or RECOVERING (`metadata/records.py`)."""
     cause: Name

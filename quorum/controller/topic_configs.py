@@ -43,7 +43,8 @@ def topic_config_record(topic_name: str, key: str, value: str | None) -> ConfigR
 def described_configs(
     context: Context, overrides: Mapping[str, str]
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """Return every public config of a topic with these overrides: its value and the value's source.
+    """Return every config of a topic with these overrides: its value and the value's source.
+    Internal configs, which are only for tests, are left out.
 
     The first of these sources that has the config counts: the overrides, the metadata's defaults of
     all brokers, the configuration of this controller. A value in the configuration that equals

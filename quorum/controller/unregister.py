@@ -21,7 +21,8 @@ from quorate.quorum.protocol.schemas.unregister_broker import (
 
 
 def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Result:
-    """Return the records that remove the broker from its ISRs and then delete its registration.
+    """Return the records that remove the broker from its ISRs and then delete its registration. The
+    records also elect new leaders for the partitions that it leads.
 
     The records may be split into several batches. If only a part of them is committed, the broker
     is still registered, and the request can be repeated. For an unknown broker, the result has no

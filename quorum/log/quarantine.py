@@ -5,8 +5,8 @@ Recovery keeps them only if the log's owner says that other replicas have all ac
 that follow.
 
 The name of a `.damaged` file is that of the segment's data file with this suffix. A new file
-replaces an earlier one of the same name. If the node crashes between the copy and the cut, the log
-is damaged as before, and the next start repeats both.
+replaces an earlier one of the same name. If the node crashes after the copy but before recovery
+cuts the log, the log is damaged as before. The next start then copies and cuts again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 After a clean shutdown the end is found from the index of the last segment. Otherwise recovery reads
 and checks every batch from the trusted offset on. The batches are one stream over all segments,
-because a crash may keep any part of the bytes that were not synced.
+because a crash may keep any part of the bytes that were not flushed.
 
 Everything below the trusted offset was flushed. The trusted offset of a partition is its recovery
 point. That of the metadata log is its flushed marker, or its recovery point if that is higher. If
@@ -23,10 +23,11 @@ other replicas have all acknowledged records (`set_aside` of `OpenOptions`), the
 |                                                  | in `.damaged` files.                         |
 
 A batch's CRC does not cover its leader epoch. Recovery compares the epoch with the saved epochs,
-those of the epoch checkpoint. Below the vouched offset a different epoch is damage. The vouched
-offset is the trusted offset that the log has without `set_aside`. Above it the saved epochs may be
-out of date. An epoch there is also accepted if it is not above `latest_unsaved_epoch`, which the
-owner of the log sets. Kafka accepts any epoch.
+those of the epoch checkpoint. The vouched offset is the trusted offset that the log has without
+`set_aside`. Below it a different epoch is damage, unless no epoch is saved for the batch's offset.
+Above it the saved epochs may be out of date. An epoch there is also accepted if it is not above
+`latest_unsaved_epoch`, which the owner of the log sets. An epoch that is lower than the one of the
+batch before is damage at any offset. Kafka accepts any epoch.
 
 A cut removes the fault and everything after it, before anything is appended. Otherwise old bytes
 could follow a new batch (R43 in tests/scenarios). `scan.py` distinguishes a torn batch from damage.
@@ -94,10 +95,15 @@ def recorded_start(saved_epochs: list[EpochOffset] | None, start_offset: int) ->
 class LogRecovery:
     """One pass over the segments of a log that is being opened.
 
-    The caller may first set `latest_unsaved_epoch`, and `quarantine`, the disk on which cut bytes
-    are kept. It then runs either `trust` or `check`, which changes the list `segments` in place.
-    The other results are `epochs`, `report` and `unsynced`, the segments whose bytes may not be on
-    disk. The thread that opens the log owns the object.
+    The caller may first set these attributes:
+
+    - `latest_unsaved_epoch`, described in the module.
+    - `quarantine`: the disk on which cut bytes are kept.
+    - `gaps`: True if offsets may be missing between the batches of a segment.
+
+    It then runs either `trust` or `check`, which changes the list `segments` in place. The other
+    results are `epochs`, `report` and `unsynced`, the segments whose bytes may not be on disk. The
+    thread that opens the log owns the object.
 
     Invariant after the pass: the segments are contiguous, the last one is active, and `epochs` has
     the epochs of all batches. `check` reads the batches for this. `trust` relies on the file names
@@ -188,8 +194,8 @@ class LogRecovery:
     def write_again(self) -> None:
         """Write the bytes from the trusted offset on once more, unchanged. Block.
 
-        Call it after `check` and before the first sync of the metadata log. If a sync failed in an
-        earlier process, the page cache may hold bytes that are not on disk but are marked clean
+        Call it for the metadata log, after `check` and before the first sync. If a sync failed in
+        an earlier process, the page cache may hold bytes that are not on disk but are marked clean
         (R45 in tests/scenarios). A sync would skip them. After this call the next sync covers them.
         """
         for segment in self.unsynced:

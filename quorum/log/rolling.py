@@ -15,14 +15,15 @@ def must_roll(
     """Return True if an append must begin a new segment before it writes its batches `placed`.
 
     `segment` is the active segment and has at least one batch. `placed` has at least one, too. The
-    result is True in these cases:
+    result is True in each of these cases:
 
     - With the batches, the segment would be larger than `segment_bytes`.
     - The segment's indexes cannot hold the last new offset, which is too far from the base offset.
     - An index of the segment has no room for one more entry in `index_max_bytes`.
     - The segment would be older than `segment_ms` minus its jitter. Its age is the largest
-      timestamp of the last new batch minus that of the segment's first batch. If the first batch
-      has no timestamp, the age is `active_ms`, the time for which the segment has been active."""
+      timestamp in the last new batch minus the largest one in the segment's first batch. If the
+      first batch has no timestamp, the age is `active_ms`, the time for which the segment has been
+      active."""
     position, last = placed[-1]
     size_bytes = position + last.size_bytes
     if (
@@ -37,8 +38,8 @@ def must_roll(
 
 
 def roll_jitter_ms(settings: LogSettings, seed: Callable[[], str]) -> int:
-    """Return the jitter of one segment, from 0 up to the lower one of `segment_jitter_ms` and
-    `segment_ms`, exclusive.
+    """Return the jitter of one segment, in ms: at least 0, and less than both `segment_jitter_ms`
+    and `segment_ms`. If one of the two is 0, the jitter is 0.
 
     It spreads the rolls of logs that began at the same time. Kafka draws it when a segment is
     created. Here it follows from the text that `seed` returns, which differs by process, log and

@@ -61,7 +61,7 @@ class LogExpectations:
     clean: bool = False
     """True after a clean shutdown: no batch can be torn."""
     compacted: bool = False
-    """True if offsets may be missing between batches, after Apache Kafka's log cleaner."""
+    """True if offsets may be missing between batches, because a log cleaner removed batches."""
     way_out: str = FROM_PEERS
     """The advice in the results of kind DAMAGED."""
 

@@ -35,8 +35,8 @@ MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 class Loader:
     """The newest stable image of a log, and the position in the log.
 
-    `image` is the newest stable image. `position` is the offset that must be fed next. Invariant:
-    `image.last.offset < position`.
+    `image` is the newest stable image. `position` is the offset that must be fed next, at first the
+    one after the image. Invariant: `image.last.offset < position`.
     """
 
     def __init__(self, image: MetadataImage) -> None:

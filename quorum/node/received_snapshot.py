@@ -1,7 +1,7 @@
 """The check of a received snapshot in the disk's thread, one batch at a time.
 
 The check of a snapshot of a million partitions takes half a minute. The same thread saves votes and
-flushes the log, so it does such work between two batches.
+flushes the log. It can do that work between two batches of the snapshot.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def check_received(
     function returns immediately. `done` is called once, on the event loop:
 
     - with the contents, the size in bytes and None. The file is durable under its final name.
-    - with None, -1 and an OSError: this node's disk failed.
+    - with None, -1 and an OSError: this node's disk failed. The file may have either name.
     - with None, -1 and any other error: the snapshot is damaged. The part file remains.
 
     The event loop calls `is_running` after each batch, the last one included. If it returns False,
-    the check ends and `done` is not called. The file may then have either name."""
+    the check ends and `done` is not called. The file may have either name then, too."""
     steps = reading(snapshot, snapshots.chunks(snapshot, part=True))
 
     def check() -> tuple[SnapshotContents, int] | None:

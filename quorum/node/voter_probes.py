@@ -33,8 +33,8 @@ class VoterProbes:
     """The probes in flight, at most one for each node id. The node's event loop owns the object."""
 
     def __init__(self, clock: Clock, links: QuorumLinks, ended: Callable[[], None]) -> None:
-        """Probe over `links`. `ended` is called in a later loop iteration after each call of a
-        probe's `done`, so that the owner closes the links that it does not need."""
+        """Probe over `links`. After each call of a probe's `done`, `ended` is called in the next
+        loop iteration. The owner of the probes then closes the links that it does not need."""
         self._clock = clock
         self._links = links
         self._ended = ended
@@ -43,7 +43,9 @@ class VoterProbes:
     def probe(self, voter: Voter, address: Address, done: Callable[[bool], None]) -> None:
         """Connect to `address` and compare the replica there with `voter`.
 
-        An open link to `address` is used as it is. A link of this id to another address is closed.
+        If a link of this id to `address` is open, its completed handshake gives the result. A link
+        of this id to another address is closed.
+
         `done` is called at most once, in a later loop iteration:
 
         - with True if the node there has the voter's id and directory id.

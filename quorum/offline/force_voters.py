@@ -134,7 +134,7 @@ def plan(
 
     `directories`, at least one, are the sources. `configs` are those of the new controllers.
     `random` makes the id of the rebuild and the directory ids of unformatted directories. Raise the
-    errors of `read_source`. Raise ForceRefused in the following cases:
+    errors of `read_source`, such as DamagedSource. Raise ForceRefused in the following cases:
 
     - An earlier rebuild of one of the directories is not complete.
     - The directories belong to different clusters, or no source has records.

@@ -3,8 +3,9 @@
 - The reader checks a length before it allocates memory for it. The length must fit in the rest of
   the buffer and in the declared bound (`field_bounds.py`).
 - Each field of variable size in a request or a stored record needs a bound. Without one, the
-  compilation raises TypeError. Fields of responses need none. A request also has a bound on the
-  sum of the elements of its arrays (`Message.MAX_ELEMENTS`).
+  compilation raises TypeError. Fields of responses need none, but their strings have at most
+  MAX_STRING_BYTES. A request also has a bound on the sum of the elements of its arrays
+  (`Message.MAX_ELEMENTS`).
 - Unknown tagged fields are skipped at every level (KIP-482).
 - `bytes` and `records` are memoryviews of the buffer. Strings must be valid UTF-8.
 - The reader raises DecodeError for a length that does not fit and for null where it is not allowed.
@@ -92,7 +93,7 @@ def runs(fields: Sequence[Field]) -> Iterator[tuple[bool, list[Field]]]:
 
 
 class ReaderEmitter:
-    """Generates the source of one reader. `plan` is the layout of the class.
+    """Generates the source of one reader. `plan` is the layout of the class (`layout.py`).
 
     `compiled` calls the other methods, which append lines to `source`. In these lines, `buf` is the
     buffer, `pos` the position, `n` the last length, and `f_NAME` the value of a field."""
@@ -218,8 +219,8 @@ class ReaderEmitter:
     def limit(self, field: Field) -> int | None:
         """Return the largest size of the value in bytes, or None if only the buffer bounds it.
 
-        Raise TypeError if a field of a request or record has no bound. A clipped bound does not
-        count as one, because only writers apply it."""
+        Raise TypeError if a field of a request or record has no bound. A bound with the flag
+        `clipped` does not count, because only writers apply it (`Bound`)."""
         if field.bound is not None and not field.bound.clipped:
             return field.bound.limit
         if self.role is not Role.RESPONSE:
@@ -275,8 +276,8 @@ class ReaderEmitter:
         self.source.line(f"pos += {count} * {SIZE_BYTES[field.kind]}")
 
     def pause(self) -> None:
-        """Generate the pause after each element of an array. This reader has none; the reader in
-        steps does."""
+        """Generate nothing. The subclass in `incremental_reader_compiler.py` generates a pause,
+        which follows each element of an array."""
 
     def count(self, field: Field) -> None:
         """Generate the check of the element count `n` against the bounds of the array and of the

@@ -25,8 +25,8 @@ from quorate.quorum.protocol.wire import Message, wire
 class ComponentData:
     """A filter for one part of an entity. `entity_type` is user, client-id or ip.
 
-    `match_type` is 0 for the name `match`, 1 for the default entity, and 2 for any name. `match` is
-    None unless `match_type` is 0."""
+    `match_type` is 0 for the name `match`, 1 for the default entity, and 2 for all names and the
+    default entity. `match` is None unless `match_type` is 0."""
 
     entity_type: str = wire("string", bound=CLIENT_TEXT)
     match_type: int = wire("int8")
@@ -90,7 +90,8 @@ class AlteredEntityData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpData:
-    """One change: sets the quota `key` to `value`, or removes it if `remove`."""
+    """One change: sets the quota `key` to `value`. If `remove`, it removes the quota instead, and
+    `value` has no meaning."""
 
     key: str = wire("string", bound=CONFIG_NAME)
     value: float = wire("float64")
@@ -126,7 +127,7 @@ class AlteredData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterClientQuotasResponse(Message):
-    """The outcome for each entity of the request."""
+    """The outcome for each entity, in the order of the request."""
 
     API_KEY: ClassVar[int] = 49
     throttle_time_ms: int = wire("int32", default=0)
