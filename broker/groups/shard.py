@@ -12,6 +12,7 @@ log.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from quorate.broker.groups import descriptions
 from quorate.broker.groups.client_errors import client_error
@@ -52,6 +53,11 @@ MEMBER_ENTRIES = 4
 """The weight of a member whose session is started or ended, in entries of a step (`Pace`)."""
 GROUP_END_ENTRIES = 3
 """The weight of a group that is ended, in entries of a step (`Pace`)."""
+MAX_DELETED_BYTES = 256 << 10
+"""Maximum size of the batch that deletes offsets of a group. It is below the smallest batch that a
+sensible max.message.bytes allows, and takes a few milliseconds to append."""
+TOMBSTONE_BYTES = 300
+"""The size of an offset's tombstone without the group id: the longest topic name, and headers."""
 MAX_UNRECORDED_GROUPS = 10_000
 """Maximum number of groups in one shard that have nothing in the log, only pending member ids."""
 
@@ -232,19 +238,26 @@ class Shard:
         group = self.groups.get(group_id)
         return descriptions.unknown(group_id) if group is None else descriptions.describe(group)
 
-    def delete(self, group_id: str) -> None:
-        """Append the tombstones of an empty group and its offsets as one batch, and apply them.
+    def delete(self, group_id: str) -> bool:
+        """Delete an empty group and its offsets, or the first of its offsets if the tombstones of
+        all exceed MAX_DELETED_BYTES. Return True if the group is deleted, False if the caller must
+        call again.
 
-        Raise KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or the error of the append
-        (`client_errors.py`).
+        The tombstones are appended as one batch, and applied. A group that gets a member between
+        two calls keeps the offsets that are left. Raise KafkaError: GROUP_ID_NOT_FOUND,
+        NON_EMPTY_GROUP, or the error of the append (`client_errors.py`).
         """
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         if group.state is not State.EMPTY:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        offsets = [offset_tombstone(group_id, *place) for place in self.offsets.of(group_id)]
-        self._append([*offsets, group_tombstone(group_id)])
+        most = max(1, MAX_DELETED_BYTES // (TOMBSTONE_BYTES + len(group_id.encode())))
+        places = list(islice(self.offsets.of(group_id), most + 1))
+        is_last = len(places) <= most
+        tombstones = [offset_tombstone(group_id, *place) for place in places[:most]]
+        self._append([*tombstones, group_tombstone(group_id)] if is_last else tombstones)
+        return is_last
 
     # --- the journal
 

@@ -139,19 +139,40 @@ class GroupAdminHandler:
         for index, group_id in enumerate(names):
             if pace.is_time(ASK_ENTRIES + len(group_id) // CHARS_PER_ENTRY):
                 yield
-            ask(
-                self.coordinator,
-                group_id,
-                partial(deleted, group_id=group_id),
-                collector.slot(index),
-                partial(result, group_id),
-            )
+            self._delete_group(context, group_id, collector.slot(index))
+
+    def _delete_group(
+        self,
+        context: RequestContext,
+        group_id: str,
+        take: Callable[[DeletableGroupResult], None],
+    ) -> None:
+        """Delete the group in parts (`Shard.delete`), each after the commit of the one before."""
+
+        def done(outcome: DeletableGroupResult | None) -> None:
+            if outcome is None:
+                context.run(go_on())
+            else:
+                take(outcome)
+
+        def go_on() -> IncrementalWork[None]:
+            yield  # a batch is committed at once if no other replica is in sync
+            self._delete_group(context, group_id, take)
+
+        ask(
+            self.coordinator,
+            group_id,
+            partial(deleted, group_id=group_id),
+            done,
+            partial(result, group_id),
+        )
 
 
-def deleted(shard: Shard, group_id: str) -> DeletableGroupResult:
-    """Delete the group and return its result. Raise KafkaError as `Shard.delete` does."""
-    shard.delete(group_id)
-    return result(group_id, ErrorCode.NONE)
+def deleted(shard: Shard, group_id: str) -> DeletableGroupResult | None:
+    """Delete the group or a part of it. Return its result, or None if a part is left.
+
+    Raise KafkaError as `Shard.delete` does."""
+    return result(group_id, ErrorCode.NONE) if shard.delete(group_id) else None
 
 
 def result(group_id: str, error: ErrorCode) -> DeletableGroupResult:

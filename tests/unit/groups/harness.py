@@ -306,7 +306,8 @@ class World:
 
     def delete(self) -> ErrorCode:
         try:
-            self.shard.delete(GROUP)
+            while not self.shard.delete(GROUP):
+                pass
         except KafkaError as error:
             return error.code
         return ErrorCode.NONE

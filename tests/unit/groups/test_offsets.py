@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from quorate.broker.groups import shard
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.state import State
 from quorate.quorum.incremental_work import finished
@@ -111,6 +114,36 @@ def test_only_an_empty_group_is_deleted_and_with_it_all_it_had() -> None:
     world.take_over()
     assert not world.shard.groups
     assert world.fetched() == -1
+
+
+def test_a_large_group_is_deleted_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One batch for 100,000 offsets took half a second, and was larger than a batch may be."""
+    monkeypatch.setattr(shard, "MAX_DELETED_BYTES", 4 * (shard.TOMBSTONE_BYTES + len(GROUP)))
+    world = World()
+    for number in range(10):
+        world.commit(1, topic=f"t{number}")
+    before = len(world.journal.records)
+    outcomes = [world.shard.delete(GROUP)]
+    assert len(world.journal.records) == before + 4
+    assert [world.fetched(f"t{number}") for number in range(10)].count(-1) == 4
+    while not outcomes[-1]:
+        outcomes.append(world.shard.delete(GROUP))
+    assert outcomes == [False, False, True]
+    world.take_over()
+    assert not world.shard.groups and not list(world.shard.offsets.of(GROUP))
+
+
+def test_a_group_that_gets_a_member_keeps_the_offsets_that_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shard, "MAX_DELETED_BYTES", 1)
+    world = World()
+    world.commit(1, topic="a")
+    world.commit(1, topic="b")
+    assert not world.shard.delete(GROUP)
+    world.stable(1)
+    assert world.delete() == E.NON_EMPTY_GROUP
+    assert [world.fetched("a"), world.fetched("b")].count(1) == 1
 
 
 def test_the_offsets_of_deleted_topics_go() -> None:
