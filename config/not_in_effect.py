@@ -99,7 +99,6 @@ REASONS = (
         "a node has one data directory",
         (r"num\.replica\.alter\.log\.dirs\.threads", r"log\.dir\.failure\.timeout\.ms"),
     ),
-    ("consumers read from the leader", (r"replica\.selector\.class",)),
     (
         "logs are not compacted yet",
         (

@@ -11,6 +11,7 @@ from quorate.config.key import (
     Kind,
     at_least,
     host_names,
+    one_of,
 )
 
 BOOLEAN = Kind.BOOLEAN
@@ -121,6 +122,17 @@ REPLICATION = (
         10 * MIB,
         "The most bytes of one follower fetch.",
         at_least(0),
+    ),
+    Key(
+        "replica.selector.class",
+        STRING,
+        None,
+        "The rule by which a leader sends consumers to followers: Kafka's RackAwareReplicaSelector "
+        "or quorate.LeastLoadedReplicaSelector. Without one, consumers read from the leader.",
+        one_of(
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+            "quorate.LeastLoadedReplicaSelector",
+        ),
     ),
     Key(
         "replica.socket.timeout.ms",

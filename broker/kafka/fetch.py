@@ -1,5 +1,7 @@
 """Handles Fetch (API key 1) of consumers: returns records below the high watermark.
 
+Since version 11 followers serve consumers, too, and a leader may name a follower to read from.
+
 The records are slices of the log, which this broker does not decode. Followers fetch on the node
 port. This port therefore refuses every replica id but -2, with which verification tools read up to
 the log end.
@@ -13,6 +15,7 @@ from functools import partial
 
 from quorate.broker.kafka.replicas import Replicas, TopicDirectory
 from quorate.broker.replication.consumer_fetches import SLICED_ABOVE
+from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.errors import ErrorCode
@@ -33,6 +36,8 @@ SLICED_ABOVE_BYTES = 8 << 10
 """Requests whose body is larger are parsed in steps."""
 TOP_LEVEL_ERROR_SINCE = 7
 """The first version whose response has an error of the whole request."""
+READ_REPLICA_SINCE = 11
+"""The first version whose response can name another replica to read from (KIP-392)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,16 @@ class FetchHandler:
         if request.replica_id not in (CONSUMER, DEBUGGING_CONSUMER):
             self._refuse(context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             return
+        reader = None
+        if context.version >= READ_REPLICA_SINCE:
+            reader = Reader(request.rack_id, self.topics.listener)
         self.replicas.fetch_as_consumer(
             request,
             self.max_bytes,
             context.callback(partial(self._respond, context)),
             uses_topic_ids=context.version >= TOPIC_ID_SINCE,
             client=context,
+            reader=reader,
         )
 
     def _respond(

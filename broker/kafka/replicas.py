@@ -9,6 +9,7 @@ from typing import Protocol
 from quorate.broker.replication.consumer_fetches import Client
 from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.replica_sessions import Respond
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import Uuid
@@ -96,9 +97,10 @@ class Replicas(Protocol):
         *,
         uses_topic_ids: bool,
         client: Client | None = None,
+        reader: Reader | None = None,
     ) -> None:
         """Read up to the high watermark, or for a verification tool (replica id -2) up to the log
-        end.
+        end. Without a `reader`, followers are not read.
 
         Call `respond` once, when `min_bytes` are there or the request's time is over.
         """

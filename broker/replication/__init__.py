@@ -16,6 +16,7 @@ In reading order:
 - `produce.py`, `delete_records.py` and `delayed_operations.py`: appends, deletions, and waiting
   requests (Kafka's purgatory).
 - `reading.py`, `consumer_fetches.py` and `consumer_sessions.py`: Fetch of consumers;
+  `read_replicas.py`: the followers to which a leader sends consumers (KIP-392);
   `replica_sessions.py`: Fetch of followers; `fetch_session_cache.py`: the fetch sessions of both
   (KIP-227).
 - `replica_fetcher_manager.py`, `replica_fetcher.py` and `partition_fetch_state.py`: this broker as

@@ -2,9 +2,10 @@
 followers.
 
 A fetch is answered immediately if it has enough bytes, an error, a diverging epoch, no partition,
-or no time to wait. Otherwise it is delayed until enough bytes are committed, a partition changes
-its role, epoch or existence, or `max_wait_ms` is over. For a fetch of a tool, bytes count when they
-are appended.
+no time to wait, or a partition that the consumer should read from another replica
+(`read_replicas.py`). Such a partition is not read here (KAFKA-13767). Otherwise the fetch is
+delayed until enough bytes are committed, a partition changes its role, epoch or existence, or
+`max_wait_ms` is over. For a fetch of a tool, bytes count when they are appended.
 
 The number of delayed fetches is bounded. Beyond the bound, the oldest one is answered with what
 there is, so that a client with many fetches cannot make others poll.
@@ -19,7 +20,8 @@ from typing import Protocol
 from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.broker.replication.reading import read
+from quorate.broker.replication.read_replicas import LEADER, Reader, ReadReplicas
+from quorate.broker.replication.reading import fetched, read
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
@@ -48,7 +50,8 @@ class Fetch:
 
     `max_bytes` bounds the records of all partitions together, but the first batch is returned even
     if it is larger. If there is a `client`, it runs long work in slices, and the delayed fetch is
-    discarded when its connection closes."""
+    discarded when its connection closes. Only a consumer with a `reader` may read from followers,
+    and be sent to them."""
 
     partitions: Sequence[FetchPartition]
     replica_id: int = CONSUMER
@@ -56,6 +59,12 @@ class Fetch:
     min_bytes: int
     max_bytes: int
     client: Client | None = None
+    reader: Reader | None = None
+
+    @property
+    def from_follower(self) -> bool:
+        """Return True if a follower may serve the fetch: a verification tool compares replicas."""
+        return self.reader is not None or self.replica_id != CONSUMER
 
 
 class ConsumerFetches:
@@ -70,16 +79,18 @@ class ConsumerFetches:
         registry: PartitionRegistry,
         max_parked: int,
         room: Callable[[], int] = lambda: NO_BOUND,
+        read_replicas: ReadReplicas | None = None,
     ) -> None:
         """Serve the partitions of `registry`. `max_parked` is the maximum number of delayed
-        fetches. `room` returns the bytes that one more response may have
-        (`quorum/rpc/budget.py`)."""
+        fetches. `read_replicas` sends consumers to followers. `room` returns the bytes that one
+        more response may have (`quorum/rpc/budget.py`)."""
         self.delayed: dict[DelayedFetch, None] = {}  # the oldest is first
         self.delayed_operations = delayed_operations
         self.callbacks = callbacks
         self.registry = registry
         self._max_delayed = max_parked
         self._room = room
+        self._read_replicas = read_replicas
 
     def fetch(self, fetch: Fetch, done: Done) -> None:
         """Answer a fetch: call `done` once, perhaps before this returns, or never if the client's
@@ -140,10 +151,15 @@ class ConsumerFetches:
     ) -> tuple[int, int, bool]:
         """Read some partitions of a fetch into `results`. Return the new values of the last three
         arguments."""
-        to_log_end = fetch.replica_id != CONSUMER
+        to_log_end, from_follower = fetch.replica_id != CONSUMER, fetch.from_follower
+        sends_away = self._sends_away(fetch)
         for wanted in partitions:
+            if sends_away and (result := self._sent_away(wanted, fetch)) is not None:
+                results.append(result)
+                enough = True
+                continue
             limit = min(wanted.max_bytes, left_bytes if read_bytes else max(1, left_bytes))
-            result = read(self.registry, wanted, limit, to_log_end=to_log_end)
+            result = read(self.registry, wanted, limit, from_follower, to_log_end=to_log_end)
             size = len(result.records)
             # Only the first partition with data may exceed the limit of the whole response.
             if read_bytes and size > left_bytes:
@@ -155,6 +171,28 @@ class ConsumerFetches:
             enough = enough or bool(result.error) or result.diverging is not None
             results.append(result)
         return left_bytes, read_bytes, enough
+
+    def _sends_away(self, fetch: Fetch) -> bool:
+        replicas = self._read_replicas
+        return (
+            replicas is not None
+            and replicas.enabled
+            and fetch.reader is not None
+            and fetch.replica_id == CONSUMER
+        )
+
+    def _sent_away(self, wanted: FetchPartition, fetch: Fetch) -> FetchPartitionResult | None:
+        """Return the result that names the follower to read from, or None if the consumer should
+        read the partition here."""
+        hosted = self.registry.find(wanted.topic, wanted.topic_id, wanted.partition)
+        if hosted is None or hosted.partition.leader_error(wanted.current_leader_epoch):
+            return None
+        assert self._read_replicas is not None
+        assert fetch.reader is not None
+        chosen = self._read_replicas.preferred(hosted, wanted.fetch_offset, fetch.reader)
+        if chosen == LEADER:
+            return None
+        return fetched(wanted, hosted)._replace(preferred_read_replica=chosen)
 
 
 def missing_bytes(fetch: Fetch, left_bytes: int, read_bytes: int, enough: bool) -> int:
@@ -225,7 +263,10 @@ class DelayedFetch:
         end_offset = hosted.log.end_offset if to_log_end else partition.high_watermark
         if end_offset > wanted.fetch_offset:
             return True
-        return bool(partition.leader_error(wanted.current_leader_epoch))
+        error = partition.read_error(
+            wanted.current_leader_epoch, from_follower=self._fetch.from_follower
+        )
+        return bool(error)
 
     def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
         """Count the bytes that a tool may read now."""

@@ -3,8 +3,9 @@ changed.
 
 A session keeps its partitions in the order of reading, and each fetch reads all of them as
 `consumer_fetches.py` does. A response contains a partition if it has records, an error, a diverging
-epoch, or another high watermark or log start than the last response. A partition with records then
-moves to the end of the order, so that a full response starves no partition.
+epoch, a preferred read replica, or another high watermark or log start than the last response. A
+partition with records then moves to the end of the order, so that a full response starves no
+partition.
 
 `fetch_session_cache.py` holds the ids, epochs and slots. Without a free slot the session id is 0,
 and the consumer continues with full fetches.
@@ -31,6 +32,7 @@ from quorate.broker.replication.fetch_session_cache import (
     epoch_after,
 )
 from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.read_replicas import LEADER, Reader
 from quorate.broker.replication.replica_sessions import Respond
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.incremental_work import IncrementalWork
@@ -100,7 +102,11 @@ class ConsumerSession:
             if result.error:
                 sent[name] = NEVER_SENT  # after the error everything is sent again
             elif now == sent.get(name, NEVER_SENT):
-                if not len(result.records) and result.diverging is None:
+                if (
+                    not len(result.records)
+                    and result.diverging is None
+                    and result.preferred_read_replica == LEADER
+                ):
                     continue
             else:
                 sent[name] = now
@@ -135,20 +141,26 @@ class ConsumerSessions:
         *,
         uses_topic_ids: bool,
         client: Client | None = None,
+        reader: Reader | None = None,
     ) -> None:
         """Answer a Fetch of a client: call `respond` once, or never if the client's connection
         closes or this broker stops. The session id of the answer is 0 if there is no session.
 
-        `max_bytes` bounds the response. `client` runs the work of large requests in slices. Errors
-        of the session: FETCH_SESSION_ID_NOT_FOUND (also if the session became too large or had to
-        make room), INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR."""
+        `max_bytes` bounds the response. `reader` is not None if followers may serve the client.
+        `client` runs the work of large requests in slices. Errors of the session:
+        FETCH_SESSION_ID_NOT_FOUND (also if the session became too large or had to make room),
+        INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR."""
         partitions = request.partitions
         if not _is_large(client, partitions):
             if request.session_epoch != FINAL_EPOCH:
                 partitions = [self._with_name(each) for each in partitions]
-            self._with_names(request, max_bytes, respond, uses_topic_ids, client, partitions)
+            self._with_names(
+                request, max_bytes, respond, uses_topic_ids, client, reader, partitions
+            )
         else:
-            go_on = partial(self._with_names, request, max_bytes, respond, uses_topic_ids, client)
+            go_on = partial(
+                self._with_names, request, max_bytes, respond, uses_topic_ids, client, reader
+            )
             client.run(self._name_steps(partitions, go_on))
 
     def _name_steps(
@@ -167,11 +179,12 @@ class ConsumerSessions:
         respond: Respond,
         uses_topic_ids: bool,
         client: Client | None,
+        reader: Reader | None,
         partitions: list[FetchPartition],
     ) -> None:
         """Find the session of a request and continue it. `partitions` are those of the request,
         with the names of their topics."""
-        read = partial(self._read, request, max_bytes, client)
+        read = partial(self._read, request, max_bytes, client, reader)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 self._end(request.session_id)
@@ -227,6 +240,7 @@ class ConsumerSessions:
         request: FetchRequest,
         max_bytes: int,
         client: Client | None,
+        reader: Reader | None,
         wanted: Sequence[FetchPartition],
         done: Callable[[Sequence[FetchPartitionResult]], None],
     ) -> None:
@@ -237,6 +251,7 @@ class ConsumerSessions:
             min_bytes=request.min_bytes,
             max_bytes=min(request.max_bytes, max_bytes),
             client=client,
+            reader=reader,
         )
         self._fetches.fetch(fetch, done)
 

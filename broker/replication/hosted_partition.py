@@ -102,6 +102,7 @@ class HostedPartition:
         "log",
         "partition",
         "poison",
+        "readers_until_ms",
         "topic",
         "traffic",
         "watchers",
@@ -118,6 +119,9 @@ class HostedPartition:
         self.incomplete: dict[HostedPartition, None] = {}
         """The registry's set of incomplete partitions, shared by all hosted partitions."""
         self.traffic = TopicTraffic()
+        self.readers_until_ms: dict[int, int] | None = None
+        """The followers to which this leader has sent consumers, each with the time until which it
+        counts as read. None if there are none."""
         self.adding = False
         self.gone = False
         self.damage = ""  # the last logged damage
@@ -190,6 +194,18 @@ class HostedPartition:
         for watcher in self.watchers:
             watcher.appended(self, size_bytes)
 
+    def sent_reader(self, broker_id: int, until_ms: int) -> None:
+        """Note that a consumer was sent to a follower, which counts as read until that time."""
+        if self.readers_until_ms is None:
+            self.readers_until_ms = {}
+        self.readers_until_ms[broker_id] = until_ms
+
+    def is_read_at(self, broker_id: int, now_ms: int) -> bool:
+        """Return True if consumers were sent to that follower and may still read there."""
+        return self.readers_until_ms is not None and (
+            now_ms < self.readers_until_ms.get(broker_id, now_ms)
+        )
+
     def start_moved(self) -> None:
         """Notify the watchers of a new log start, so that followers learn it."""
         for watcher in self.watchers:
@@ -223,6 +239,7 @@ class HostedPartition:
         If this replica was removed or follows now, produce and DeleteRecords requests fail with
         NOT_LEADER_OR_FOLLOWER. Otherwise they wait on."""
         if self.gone or self.partition.leadership is None:
+            self.readers_until_ms = None
             self._uncommitted.clear()
             waiting, self._acks = self._acks, []
             for _, _, each, index in waiting:

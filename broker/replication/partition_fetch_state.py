@@ -148,6 +148,8 @@ class PartitionFetchState:
             return FetchAction.STOP
         self.leader_high_watermark = result.high_watermark
         partition.leader_high_watermark(result.high_watermark)
+        if hosted.watchers:  # fetches of consumers that read this follower
+            hosted.settle()
         start = hosted.log.start_offset
         if result.log_start_offset > start:
             hosted.log.advance_start(min(result.log_start_offset, hosted.log.end_offset))

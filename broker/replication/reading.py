@@ -1,7 +1,8 @@
 """Reads of one partition for a Fetch of a consumer or a verification tool.
 
-A consumer reads below the high watermark. A verification tool (replica id -2) reads to the log end,
-on any replica. Errors are part of the result. Only damage that must stop the node is raised, as
+A consumer reads below the replica's high watermark, at the leader, and since version 11 of Fetch at
+any follower, too (KIP-392). A verification tool (replica id -2) reads to the log end, on any
+replica. Errors are part of the result. Only damage that must stop the node is raised, as
 CorruptLog (`damage.py`), and an OSError of the disk.
 """
 
@@ -59,20 +60,25 @@ def fetched(
 
 
 def read(
-    registry: PartitionRegistry, wanted: FetchPartition, max_bytes: int, *, to_log_end: bool
+    registry: PartitionRegistry,
+    wanted: FetchPartition,
+    max_bytes: int,
+    from_follower: bool,
+    *,
+    to_log_end: bool,
 ) -> FetchPartitionResult:
     """Return the result of reading one partition.
 
-    `to_log_end` is True for a verification tool. The result has at least one batch if `max_bytes`
+    `from_follower` is True if a follower may serve the request. `to_log_end` is True for a
+    verification tool. The result has at least one batch if `max_bytes`
     is positive and there is a batch, even a larger one. It has no records if `max_bytes` is not
     positive, or if there is a diverging epoch or an error."""
     hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)
     if hosted is None:
         return failed(wanted, registry.why_missing(wanted.topic, wanted.topic_id, wanted.partition))
     partition, log = hosted.partition, hosted.log
-    error = partition.leader_error(wanted.current_leader_epoch)
-    # A verification tool compares replicas, so it reads followers, too.
-    if error and not (to_log_end and error == ErrorCode.NOT_LEADER_OR_FOLLOWER):
+    error = partition.read_error(wanted.current_leader_epoch, from_follower=from_follower)
+    if error:
         return failed(wanted, error, hosted)
     offset = wanted.fetch_offset
     try:

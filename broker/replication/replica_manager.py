@@ -24,6 +24,7 @@ from quorate.broker.replication.partition_opener import PartitionOpener
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.produce import RecordAppender
 from quorate.broker.replication.producer_loader import ProducerLoader
+from quorate.broker.replication.read_replicas import ReadReplicas
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.settings import ReplicationSettings
@@ -84,7 +85,12 @@ class ReplicaManager:
         memory = memory or Memory(clock)
         room = memory.responses.room
         self.consumer_fetches = ConsumerFetches(
-            delayed_operations, callbacks, self.registry, settings.max_delayed_fetches, room
+            delayed_operations,
+            callbacks,
+            self.registry,
+            settings.max_delayed_fetches,
+            room,
+            ReadReplicas(clock, self.registry, broker_id, settings.replica_selector),
         )
         self.session_cache = cache = SessionCache(
             clock, seams.random, settings.max_fetch_sessions, memory.limits.session_bytes

@@ -8,7 +8,9 @@ partitions.
 Rules:
 
 - A partition that was answered with records, an error or a diverging epoch is not answered again
-  until its follower names it. A new high watermark or log start is sent with the next answer.
+  until its follower names it. A new high watermark or log start is sent with the next answer. If
+  consumers were sent to the follower, a new high watermark is sent immediately, because they may
+  read only below it. In Kafka it waits for up to replica.fetch.wait.max.ms (KAFKA-9952).
 - A partition waits for the metadata if it is not open here, or if the follower names a leader epoch
   that this broker has not replayed. After AWAIT_METADATA_MAX_MS, the next answer has an error for
   it. An immediate error would cost the follower its backoff.
@@ -164,7 +166,7 @@ class ReplicaSession:
         self._moved: dict[Key, HostedPartition] = {}  # a new high watermark or log start
         self._awaiting: dict[Key, int] = {}  # partitions that wait for metadata, since a time in ms
         self._last_fetch_ms = 0
-        self._start_moved = False
+        self._urgent = False  # an answer without records must not wait
         self._max_bytes = 0
         self._respond: Respond | None = None
         self._tick = 0
@@ -200,7 +202,7 @@ class ReplicaSession:
                 continue
             self._partitions[key] = wanted
             self._note(key, wanted, now_ms)
-        if self._errors or self._readable:
+        if self._errors or self._readable or self._urgent:
             # Answer at the end of this iteration. More partitions may become readable until then,
             # and the producers whose records these offsets acknowledge are answered first.
             self._sessions.callbacks.wake(self._try)
@@ -247,6 +249,12 @@ class ReplicaSession:
         elif wanted.fetch_offset < hosted.log.end_offset:
             self._readable[key] = hosted
         hosted.settle()
+        if (
+            hosted.readers_until_ms is not None
+            and key in self._moved
+            and hosted.is_read_at(self._replica_id, now_ms)
+        ):
+            self._urgent = True
 
     def _watch(self, key: Key, hosted: HostedPartition) -> None:
         if self._watched.get(key) is not hosted:
@@ -300,10 +308,14 @@ class ReplicaSession:
 
     def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
         """Take note of a new high watermark or log start. A new log start is sent immediately,
-        because a deletion of records waits for it."""
+        because a deletion of records waits for it. So is the high watermark of a partition that
+        consumers read from the follower."""
         self._moved[hosted.key] = hosted
-        if not size_bytes:  # a new log start; a deletion of records waits for the followers
-            self._start_moved = True
+        if not size_bytes or (
+            hosted.readers_until_ms is not None
+            and hosted.is_read_at(self._replica_id, self._sessions.clock.now_ms())
+        ):
+            self._urgent = True
             self._sessions.callbacks.wake(self._try)
 
     def changed(self, hosted: HostedPartition) -> None:
@@ -328,14 +340,14 @@ class ReplicaSession:
         self._answer()
 
     def _try(self) -> None:
-        if self._respond is not None and (self._errors or self._readable or self._start_moved):
+        if self._respond is not None and (self._errors or self._readable or self._urgent):
             self._answer()
 
     def _answer(self) -> None:
         respond, self._respond = self._respond, None
         if respond is None:
             return
-        self._start_moved = False
+        self._urgent = False
         self._sessions.delayed_operations.remove(self, self._tick)
         self._give_up_awaiting()
         partitions = list(self._errors.values())

@@ -41,6 +41,7 @@ class ReplicationSettings:
     max_delayed_fetches: int = 10_000
     log_dir: str
     max_frame_bytes: int = 100 * MIB
+    replica_selector: str | None = None
 
     @classmethod
     def of(cls, node: Mapping[str, Any], log_dir: str) -> ReplicationSettings:
@@ -71,6 +72,7 @@ _NODE_KEYS = {
     "fetch_max_bytes": "fetch.max.bytes",
     "max_fetch_sessions": "max.incremental.fetch.session.cache.slots",
     "max_frame_bytes": "socket.request.max.bytes",
+    "replica_selector": "replica.selector.class",
 }
 
 

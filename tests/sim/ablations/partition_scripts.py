@@ -10,6 +10,7 @@ from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, Part
 from tests.unit.controller.harness import SESSION_MS, Driver
 from tests.unit.partition.harness import take_proposal
 from tests.unit.partition.replicated_partition import LAG_MS, TOPIC, ReplicatedPartition
+from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 
 def proposal_from_before_a_fence() -> None:
@@ -75,6 +76,34 @@ def fetch_of_an_older_epoch() -> None:
     run.deliver(late, 1)
     run.acknowledge(1)
     run.check()
+
+
+def read_from_a_follower_before_it_is_committed() -> None:
+    """A record is on the leader 1 and the follower 2, and 3 is in the ISR without it. A consumer
+    reads from 2. Then 3 leads, and 2 cuts the record off."""
+    cluster = ReplicaCluster()
+    try:
+        topic = cluster.create("t", [led_by(1, 2, 3)])
+        cluster.run(50)
+        cluster.produce(1, topic, b"committed")
+        cluster.run(1200)
+        cluster.network.isolate("b3")
+        cluster.produce(1, topic, b"not committed")
+        cluster.run(600)
+        assert [end for end, _ in cluster.offsets(topic).values()] == [2, 2, 1]
+        read = cluster.fetch(2, topic, 1, rack="")[0]
+        cluster.kill(1)
+        cluster.network.heal()
+        cluster.change(topic, leader=3, isr=(2, 3))
+        cluster.spread()
+        cluster.run(600)
+        cluster.produce(3, topic, b"another")
+        cluster.run(1200)
+        kept = cluster.content(2, topic)[1]
+        seen = bytes(read.records)
+        assert seen in (b"", kept), "R60: a consumer has read a record that no replica has any more"
+    finally:
+        cluster.close()
 
 
 def elected_while_fenced() -> None:

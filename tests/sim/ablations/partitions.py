@@ -72,6 +72,16 @@ def read_to_log_end(*arguments: Any, to_log_end: bool) -> Any:
     return reading.read(*arguments, to_log_end=True)
 
 
+def follower_to_log_end(
+    registry: Any, wanted: Any, max_bytes: int, from_follower: bool, *, to_log_end: bool
+) -> Any:
+    hosted = registry.find(wanted.topic, wanted.topic_id, wanted.partition)
+    follows = hosted is not None and hosted.partition.leadership is None
+    return reading.read(
+        registry, wanted, max_bytes, from_follower, to_log_end=to_log_end or follows
+    )
+
+
 def forget_producers(self: producer_state.ProducerStates, headers: Any) -> None:
     """A replica that takes over knows nothing of what was sent to the one before."""
 
@@ -239,6 +249,15 @@ ABLATIONS = (
         read_to_log_end,
         Scene(scenarios.read_before_committed, 1),
         "the high watermark is",
+    ),
+    Ablation(
+        "follower-read",
+        "a follower serves consumers below its own high watermark only (KIP-392)",
+        fetches,
+        "read",
+        follower_to_log_end,
+        Script(scripts.read_from_a_follower_before_it_is_committed),
+        "R60",
     ),
     Ablation(
         "broker-epoch",

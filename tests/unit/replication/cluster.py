@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.consumer_fetches import Fetch
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
@@ -25,6 +26,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
 from quorate.quorum.metadata.persistent_map import PersistentMap
+from quorate.quorum.metadata.records import Endpoint
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
@@ -46,6 +48,7 @@ from tests.sim.transport import SimTransport
 
 LOG_DIR = "/data"
 PORT = 9100
+LISTENER = "PLAINTEXT"
 
 
 def topic_uuid(number: int) -> Uuid:
@@ -106,6 +109,7 @@ class ReplicaCluster:
         self.random = random.Random(seed)
         self.network = SimNetwork(self.loop, self.random)
         self.image = MetadataImage()
+        self.racks: dict[int, str] = settings.pop("racks", {})
         self.partition_settings = PartitionSettings(
             replica_lag_time_max_ms=settings.get("replica_lag_time_max_ms", 30_000)
         )
@@ -174,7 +178,12 @@ class ReplicaCluster:
 
     def register(self, broker_id: int, epoch: int) -> None:
         broker = Broker(
-            id=broker_id, epoch=epoch, incarnation_id=topic_uuid(epoch), endpoints=(), fenced=False
+            id=broker_id,
+            epoch=epoch,
+            incarnation_id=topic_uuid(epoch),
+            endpoints=(Endpoint(name=LISTENER, host=f"b{broker_id}", port=9092),),
+            rack=self.racks.get(broker_id),
+            fenced=False,
         )
         self.image = replace(self.image, brokers=self.image.brokers.insert(broker_id, broker))
 
@@ -350,7 +359,10 @@ class ReplicaCluster:
         min_bytes: int = 1,
         leader_epoch: int = -1,
         replica_id: int = -1,
+        rack: str | None = None,
     ) -> list[FetchPartitionResult]:
+        """Fetch without a session. With a `rack`, even "", the request is one of version 11 or
+        later."""
         answers: list[FetchPartitionResult] = []
         wanted = FetchPartition("", topic_id, partition_id, offset, 1 << 20, leader_epoch)
         self.nodes[broker_id].replicas.consumer_fetches.fetch(
@@ -360,6 +372,7 @@ class ReplicaCluster:
                 max_wait_ms=max_wait_ms,
                 min_bytes=min_bytes,
                 max_bytes=1 << 20,
+                reader=None if rack is None else Reader(rack, LISTENER),
             ),
             answers.extend,
         )
