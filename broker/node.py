@@ -267,7 +267,9 @@ class BrokerNode:
     def _reconfigure(self, image: MetadataImage) -> None:
         """Apply the dynamic broker configs. The replica manager applies the defaults of topics."""
         config = self.core.config
-        self.connections.limits = ConnectionLimits.of({**config, **dynamic_settings(config, image)})
+        settings = {**config, **dynamic_settings(config, image)}
+        self.connections.limits = ConnectionLimits.of(settings)
+        self.replicas.fetchers.resize(settings["num.replica.fetchers"])
 
     def _serve(self) -> None:
         assert self.lifecycle is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from quorate.broker.replication.replica_sessions import Respond
+from quorate.broker.replication.replica_session import Respond
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.open_files import open_files
 from quorate.quorum.protocol.apis import ApiKey
@@ -39,8 +39,9 @@ SLICED_ABOVE_BYTES = 64 << 10
 SLICED_ABOVE = 2000
 """Requests of more bytes, and responses with more partitions, are handled in steps."""
 
-FetchAsReplica = Callable[[FetchRequest, Respond], None]
-"""A function that answers the Fetch of a follower (`ReplicaSessions.fetch`)."""
+FetchAsReplica = Callable[[FetchRequest, Respond, str | None], None]
+"""A function that answers the Fetch of a follower (`ReplicaSessions.fetch`). It gets the client
+id."""
 
 
 def _respond_steps(
@@ -72,12 +73,13 @@ def node_port(
     def handle(context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
         if len(body) > SLICED_ABOVE_BYTES:
             return handle_large(context, body)
-        fetch(parse_fetch_request(body, context.version), answer_to(context))
+        request = parse_fetch_request(body, context.version)
+        fetch(request, answer_to(context), context.client_id)
         return None
 
     def handle_large(context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request = yield from parse_fetch_steps(body, context.version)
-        fetch(request, answer_to(context))
+        fetch(request, answer_to(context), context.client_id)
 
     def answer_to(context: RequestContext) -> Respond:
         def respond(

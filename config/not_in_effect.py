@@ -26,7 +26,6 @@ NOT_YET = {
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",
     ),
-    "a broker has one fetcher for each source broker": ("num.replica.fetchers",),
     "replication is not throttled yet": (
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",

@@ -10,6 +10,7 @@ from quorate.config.key import (
     Key,
     Kind,
     at_least,
+    between,
     host_names,
     one_of,
 )
@@ -85,8 +86,8 @@ REPLICATION = (
         "num.replica.fetchers",
         INT,
         1,
-        "The number of fetchers for each source broker. No effect: there is always one.",
-        at_least(1),
+        "The number of connections over which a broker fetches from each source broker.",
+        between(1, 1024),
         CLUSTER_WIDE,
     ),
     Key(

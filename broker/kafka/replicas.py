@@ -10,7 +10,7 @@ from quorate.broker.replication.consumer_fetches import Client
 from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.read_replicas import Reader
-from quorate.broker.replication.replica_sessions import Respond
+from quorate.broker.replication.replica_session import Respond
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage

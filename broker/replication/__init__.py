@@ -17,10 +17,10 @@ In reading order:
   requests (Kafka's purgatory).
 - `reading.py`, `consumer_fetches.py` and `consumer_sessions.py`: Fetch of consumers;
   `read_replicas.py`: the followers to which a leader sends consumers (KIP-392);
-  `replica_sessions.py`: Fetch of followers; `fetch_session_cache.py`: the fetch sessions of both
-  (KIP-227).
-- `replica_fetcher_manager.py`, `replica_fetcher.py` and `partition_fetch_state.py`: this broker as
-  a follower.
+  `replica_sessions.py` and `replica_session.py`: Fetch of followers; `fetch_session_cache.py`: the
+  fetch sessions of both (KIP-227).
+- `replica_fetcher_manager.py`, `fetcher_numbers.py`, `replica_fetcher.py` and
+  `partition_fetch_state.py`: this broker as a follower.
 - `metadata_applier.py` and `partition_opener.py`: metadata changes become replicas and roles.
 - `producer_loader.py`, `damage.py`, `traffic.py`, `settings.py`: producer states, damaged logs,
   counters and settings.

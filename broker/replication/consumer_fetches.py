@@ -287,6 +287,9 @@ class DelayedFetch:
         """Read again soon, because the partition's role, epoch or existence has changed."""
         self._fetches.callbacks.wake(self._try)
 
+    def read_at(self, hosted: HostedPartition, broker_id: int) -> None:
+        """Do nothing: the present offsets are known here."""
+
     def expire(self) -> None:
         """Answer with what there is, because `max_wait_ms` is over."""
         self._read(last=True)

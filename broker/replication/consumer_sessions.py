@@ -33,7 +33,7 @@ from quorate.broker.replication.fetch_session_cache import (
 )
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.read_replicas import LEADER, Reader
-from quorate.broker.replication.replica_sessions import Respond
+from quorate.broker.replication.replica_session import Respond
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.errors import ErrorCode

@@ -71,6 +71,9 @@ class Watcher(Protocol):
     def changed(self, hosted: HostedPartition) -> None:
         """Take note of another leader epoch or role, or of the removal of the replica."""
 
+    def read_at(self, hosted: HostedPartition, broker_id: int) -> None:
+        """Take note that consumers begin to read from that follower."""
+
 
 class HostedPartition:
     """One open replica of this broker, with its waiting requests (Kafka's HostedPartition).
@@ -195,10 +198,15 @@ class HostedPartition:
             watcher.appended(self, size_bytes)
 
     def sent_reader(self, broker_id: int, until_ms: int) -> None:
-        """Note that a consumer was sent to a follower, which counts as read until that time."""
+        """Note that a consumer was sent to a follower, which counts as read until that time.
+        Notify the watchers of the first one."""
+        first = not self.is_read_at(broker_id, self._clock.now_ms())
         if self.readers_until_ms is None:
             self.readers_until_ms = {}
         self.readers_until_ms[broker_id] = until_ms
+        if first:
+            for watcher in self.watchers:
+                watcher.read_at(self, broker_id)
 
     def is_read_at(self, broker_id: int, now_ms: int) -> bool:
         """Return True if consumers were sent to that follower and may still read there."""

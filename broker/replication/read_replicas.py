@@ -5,7 +5,7 @@ racks of the latest image and counts the readers that were sent away.
 
 A consumer keeps to the named follower for `metadata.max.age.ms`, by default 5 minutes, and then
 asks the leader again. The follower therefore counts as read for READER_MS. In this time the leader
-sends each new high watermark of the partition to it immediately (`replica_sessions.py`).
+sends each new high watermark of the partition to it immediately (`replica_session.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fetches the partitions that this broker follows from one leader's broker, one request at a time.
+"""Fetches partitions that this broker follows from one leader's broker, one request at a time.
 
 Each link has one incremental session (KIP-227). A request names only the partitions whose fetch
 offset moved or whose last answer was an error. The leader answers with the partitions that changed.
@@ -20,6 +20,7 @@ import logging
 from collections.abc import Iterator
 
 from quorate.broker.replication.fetch_session_cache import FIRST_EPOCH, epoch_after
+from quorate.broker.replication.fetcher_numbers import client_id_of
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partition_fetch_state import (
     FetchAction,
@@ -48,7 +49,7 @@ logger = logging.getLogger("quorate.broker.replication")
 
 
 class ReplicaFetcher:
-    """The fetcher for one leader's broker (Kafka's ReplicaFetcherThread). The event loop owns it.
+    """One fetcher from one leader's broker (Kafka's ReplicaFetcherThread). The event loop owns it.
 
     Invariant: at most one request is in flight."""
 
@@ -58,16 +59,18 @@ class ReplicaFetcher:
         settings: ReplicationSettings,
         context: FetcherContext,
         leader_id: int,
+        number: int,
         address: Address,
     ) -> None:
-        """Begin without partitions and without a link; the first `follow` opens it. `address` is
-        the leader's node port."""
+        """Begin without partitions and without a link; the first `follow` opens it. `number`
+        distinguishes the fetchers from this leader. `address` is the leader's node port."""
         self.address = address
         self._seams = seams
         self._clock = seams.clock
         self._settings = settings
         self._context = context
         self._leader_id = leader_id
+        self._number = number
         self._partitions: dict[Key, PartitionFetchState] = {}
         self._to_request: dict[Key, PartitionFetchState] = {}  # named in the next request
         self._forgotten: dict[Key, None] = {}
@@ -91,6 +94,11 @@ class ReplicaFetcher:
     def followed(self) -> list[HostedPartition]:
         """Return the followed partitions, also those that wait or have stopped."""
         return [each.hosted for each in self._partitions.values()]
+
+    def hosted(self, key: Key) -> HostedPartition | None:
+        """Return the followed partition, or None."""
+        followed = self._partitions.get(key)
+        return None if followed is None else followed.hosted
 
     def lags(self) -> Iterator[tuple[HostedPartition, int]]:
         """Yield each followed partition with its lag in records."""
@@ -273,7 +281,7 @@ class ReplicaFetcher:
 
     async def _connect(self) -> None:
         client_settings = ClientSettings(
-            client_id=f"broker-{self._context.broker_id}-fetcher",
+            client_id=client_id_of(self._context.broker_id, self._number),
             request_timeout_ms=self._settings.replica_socket_timeout_ms,
             connect_timeout_ms=CONNECT_TIMEOUT_MS,
             max_frame_bytes=self._settings.max_frame_bytes,

@@ -84,13 +84,14 @@ class ReplicaManager:
         callbacks = CoalescedCallbacks(clock)
         memory = memory or Memory(clock)
         room = memory.responses.room
+        read_replicas = ReadReplicas(clock, self.registry, broker_id, settings.replica_selector)
         self.consumer_fetches = ConsumerFetches(
             delayed_operations,
             callbacks,
             self.registry,
             settings.max_delayed_fetches,
             room,
-            ReadReplicas(clock, self.registry, broker_id, settings.replica_selector),
+            read_replicas,
         )
         self.session_cache = cache = SessionCache(
             clock, seams.random, settings.max_fetch_sessions, memory.limits.session_bytes
@@ -105,15 +106,7 @@ class ReplicaManager:
         ).append
         self.delete_records = DeleteRecords(delayed_operations, self.registry).delete_records
         self.fetch_as_consumer = ConsumerSessions(self.consumer_fetches, self.registry, cache).fetch
-        context = FetcherContext(
-            broker_id=broker_id,
-            broker_epoch=broker_epoch,
-            truncated=self._truncated,
-            load_producers=loader.load,
-            flush=self._flush,
-            on_disk_failure=on_failure,
-            link_lost=on_link_lost,
-        )
+        context = self._fetcher_context(broker_id, on_failure, on_link_lost)
         self.fetchers = ReplicaFetcherManager(seams, settings, context, address_of)
         opening = PartitionOpener(seams, self.registry, self.logs, broker_id, propose)
         self._applier = MetadataApplier(
@@ -128,6 +121,22 @@ class ReplicaManager:
             on_failure,
         )
         self._timers: dict[str, Timer] = {}
+
+    def _fetcher_context(
+        self,
+        broker_id: int,
+        on_failure: Callable[[BaseException], None],
+        on_link_lost: Callable[[int], None],
+    ) -> FetcherContext:
+        return FetcherContext(
+            broker_id=broker_id,
+            broker_epoch=self._broker_epoch,
+            truncated=self._truncated,
+            load_producers=self.load_producers,
+            flush=self._flush,
+            on_disk_failure=on_failure,
+            link_lost=on_link_lost,
+        )
 
     # --- life
 

@@ -1,65 +1,41 @@
-"""The leader's end of the followers' fetch sessions (KIP-227): the work grows with the changes
-only.
+"""The fetch sessions of a broker's followers (KIP-227): which session a request continues.
 
-A follower names a partition once. Afterwards a request has only the partitions whose fetch offset
-moved, and the leader looks only at the partitions that changed. Each session watches its
-partitions.
-
-Rules:
-
-- A partition that was answered with records, an error or a diverging epoch is not answered again
-  until its follower names it. A new high watermark or log start is sent with the next answer. If
-  consumers were sent to the follower, a new high watermark is sent immediately, because they may
-  read only below it. In Kafka it waits for up to replica.fetch.wait.max.ms (KAFKA-9952).
-- A partition waits for the metadata if it is not open here, or if the follower names a leader epoch
-  that this broker has not replayed. After AWAIT_METADATA_MAX_MS, the next answer has an error for
-  it. An immediate error would cost the follower its backoff.
-- A partition that a request names counts as fetched at the offset named. One that it does not name
-  is still at its earlier offset. While nothing is readable for such a partition, its follower has
-  everything (`Partition.follower_seen`).
-- A partition that neither this broker nor its metadata knows is not kept: at most MAX_UNKNOWN of
-  them wait, and none stays after its error. Only registered brokers have sessions.
-- A follower has one session; a new one replaces it. `fetch_session_cache.py` holds ids, epochs and
-  slots.
+A follower has one session for each of its fetchers (num.replica.fetchers). A fetcher's new session
+replaces its earlier one. Only registered brokers have sessions. `replica_session.py` has the rules
+of one session, and `fetch_session_cache.py` the ids, epochs and slots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from quorate.broker.partition.partition import FollowerFetch
 from quorate.broker.replication.consumer_fetches import NO_BOUND
-from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
 from quorate.broker.replication.fetch_session_cache import (
     FINAL_EPOCH,
     FIRST_EPOCH,
     NO_SESSION,
     SessionCache,
-    epoch_after,
 )
-from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.fetcher_numbers import fetcher_in
 from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.broker.replication.reading import failed, fetched
-from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
-from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest
-from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
+from quorate.broker.replication.replica_session import (
+    MAX_UNKNOWN,
+    ReplicaSession,
+    Respond,
+    SessionContext,
+)
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from quorate.quorum.seams import Clock
 
-AWAIT_METADATA_MAX_MS = 5000
 IDLE_SESSION_MAX_MS = 120_000
 """The time without a fetch after which a follower's session ends."""
-MAX_UNKNOWN = 10_000
-"""A session refuses an unknown partition while this many of its partitions wait for metadata. A
-request may name this many partitions more than are open here."""
-
-Respond = Callable[[int, int, Sequence[FetchPartitionResult]], None]
-"""(error, session id or 0, partitions). With an error there are no partitions."""
 
 
 class ReplicaSessions:
-    """The fetch sessions of a broker's followers, by replica id. The event loop owns it."""
+    """The fetch sessions of a broker's followers, by replica id and fetcher. The event loop owns
+    it."""
 
     def __init__(
         self,
@@ -72,40 +48,51 @@ class ReplicaSessions:
     ) -> None:
         """Serve the partitions of `registry`. `room` returns the bytes that one more response may
         have (`quorum/rpc/budget.py`)."""
-        self.clock = clock
-        self.delayed_operations = delayed_operations
-        self.callbacks = callbacks
-        self.registry = registry
-        self.room = room
+        self._registry = registry
+        self._context = SessionContext(
+            clock=clock,
+            delayed_operations=delayed_operations,
+            callbacks=callbacks,
+            registry=registry,
+            room=room,
+        )
         self._cache = cache
-        self._sessions: dict[int, ReplicaSession] = {}  # by replica id
+        self._sessions: dict[tuple[int, int], ReplicaSession] = {}  # by replica id and fetcher
 
-    def fetch(self, request: FetchRequest, respond: Respond) -> None:
+    def fetch(self, request: FetchRequest, respond: Respond, client_id: str | None = None) -> None:
         """Answer the Fetch of a follower: call `respond` once, at the latest when the session ends
-        or the follower sends another Fetch.
+        or the fetcher sends another Fetch. `client_id` names the fetcher (`fetcher_numbers.py`).
 
-        Errors of the session: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST for too many partitions,
+        Errors of the session: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST for too many partitions or
+        fetchers,
         FETCH_SESSION_ID_NOT_FOUND (also if the cache has no room) and
         INVALID_FETCH_SESSION_EPOCH."""
-        if request.replica_id not in self.registry.image.brokers:
+        if request.replica_id not in self._registry.image.brokers:
             # An invented replica id must not begin a session.
             respond(ErrorCode.BROKER_ID_NOT_REGISTERED, NO_SESSION, ())
             return
-        if len(request.partitions) > len(self.registry) + MAX_UNKNOWN:
+        fetcher = fetcher_in(client_id)
+        if fetcher is None or len(request.partitions) > len(self._registry) + MAX_UNKNOWN:
             respond(ErrorCode.INVALID_REQUEST, NO_SESSION, ())
             return
-        current = self._sessions.get(request.replica_id)
+        key = request.replica_id, fetcher
+        current = self._sessions.get(key)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if current is not None:
                 self._cache.remove(current.id)
             if request.session_epoch == FINAL_EPOCH:
                 respond(ErrorCode.NONE, NO_SESSION, ())
                 return
-            current = ReplicaSession(self, request.replica_id, request.replica_epoch)
+            current = ReplicaSession(
+                self._context,
+                request.replica_id,
+                request.replica_epoch,
+                lambda ended: self._ended(key, ended),
+            )
             if not self._cache.add(current):
                 respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
                 return
-            self._sessions[request.replica_id] = current
+            self._sessions[key] = current
         elif current is None or current.id != request.session_id:
             respond(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, NO_SESSION, ())
             return
@@ -127,7 +114,7 @@ class ReplicaSessions:
     def end_idle(self) -> None:
         """End the sessions that have sent no fetch for IDLE_SESSION_MAX_MS. Call it
         periodically."""
-        now_ms = self.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         for session in list(self._sessions.values()):
             if session.idle_since_ms + IDLE_SESSION_MAX_MS < now_ms:
                 self._cache.remove(session.id)
@@ -137,265 +124,6 @@ class ReplicaSessions:
         for session in list(self._sessions.values()):
             self._cache.remove(session.id)
 
-    def ended(self, replica_id: int) -> None:
-        """Remove the session of a follower that has ended."""
-        del self._sessions[replica_id]
-
-
-class ReplicaSession:
-    """The fetch session of one follower (a `Session` of the cache), and a watcher of its
-    partitions.
-
-    A partition is in at most one of `_errors`, `_readable` and `_awaiting`. `_answered` holds the
-    partitions that the follower must name again. At most one fetch waits (`_respond`)."""
-
-    of_follower = True
-    uses_topic_ids = True
-
-    def __init__(self, sessions: ReplicaSessions, replica_id: int, broker_epoch: int) -> None:
-        self.id = NO_SESSION
-        self.next_epoch = epoch_after(FIRST_EPOCH)
-        self._sessions = sessions
-        self._replica_id = replica_id
-        self._broker_epoch = broker_epoch
-        self._partitions: dict[Key, FetchPartition] = {}
-        self._watched: dict[Key, HostedPartition] = {}
-        self._errors: dict[Key, FetchPartitionResult] = {}  # errors and diverging epochs
-        self._answered: set[Key] = set()  # the follower must name them again
-        self._readable: dict[Key, HostedPartition] = {}
-        self._moved: dict[Key, HostedPartition] = {}  # a new high watermark or log start
-        self._awaiting: dict[Key, int] = {}  # partitions that wait for metadata, since a time in ms
-        self._last_fetch_ms = 0
-        self._urgent = False  # an answer without records must not wait
-        self._max_bytes = 0
-        self._respond: Respond | None = None
-        self._tick = 0
-
-    def __len__(self) -> int:
-        return len(self._partitions)
-
-    @property
-    def idle_since_ms(self) -> int:
-        """Return the monotonic time of the last fetch, in ms."""
-        return self._last_fetch_ms
-
-    # --- the follower's requests
-
-    def fetch(self, request: FetchRequest, respond: Respond) -> None:
-        """Take note of the request's partitions. Answer at the end of the loop iteration if there
-        is something to send, or otherwise when the follower's wait is over. An earlier fetch that
-        still waits is answered immediately."""
-        if self._respond is not None:
-            # A follower has one fetch in flight, so the link of the earlier fetch is gone.
-            self._answer()
-        now_ms = self._sessions.clock.now_ms()
-        self._last_fetch_ms = now_ms
-        self._max_bytes = request.max_bytes
-        self._respond = respond
-        for _, topic_id, partition_id in request.forgotten:
-            self._forget((topic_id, partition_id))
-        for wanted in request.partitions:
-            key = (wanted.topic_id, wanted.partition)
-            if self._is_unknown(key) and len(self._awaiting) >= MAX_UNKNOWN:
-                self._forget(key)
-                self._errors[key] = failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-                continue
-            self._partitions[key] = wanted
-            self._note(key, wanted, now_ms)
-        if self._errors or self._readable or self._urgent:
-            # Answer at the end of this iteration. More partitions may become readable until then,
-            # and the producers whose records these offsets acknowledge are answered first.
-            self._sessions.callbacks.wake(self._try)
-        self._tick = self._sessions.delayed_operations.add(self, max(0, request.max_wait_ms))
-
-    def _is_unknown(self, key: Key) -> bool:
-        registry = self._sessions.registry
-        return registry.get(key) is None and registry.image.partition(*key) is None
-
-    def _note(self, key: Key, wanted: FetchPartition, now_ms: int) -> None:
-        self._answered.discard(key)
-        self._errors.pop(key, None)
-        self._readable.pop(key, None)
-        self._awaiting.pop(key, None)
-        hosted = self._sessions.registry.get(key)
-        if hosted is None:
-            self._awaiting[key] = now_ms
-            return
-        self._watch(key, hosted)
-        error = hosted.partition.leader_error(wanted.current_leader_epoch)
-        if error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-            self._awaiting[key] = now_ms
-            return
-        if error:
-            self._errors[key] = failed(wanted, error, hosted)
-            return
-        try:
-            diverging = hosted.partition.follower_fetched(
-                FollowerFetch(
-                    self._replica_id,
-                    self._broker_epoch,
-                    wanted.current_leader_epoch,
-                    wanted.fetch_offset,
-                    wanted.last_fetched_epoch,
-                    wanted.log_start_offset,
-                ),
-                now_ms,
-            )
-        except KafkaError as refused:
-            self._errors[key] = fetched(wanted, hosted)._replace(error=refused.code)
-            return
-        if diverging is not None:
-            self._errors[key] = fetched(wanted, hosted, diverging=diverging)
-        elif wanted.fetch_offset < hosted.log.end_offset:
-            self._readable[key] = hosted
-        hosted.settle()
-        if (
-            hosted.readers_until_ms is not None
-            and key in self._moved
-            and hosted.is_read_at(self._replica_id, now_ms)
-        ):
-            self._urgent = True
-
-    def _watch(self, key: Key, hosted: HostedPartition) -> None:
-        if self._watched.get(key) is not hosted:
-            self._watched[key] = hosted
-            hosted.watchers[self] = None
-            self._moved[key] = hosted
-
-    def _forget(self, key: Key) -> None:
-        self._partitions.pop(key, None)
-        self._answered.discard(key)
-        self._errors.pop(key, None)
-        self._readable.pop(key, None)
-        self._moved.pop(key, None)
-        self._awaiting.pop(key, None)
-        hosted = self._watched.pop(key, None)
-        if hosted is not None:
-            hosted.watchers.pop(self, None)
-
-    def retry_awaiting(self) -> None:
-        """Look again at the partitions that wait for metadata."""
-        now_ms = self._sessions.clock.now_ms()
-        for key, since_ms in list(self._awaiting.items()):
-            self._note(key, self._partitions[key], now_ms)
-            if key in self._awaiting:
-                self._awaiting[key] = since_ms
-        if self._errors or self._readable:
-            self._sessions.callbacks.wake(self._try)
-
-    def end(self) -> None:
-        """Answer the waiting fetch, and stop watching. The cache calls it once."""
-        self._sessions.ended(self._replica_id)
-        if self._respond is not None:
-            self._answer()
-        for key in list(self._watched):
-            self._forget(key)
-
-    # --- news of the partitions
-
-    def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
-        """Take note that a partition is readable."""
-        key = hosted.key
-        if key in self._readable or key in self._errors:
-            return
-        if key in self._answered or key in self._awaiting:
-            return
-        self._readable[key] = hosted
-        # Before this append the follower had everything, as of its last fetch.
-        hosted.partition.follower_seen(self._replica_id, self._last_fetch_ms)
-        if self._respond is not None:
-            self._sessions.callbacks.wake(self._try)
-
-    def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
-        """Take note of a new high watermark or log start. A new log start is sent immediately,
-        because a deletion of records waits for it. So is the high watermark of a partition that
-        consumers read from the follower."""
-        self._moved[hosted.key] = hosted
-        if not size_bytes or (
-            hosted.readers_until_ms is not None
-            and hosted.is_read_at(self._replica_id, self._sessions.clock.now_ms())
-        ):
-            self._urgent = True
-            self._sessions.callbacks.wake(self._try)
-
-    def changed(self, hosted: HostedPartition) -> None:
-        """Take note of another role or epoch, or of the removal of the partition."""
-        key, wanted = hosted.key, self._partitions[hosted.key]
-        error = hosted.partition.leader_error(wanted.current_leader_epoch)
-        if hosted.gone:
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-            del self._watched[key]
-            del hosted.watchers[self]
-        if not error or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
-            return
-        self._readable.pop(key, None)
-        self._awaiting.pop(key, None)
-        self._errors[key] = failed(wanted, error, hosted)
-        self._sessions.callbacks.wake(self._try)
-
-    # --- answers
-
-    def expire(self) -> None:
-        """Answer now, because the follower's wait is over."""
-        self._answer()
-
-    def _try(self) -> None:
-        if self._respond is not None and (self._errors or self._readable or self._urgent):
-            self._answer()
-
-    def _answer(self) -> None:
-        respond, self._respond = self._respond, None
-        if respond is None:
-            return
-        self._urgent = False
-        self._sessions.delayed_operations.remove(self, self._tick)
-        self._give_up_awaiting()
-        partitions = list(self._errors.values())
-        self._answered.update(key for key in self._errors if key in self._partitions)
-        self._errors.clear()
-        self._read_into(partitions)
-        for key, hosted in list(self._moved.items()):
-            # A follower that diverges or waits must not apply these offsets to its log.
-            if key not in self._answered and key not in self._awaiting:
-                del self._moved[key]
-                partitions.append(fetched(self._partitions[key], hosted))
-        respond(ErrorCode.NONE, self.id, partitions)
-
-    def _read_into(self, partitions: list[FetchPartitionResult]) -> None:
-        """Read the readable partitions, the one that has waited longest first, until the response
-        is full. At least one is read."""
-        max_bytes = left_bytes = min(self._max_bytes, self._sessions.room())
-        for key, hosted in list(self._readable.items()):
-            if left_bytes <= 0:
-                break
-            wanted = self._partitions[key]
-            limit = min(wanted.max_bytes, left_bytes)
-            try:
-                records = hosted.log.read(wanted.fetch_offset, limit)
-            except OffsetOutOfRange:  # retention has removed the records meanwhile
-                result = fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
-            except CorruptLog as damage:
-                result = failed(wanted, unreadable(hosted, damage))
-            else:
-                if len(records) > left_bytes and left_bytes < max_bytes:
-                    break
-                left_bytes -= len(records)
-                hosted.traffic.fetch_requests += 1
-                hosted.traffic.replication_bytes_out += len(records)
-                result = fetched(wanted, hosted, records)
-            partitions.append(result)
-            del self._readable[key]
-            self._moved.pop(key, None)
-            self._answered.add(key)
-
-    def _give_up_awaiting(self) -> None:
-        now_ms = self._sessions.clock.now_ms()
-        for key, since_ms in list(self._awaiting.items()):
-            if now_ms - since_ms < AWAIT_METADATA_MAX_MS:
-                continue
-            del self._awaiting[key]
-            known = self._sessions.registry.get(key) is not None
-            error = ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.UNKNOWN_TOPIC_ID
-            self._errors[key] = failed(self._partitions[key], error)
-            if self._is_unknown(key):
-                del self._partitions[key]
+    def _ended(self, key: tuple[int, int], session: ReplicaSession) -> None:
+        if self._sessions.get(key) is session:
+            del self._sessions[key]

@@ -42,6 +42,7 @@ class ReplicationSettings:
     log_dir: str
     max_frame_bytes: int = 100 * MIB
     replica_selector: str | None = None
+    num_replica_fetchers: int = 1
 
     @classmethod
     def of(cls, node: Mapping[str, Any], log_dir: str) -> ReplicationSettings:
@@ -73,6 +74,7 @@ _NODE_KEYS = {
     "max_fetch_sessions": "max.incremental.fetch.session.cache.slots",
     "max_frame_bytes": "socket.request.max.bytes",
     "replica_selector": "replica.selector.class",
+    "num_replica_fetchers": "num.replica.fetchers",
 }
 
 

@@ -30,6 +30,9 @@ class Touched:
     def changed(self, hosted: HostedPartition) -> None:
         self._touch(hosted)
 
+    def read_at(self, hosted: HostedPartition, broker_id: int) -> None:
+        """No offset moves."""
+
     def _touch(self, hosted: HostedPartition) -> None:
         if not self._touched:
             self._loop.call_soon(self._look_at_all)

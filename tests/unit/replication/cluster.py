@@ -7,6 +7,7 @@ every broker the image.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -121,6 +122,10 @@ class ReplicaCluster:
         self.lose_answers = False
         self.waiting: list[Proposal] = []
         self.settings_made: list[str] = []
+        self.fetched_by: Counter[str | None] = Counter()
+        """The followers' fetches by client id."""
+        self.unanswered: set[str | None] = set()
+        """The client ids whose fetches get no answer."""
         self._next_epoch = 1
         self._next_topic = 1000
         for broker_id in range(1, brokers + 1):
@@ -150,6 +155,9 @@ class ReplicaCluster:
         )
 
         def serve(context: RequestContext, body: memoryview) -> None:
+            self.fetched_by[context.client_id] += 1
+            if context.client_id in self.unanswered:
+                return
             request = parse_fetch_request(body, context.version)
             replicas.replica_sessions.fetch(
                 request,
@@ -158,6 +166,7 @@ class ReplicaCluster:
                         context.version, partitions, error=error, session_id=session_id
                     )
                 ),
+                context.client_id,
             )
 
         server = KafkaServer({}, clock, raw_handlers={ApiKey.FETCH: serve})

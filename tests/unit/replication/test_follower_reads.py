@@ -153,6 +153,17 @@ def test_a_raised_high_watermark_ends_the_wait_at_the_follower(cluster: ReplicaC
     assert cluster.offsets(topic)[2] == (6, 6)
 
 
+def test_the_first_reader_brings_the_high_watermark_along(cluster: ReplicaCluster) -> None:
+    topic = topic_with_records(cluster)
+    cluster.produce(1, topic)
+    cluster.run(30)
+    assert cluster.offsets(topic)[2] == (2, 1)
+    cluster.fetch(1, topic, 1, rack="b")
+    cluster.run(30)
+    assert cluster.offsets(topic)[2] == (2, 2)
+    assert cluster.offsets(topic)[3] == (2, 1), "nobody reads there"
+
+
 def test_without_readers_no_fetch_is_answered_for_the_high_watermark(
     cluster: ReplicaCluster,
 ) -> None:

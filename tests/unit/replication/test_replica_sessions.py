@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.replication import replica_session
 from quorate.broker.replication import replica_sessions as sessions
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import EpochOffset, Uuid
@@ -261,7 +262,7 @@ def test_only_registered_brokers_have_sessions(leader: Leader) -> None:
 
 
 def test_invented_partitions_are_not_kept(leader: Leader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_UNKNOWN", 10)
+    monkeypatch.setattr(replica_session, "MAX_UNKNOWN", 10)
     monkeypatch.setattr(PartitionRegistry, "__len__", lambda registry: 1000)
     invented = [leader.at(0, partition) for partition in range(1000, 1100)]
     leader.ask(0, leader.at(0), *invented, session=0)
@@ -271,7 +272,7 @@ def test_invented_partitions_are_not_kept(leader: Leader, monkeypatch: pytest.Mo
     assert len(refused) == 90, "those beyond the bound are answered immediately"
     (session,) = leader.sessions._sessions.values()
     assert len(session) == 1 + 10
-    leader.run(sessions.AWAIT_METADATA_MAX_MS)
+    leader.run(replica_session.AWAIT_METADATA_MAX_MS)
     leader.ask(1)
     leader.run(1000)
     assert len(leader.answer()) == 10
