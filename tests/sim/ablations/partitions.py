@@ -110,7 +110,7 @@ ABLATIONS = (
         "maximal",
         isr.PendingShrink.proposed,
         Scene(scenarios.shrink_unanswered, 5),
-        TWICE,
+        "but the log of ISR member",
     ),
     Ablation(
         "maximal-isr-expand",

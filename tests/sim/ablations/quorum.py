@@ -245,7 +245,7 @@ ABLATIONS = (
         "_persist",
         persist_later,
         Scene(scenarios.vote_forgotten),
-        "raft leader of epoch",
+        "with the saved votes of",
     ),
     Ablation(
         "raft-truncation",
@@ -398,7 +398,7 @@ ABLATIONS = (
         "why_lost",
         lambda mark, found: "",
         Scene(lost_directory_scenarios.committed_topic_stays),
-        "has Print",
+        "voted in epoch",
     ),
     Ablation(
         "lost-acknowledgements",
