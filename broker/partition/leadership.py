@@ -223,6 +223,7 @@ class Leadership:
             isr=tuple((each, self._broker_epoch(each)) for each in self.isr.proposed),
             leader_recovery_state=RECOVERED,
             cause=cause,
+            min_insync_replicas=self.settings.min_insync_replicas,
         )
 
     def _broker_epoch(self, broker_id: int) -> int:

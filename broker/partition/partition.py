@@ -10,6 +10,7 @@ Delayed requests, sockets and files belong to `broker/replication`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from quorate.broker.partition.leadership import Brokers, Leadership
@@ -126,6 +127,14 @@ class Partition(LocalReplica):
         if self.leadership is not None:
             self.leadership.settings = settings
             self._advance_high_watermark(now_ms)
+
+    def raise_min_isr(self, min_insync_replicas: int) -> None:
+        """Apply min.insync.replicas if it is higher than the present one. The high watermark does
+        not move."""
+        if min_insync_replicas > self._settings.min_insync_replicas:
+            self._settings = replace(self._settings, min_insync_replicas=min_insync_replicas)
+            if self.leadership is not None:
+                self.leadership.settings = self._settings
 
     def leader_error(self, current_leader_epoch: int = NO_EPOCH) -> ErrorCode:
         """Return NONE if this replica leads in the epoch that a request names, or the error for

@@ -115,6 +115,7 @@ class MetadataApplier:
     # --- what changed
 
     def _apply_delta(self, image: MetadataImage, delta: ImageDelta) -> None:
+        self._raise_min_isrs(image, delta)
         for topic_id, topic in delta.deleted.items():
             for partition_id in topic.partition_ids():
                 self._remove((topic_id, partition_id))
@@ -177,6 +178,18 @@ class MetadataApplier:
         name = PartitionName(hosted.topic, key[1])
         self._to_delete.append(name)
         self._deleting.add(name)
+
+    def _raise_min_isrs(self, image: MetadataImage, delta: ImageDelta) -> None:
+        """Apply higher values of min.insync.replicas before the roles of the same delta. Lower
+        values follow after the roles.
+
+        Otherwise a leader could commit records with a new, smaller ISR and the old value, or with
+        the new value in a leadership that has ended. The ELR (KIP-966) relies on neither."""
+        if delta.configs:
+            settings_of = self._settings_of(image)
+            for hosted in self._configured_by(image, delta):
+                wanted = settings_of(hosted.topic).partition.min_insync_replicas
+                hosted.partition.raise_min_isr(wanted)
 
     def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
         settings_of = self._settings_of(image)

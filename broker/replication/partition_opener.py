@@ -162,7 +162,7 @@ class PartitionOpener:
             wanted.key[0],
             wanted.settings.log,
             leader_epoch=wanted.value.leader_epoch,
-            peers_have_it=self._broker_id not in wanted.value.isr,
+            peers_have_it=self._broker_id not in may_have_the_only_copy(wanted.value),
         )
 
     def _host(self, opened: OpenedLog) -> HostedPartition:
@@ -181,6 +181,12 @@ class PartitionOpener:
 
     def _broker(self, broker_id: int) -> images.Broker | None:
         return self._registry.image.brokers.get(broker_id)
+
+
+def may_have_the_only_copy(value: images.Partition) -> tuple[int, ...]:
+    """Return the brokers whose replica may be the only one with all acknowledged records: the ISR,
+    or else the ELR and the last known leader (KIP-966)."""
+    return value.isr or (*value.elr, *value.last_known_elr)
 
 
 _ENDED = object()

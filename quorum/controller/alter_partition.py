@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -98,7 +99,7 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
     """
     if not context.has_epoch(request.broker_id, request.broker_epoch):
         return Result(response=AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
-    unclean = UncleanElections(context)
+    unclean, min_isrs = UncleanElections(context), MinIsrs(context)
     records: dict[PartitionKey, MetadataRecord] = {}
     results = []
     for change in request.changes:
@@ -106,7 +107,7 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
         if key in records:  # the first change has raised the partition epoch
             error, record = ErrorCode.INVALID_UPDATE_VERSION, None
         else:
-            error, record = alter_one(context, unclean, request.broker_id, change)
+            error, record = alter_one(context, unclean, min_isrs, request.broker_id, change)
         if record is not None:
             records[key] = record
         results.append(result_of(context, change, error, record))
@@ -115,7 +116,11 @@ def alter_partition(context: Context, request: AlterPartitionRequest) -> Result:
 
 
 def alter_one(
-    context: Context, unclean: UncleanElections, sender: int, change: IsrChange
+    context: Context,
+    unclean: UncleanElections,
+    min_isrs: MinIsrs,
+    sender: int,
+    change: IsrChange,
 ) -> tuple[ErrorCode, PartitionChangeRecord | None]:
     """Return the error code and the record of one change.
 
@@ -131,7 +136,7 @@ def alter_one(
     for error, refused in CHECKS:
         if refused(context, sender, partition, change):
             return error, None
-    target = Target.of(partition)
+    target = Target.of(partition, elr_min_isr(min_isrs.of(topic), change.min_insync_replicas))
     target.isr = isr_ids(change)
     target.leader_recovery_state = change.leader_recovery_state
     if unclean.allowed(topic.name, partition):
@@ -145,6 +150,17 @@ def alter_one(
         # is written and the sender still gets an error, so that it waits for the new metadata.
         return ErrorCode.NEW_LEADER_ELECTED, record
     return ErrorCode.NONE, record
+
+
+def elr_min_isr(controllers: int | None, leaders: int) -> int | None:
+    """Return the min.insync.replicas that decides about the ELR, or None if ELR is off: the lower
+    one of the controller's value and the leader's.
+
+    The leader applies the answer before it replays the metadata. While it has not replayed a higher
+    value, its high watermark may advance with fewer members of the ISR. A replica that leaves may
+    then lack committed records.
+    """
+    return None if controllers is None else min(controllers, leaders)
 
 
 def cause_of(partition: Partition, change: IsrChange) -> str:

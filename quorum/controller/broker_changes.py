@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from quorate.quorum.controller.broker_states import BrokerState, check_transition
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
-from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.eligible_leaders import MinIsrs
+from quorate.quorum.controller.partition_change import NO_BROKER, Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
@@ -29,20 +30,20 @@ FENCE = 1
 UNFENCE = -1
 ENTER_CONTROLLED_SHUTDOWN = 1
 """Kafka's values of the fields of a BrokerRegistrationChangeRecord, where 0 means no change."""
-NO_BROKER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerChange:
     """A broker's change of state, as the partitions see it.
 
-    The broker `remove` leads nothing and leaves all ISRs, except one of which it is the last
-    member. The broker `add` may lead although the image still shows it as fenced. NO_BROKER means
-    that there is no such broker.
+    The broker `remove` leads nothing and leaves all ISRs. Without ELR it stays in an ISR of which
+    it is the last member. If it `stopped_uncleanly`, it leaves all ELRs as well. The broker `add`
+    may lead although the image still shows it as fenced. NO_BROKER means that there is none.
     """
 
     cause: Cause
     remove: int = NO_BROKER
+    stopped_uncleanly: bool = False
     add: int = NO_BROKER
 
 
@@ -55,10 +56,12 @@ def leader_and_isr_changes(
         return replica != change.remove and (replica == change.add or context.is_active(replica))
 
     records: list[MetadataRecord] = []
-    unclean = UncleanElections(context)
+    unclean, min_isrs = UncleanElections(context), MinIsrs(context)
     for key in keys:
         topic, partition = context.located(*key)
-        target = Target.of(partition)
+        target = Target.of(partition, min_isrs.of(topic))
+        if change.stopped_uncleanly:
+            target.stopped_uncleanly = change.remove
         target.isr = tuple(replica for replica in partition.isr if replica != change.remove)
         if unclean.allowed(topic.name, partition):
             target.election = Election.UNCLEAN
@@ -71,8 +74,8 @@ def leader_and_isr_changes(
 def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
     """Return the records by which the broker leaves its ISRs and is then fenced.
 
-    It stays in an ISR of which it is the last member. An unclean election, if one is allowed and
-    possible, replaces such an ISR."""
+    Without ELR it stays in an ISR of which it is the last member, until an unclean election
+    replaces that ISR."""
     check_transition(broker, BrokerState.FENCED)
     change = BrokerChange(cause, remove=broker.id)
     return [
@@ -114,13 +117,21 @@ def enter_controlled_shutdown(context: Context, broker: Broker) -> list[Metadata
     ]
 
 
-def replace_incarnation(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
-    """Return the records by which the old incarnation leaves every ISR before the new one
-    registers.
+def replace_incarnation(
+    context: Context, broker_id: int, cause: Cause, *, clean: bool
+) -> list[MetadataRecord]:
+    """Return the records by which the old incarnation of a broker leaves every ISR before the new
+    one registers.
 
-    The last member of an ISR stays in it, even after an unclean shutdown. This is Kafka's rule
-    without eligible leader replicas (KIP-966). Without an ELR no other field would record which
-    replica has the data, and the partition could only return through an unclean election.
+    If it stopped uncleanly, it also leaves every ELR, because its replicas may have lost records
+    that were not flushed (KIP-966). `clean` is False for a broker that was not registered before.
+    Without ELR, the last member of an ISR stays in it, even after an unclean stop. No other field
+    would record which replica has the data, and the partition could only return through an unclean
+    election.
     """
-    change = BrokerChange(cause, remove=broker.id)
-    return leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id))
+    index = context.index
+    keys = index.partitions_in_isr(broker_id)
+    if not clean:
+        keys = sorted({*keys, *index.partitions_in_elr(broker_id)})
+    change = BrokerChange(cause, remove=broker_id, stopped_uncleanly=not clean)
+    return leader_and_isr_changes(context, change, keys)

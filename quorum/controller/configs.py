@@ -17,6 +17,7 @@ from quorate.quorum.controller.config_resources import (
     kind_of,
 )
 from quorate.quorum.controller.context import NO_CONFIGS, Context
+from quorate.quorum.controller.min_isr_configs import check_min_isr, clear_elr_records
 from quorate.quorum.controller.result import (
     MAX_RECORDS_PER_USER_OP,
     RequestRefused,
@@ -126,13 +127,21 @@ def alter_one(
     current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS))
     values = values_of(kind, current, resource)
     kind.check_values(name, current, values)
+    check_min_isr(context, resource_type, name, values)
     check_room(before + len(values))
     check_sizes(current, values)
-    return [
-        ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+    written = {
+        key: value
         for key, value in values.items()
         if kind.always_written or value != current.get(key)
+    }
+    records: list[MetadataRecord] = [
+        ConfigRecord(resource_type=resource_type, resource_name=name, name=key, value=value)
+        for key, value in written.items()
     ]
+    records += clear_elr_records(context, resource_type, name, written)
+    check_room(before + len(records))
+    return records
 
 
 def check_sizes(current: Mapping[str, str], values: Values) -> None:

@@ -142,6 +142,7 @@ class Controller:
         def install() -> Result:
             self._context.image = image
             index.unclean_elections = self._context.index.unclean_elections
+            index.elr_elections = self._context.index.elr_elections
             self._context.index = index
             self._context.hints.keep_only(image.brokers)
             return Result(effects=self._follow_all(image))

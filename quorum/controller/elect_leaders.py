@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
@@ -148,7 +149,7 @@ def elect_one(
     key = (topic.id, partition_id)
     if key in records or not kind.needed(partition):
         raise RequestRefused(UNNEEDED, UNNEEDED.message)
-    target = Target.of(partition)
+    target = Target.of(partition, MinIsrs(context).of(topic))
     target.election = kind.election
     record = partition_change(context.image, key, partition, target, context.is_active, kind.cause)
     if record is None:

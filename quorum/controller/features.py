@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from quorate.quorum.controller.context import Context
-from quorate.quorum.metadata.image import METADATA_VERSION
+from quorate.quorum.controller.min_isr_configs import min_isr_for_all
+from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
 from quorate.quorum.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -24,10 +25,10 @@ def activation_records(context: Context, *, in_transaction: bool) -> list[Metada
         records.append(AbortTransactionRecord(reason="Controller failover"))
     if METADATA_VERSION not in context.image.features:
         records.append(BeginTransactionRecord(name="Bootstrap records"))
-        records += (
-            FeatureLevelRecord(name=name, feature_level=level)
-            for name, level in bootstrap_order(context)
-        )
+        levels = bootstrap_order(context)
+        records += (FeatureLevelRecord(name=name, feature_level=level) for name, level in levels)
+        if dict(levels).get(ELIGIBLE_LEADER_REPLICAS):
+            records += min_isr_for_all(context)
         records.append(EndTransactionRecord())
     return records
 

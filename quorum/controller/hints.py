@@ -218,7 +218,8 @@ class Hints:
     # ------------------------------------------------------------------ unclean elections that wait
 
     def hold(self, broker_id: int, until_ms: int) -> None:
-        """Delay unclean elections of partitions whose ISR contains the broker.
+        """Delay unclean elections of partitions whose ISR or ELR contains the broker, or whose last
+        known leader is the broker.
 
         The controller releases the hold at `until_ms`, or earlier when the broker is unfenced. A
         new hold replaces an earlier one of the broker.

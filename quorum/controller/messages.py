@@ -133,6 +133,8 @@ class IsrChange:
     """RECOVERED or RECOVERING (`metadata/records.py`)."""
     cause: Name
     """The leader's reason, one of `metadata/causes.py`."""
+    min_insync_replicas: Count = 1
+    """The min.insync.replicas that the leader applies. A leader that sends none may apply 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,11 @@
 This is Kafka's PartitionChangeBuilder, with its order of steps. Invariants of the record:
 
 - A leader is in the ISR.
-- An ISR never becomes empty. Its last member stays because it may return with all the data, and
-  without an ELR no other field records which replica has them.
+- With ELR, an ISR becomes empty only when the partition loses its leader. The ELR and the last
+  known leader then record which replicas may have the data (`eligible_leaders.py`).
+- Without ELR, an ISR never becomes empty. Its last member stays because it may return with all the
+  data, and no other field records it.
+- An ELR is empty if the ISR has min.insync.replicas members.
 - The leader epoch grows when the leader changes or a replica leaves the assignment. It does not
   grow when the ISR shrinks (KAFKA-15021).
 - If nothing changes, there is no record.
@@ -16,7 +19,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from quorate.quorum.controller.directories import default_directory
-from quorate.quorum.controller.elections import Acceptable, Election, elect
+from quorate.quorum.controller.elections import (
+    Acceptable,
+    Candidates,
+    Elected,
+    Election,
+    elect,
+)
+from quorate.quorum.controller.eligible_leaders import eligible, last_known
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.partition_states import check_transition
 from quorate.quorum.controller.reassignment_completion import completion
@@ -31,24 +41,31 @@ from quorate.quorum.metadata.records import (
 )
 
 Ids = tuple[int, ...]
+NO_BROKER = -1
 
 
 @dataclass(slots=True, kw_only=True)
 class Target:
     """The target state of a partition. `Target.of` starts it as the current state, and a rule
-    changes fields of it."""
+    changes fields of it.
+
+    `min_isr` is the effective min.insync.replicas (`MinIsrs.of`), or None if ELR is off.
+    `stopped_uncleanly` is the id of a broker that must not enter or stay in the ELR."""
 
     isr: Ids
     replicas: Ids
     removing: Ids
     adding: Ids
     leader_recovery_state: int
+    min_isr: int | None
+    stopped_uncleanly: int = NO_BROKER
     election: Election = Election.ONLINE
 
     @classmethod
-    def of(cls, partition: Partition) -> Target:
+    def of(cls, partition: Partition, min_isr: int | None) -> Target:
         """Return the current state of the partition as a target."""
         return cls(
+            min_isr=min_isr,
             isr=partition.isr,
             replicas=partition.replicas,
             removing=partition.removing,
@@ -78,19 +95,19 @@ def partition_change(
     """Return the record that changes `partition` to `target`, or None if nothing changes.
 
     The function completes a reassignment if it can, which changes `target`, and elects a leader.
-    `acceptable` returns True if a replica may lead. A completed reassignment or an unclean election
-    replaces `cause` as the cause of the record.
+    `acceptable` returns True if a replica may lead. A completed reassignment, an unclean election
+    or the election of the last known leader replaces `cause` as the cause of the record.
     """
     if target.complete_reassignment():
         cause = Cause.REASSIGNMENT_COMPLETE
-    isr = target.isr or partition.isr
     recovery = target.leader_recovery_state
     leader = NO_LEADER_CHANGE
-    elected = elect(target.election, partition, target.replicas, target.isr, acceptable)
+    isr, elr, elected = elected_state(partition, target, acceptable)
     if elected.leader != partition.leader:
         leader = elected.leader
         if elected.unclean:
-            isr, recovery, cause = (leader,), RECOVERING, Cause.UNCLEAN_ELECTION
+            recovery = RECOVERING
+            cause = Cause.LAST_KNOWN_LEADER if elected.last_known else Cause.UNCLEAN_ELECTION
     elif any(replica not in target.replicas for replica in partition.replicas):
         leader = partition.leader  # a replica leaves: naming the leader raises its epoch
     if leader != NO_LEADER_CHANGE or recovery != partition.leader_recovery_state:
@@ -99,7 +116,8 @@ def partition_change(
             (elected.leader, recovery),
             next_epoch=leader != NO_LEADER_CHANGE,
         )
-    assert isr, f"{key}: the change leaves no replica in the ISR"
+    last = last_known(partition, isr, target.replicas, elected.leader, target.min_isr)
+    assert isr or target.min_isr is not None or not partition.isr, f"{key}: the ISR is empty"
     assert elected.leader in (NO_LEADER, *isr), f"{key}: leader {elected.leader}, ISR {isr}"
     directories = directories_of(image, partition, target.replicas)
     changed: dict[str, Any] = {
@@ -112,12 +130,48 @@ def partition_change(
             ("adding_replicas", target.adding, partition.adding),
             ("directories", directories, partition.directories),
             ("leader_recovery_state", recovery, partition.leader_recovery_state),
+            ("eligible_leader_replicas", elr, partition.elr),
+            ("last_known_elr", last, partition.last_known_elr),
         )
         if new != old
     }
     if not changed:
         return None
     return PartitionChangeRecord(topic_id=key[0], partition_id=key[1], cause=cause, **changed)
+
+
+def elected_state(
+    partition: Partition, target: Target, acceptable: Acceptable
+) -> tuple[Ids, Ids, Elected]:
+    """Return the ISR and the ELR after the election, and its outcome.
+
+    A leader from outside of the target ISR becomes its only member. Without ELR, an ISR that would
+    become empty is kept, and only a partition that has no ISR keeps its ELR.
+    """
+    isr, min_isr = target.isr, target.min_isr
+    elr = eligible(partition, isr, target.replicas, min_isr, target.stopped_uncleanly)
+    if min_isr is None and not partition.isr:
+        # ELR was turned off while the partition had no leader, so no record was committed since.
+        elr = tuple(each for each in partition.elr if each != target.stopped_uncleanly)
+    candidates = Candidates(
+        leader=partition.leader,
+        replicas=target.replicas,
+        isr=isr,
+        elr=elr,
+        last_known=NO_LEADER
+        if min_isr is None
+        else next(iter(partition.last_known_elr), NO_LEADER),
+    )
+    elected = elect(target.election, candidates, acceptable)
+    if elected.unclean:
+        return (elected.leader,), (), elected
+    if elected.leader not in (NO_LEADER, *isr):
+        isr = (elected.leader,)
+        elr = eligible(partition, isr, target.replicas, min_isr, target.stopped_uncleanly)
+    elif min_isr is None:
+        isr = isr or partition.isr
+        elr = () if isr else elr
+    return isr, elr, elected
 
 
 def directories_of(image: MetadataImage, partition: Partition, replicas: Ids) -> tuple[Uuid, ...]:

@@ -19,7 +19,7 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
 from quorate.quorum.metadata.pace import Pace, in_order
-from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.metadata.records import NO_LEADER, RECOVERING
 
 PartitionKey = tuple[Uuid, int]
 """The topic id and the partition id."""
@@ -108,6 +108,7 @@ class PartitionIndex:
     """The reverse indexes over one image. The controller owns it.
 
     - `in_isr`: by broker id, the partitions whose ISR contains the broker
+    - `in_elr`: by broker id, the partitions whose ELR, or last known ELR, contains the broker
     - `led_by`: by broker id, the partitions that the broker leads
     - `leaderless`: the partitions without a leader
     - `imbalanced`: the partitions whose leader is not the preferred replica, and those without one
@@ -118,13 +119,17 @@ class PartitionIndex:
 
     def __init__(self) -> None:
         self.in_isr: defaultdict[int, Keys] = defaultdict(Keys)
+        self.in_elr: defaultdict[int, Keys] = defaultdict(Keys)
         self.led_by: defaultdict[int, Keys] = defaultdict(Keys)
         self.leaderless = Keys()
         self.imbalanced = Keys()
         self.reassigning = Keys()
         self.unclean_elections = 0
         """The number of replayed changes that made a replica outside the previous ISR and ELR the
-        leader, since the process started. Changes in a loaded snapshot are not counted."""
+        leader, and the partition RECOVERING, since the process started (KAFKA-19212). Changes in a
+        loaded snapshot are not counted."""
+        self.elr_elections = 0
+        """The number of replayed changes that made a member of the previous ELR the leader."""
         self._names: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     @classmethod
@@ -143,7 +148,7 @@ class PartitionIndex:
     def emptied(self) -> IncrementalWork[None]:
         """Free an index that is no longer used, in steps. Freeing a million keys in one step would
         block the loop."""
-        of_brokers = (*self.in_isr.values(), *self.led_by.values())
+        of_brokers = (*self.in_isr.values(), *self.in_elr.values(), *self.led_by.values())
         for keys in (*of_brokers, self.leaderless, self.imbalanced, self.reassigning):
             yield from keys.emptied()
 
@@ -160,6 +165,15 @@ class PartitionIndex:
     def partitions_in_isr(self, broker_id: int) -> list[PartitionKey]:
         """Return the sorted keys of the partitions whose ISR contains the broker."""
         return sorted(self.in_isr.get(broker_id, NO_KEYS))
+
+    def partitions_in_elr(self, broker_id: int) -> list[PartitionKey]:
+        """Return the sorted keys of the partitions whose ELR, or last known ELR, contains the
+        broker."""
+        return sorted(self.in_elr.get(broker_id, NO_KEYS))
+
+    def topics_with_elr(self) -> frozenset[Uuid]:
+        """Return the ids of the topics that have an ELR or a last known leader."""
+        return frozenset(topic_id for keys in self.in_elr.values() for topic_id, _ in keys)
 
     def has_leaderships(self, broker_id: int) -> bool:
         """Return True if the broker leads at least one partition."""
@@ -188,6 +202,8 @@ class PartitionIndex:
         if old is not None:
             for broker_id in old.isr:
                 self.in_isr[broker_id].discard(key)
+            for broker_id in (*old.elr, *old.last_known_elr):
+                self.in_elr[broker_id].discard(key)
             self.led_by[old.leader].discard(key)
             self.leaderless.discard(key)
             self.imbalanced.discard(key)
@@ -196,12 +212,20 @@ class PartitionIndex:
             return
         for broker_id in new.isr:
             self.in_isr[broker_id].add(key)
+        for broker_id in (*new.elr, *new.last_known_elr):
+            self.in_elr[broker_id].add(key)
         if new.leader == NO_LEADER:
             self.leaderless.add(key)
         else:
             self.led_by[new.leader].add(key)
             if old is not None and new.leader != old.leader:
-                self.unclean_elections += new.leader not in (*old.isr, *old.elr)
+                from_elr = new.leader in old.elr
+                self.elr_elections += from_elr
+                self.unclean_elections += (
+                    new.leader_recovery_state == RECOVERING
+                    and not from_elr
+                    and new.leader not in old.isr
+                )
         if new.leader != new.preferred_leader:
             self.imbalanced.add(key)
         if new.reassigning:

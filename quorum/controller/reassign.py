@@ -17,6 +17,7 @@ from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.assignments import check_assignment
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.partition_change import Ids, Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import (
@@ -111,7 +112,8 @@ def reassign_one(
         check_assignment(context, asked.replicas, None)
         if not resizable:
             check_same_size(partition, asked.replicas)
-        target, cause = started(partition, asked.replicas), Cause.REASSIGNMENT_START
+        target = started(partition, asked.replicas, MinIsrs(context).of(topic))
+        cause = Cause.REASSIGNMENT_START
     records[key] = partition_change(context.image, key, partition, target, context.is_active, cause)
 
 
@@ -148,23 +150,23 @@ def original_replicas(partition: Partition) -> Ids:
     return tuple(each for each in partition.replicas if each not in adding)
 
 
-def started(partition: Partition, replicas: Ids) -> Target:
+def started(partition: Partition, replicas: Ids, min_isr: int | None) -> Target:
     """Return the target state of a new reassignment: the new replicas in their order, then those
-    that leave when it completes.
+    that leave when it completes. `min_isr` is that of `Target`.
 
     A replica that a replaced reassignment was adding, and that is not wanted any more, leaves
-    immediately. If the ISR would become empty, that replica also stays until the new reassignment
-    completes.
+    immediately. If no other replica may have all data, that replica also stays until the new
+    reassignment completes.
     """
     original, wanted = original_replicas(partition), frozenset(replicas)
     present = frozenset(original)
     dropped = {each for each in partition.adding if each not in wanted}
     isr = tuple(each for each in partition.isr if each not in dropped)
     leaving = [each for each in original if each not in wanted]
-    if not isr:
+    if dropped.issuperset(partition.isr or partition.elr or partition.last_known_elr):
         isr = partition.isr
         leaving += [each for each in partition.adding if each in dropped]
-    target = Target.of(partition)
+    target = Target.of(partition, min_isr)
     target.isr = isr
     target.replicas = (*replicas, *leaving)
     target.removing = tuple(sorted(leaving))
@@ -177,14 +179,16 @@ def cancelled(
 ) -> Target:
     """Return the target state that a cancellation restores.
 
-    If the ISR contains only replicas that were being added, only an unclean election can restore
-    the partition. Raise RequestRefused if that is not allowed or no reassignment is running.
+    If the ISR contains only replicas that were being added, the ELR may have others that can lead.
+    Without them only an unclean election can restore the partition. Raise RequestRefused if that is
+    not allowed or no reassignment is running.
     """
     if not partition.reassigning:
         raise RequestRefused(
             ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.message
         )
-    target = Target.of(partition)
+    min_isr = MinIsrs(context).of(topic)
+    target = Target.of(partition, min_isr)
     target.replicas = original_replicas(partition)
     adding = frozenset(partition.adding)
     target.isr = tuple(each for each in partition.isr if each not in adding)
@@ -192,14 +196,15 @@ def cancelled(
     unclean = UncleanElections(context).allowed(topic.name, partition)
     if unclean:
         target.election = Election.UNCLEAN
-    if not target.isr:
+    elr = () if min_isr is None else set(partition.elr) - adding
+    if not target.isr and not elr:
         if not unclean:
             raise RequestRefused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Unable to revert partition assignment for {topic.name}:{asked.partition_index} "
                 "because it would require an unclean leader election.",
             )
-        if not any(map(context.is_active, target.replicas)):
+        if min_isr is None and not any(map(context.is_active, target.replicas)):
             target.isr = target.replicas[:1]
     return target
 

@@ -33,7 +33,7 @@ def register_broker(context: Context, request: BrokerRegistrationRequest) -> Res
 
     A refused request gets INVALID_REQUEST, INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION,
     INVALID_REGISTRATION or UNSUPPORTED_VERSION. If another incarnation was registered, it first
-    leaves every ISR of which it is not the last member, in the same batch.
+    leaves its ISRs in the same batch, and after an unclean stop its ELRs (`replace_incarnation`).
     """
     try:
         check_bounds(request)
@@ -50,9 +50,11 @@ def register_broker(context: Context, request: BrokerRegistrationRequest) -> Res
     if existing is not None and existing.incarnation_id == request.incarnation_id:
         record = register_record(context, request, existing.epoch, existing)
     else:
+        clean = is_clean(request, existing)
         if existing is not None:
             hold_unclean_elections(context, existing)
-            records += replace_incarnation(context, existing, why_replaced(request, existing))
+        cause = Cause.SESSION_REPLACED if clean else Cause.UNCLEAN_RESTART
+        records += replace_incarnation(context, request.broker_id, cause, clean=clean)
         record = register_record(context, request, context.next_offset + len(records), None)
     records.append(record)
     response = BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=record.broker_epoch)
@@ -179,13 +181,13 @@ def hold_unclean_elections(context: Context, old: Broker) -> None:
         context.hints.hold(old.id, context.sessions.of(old.id).deadline_ms)
 
 
-def why_replaced(request: BrokerRegistrationRequest, old: Broker) -> Cause:
-    """Return SESSION_REPLACED if the old incarnation stopped cleanly, else UNCLEAN_RESTART.
+def is_clean(request: BrokerRegistrationRequest, old: Broker | None) -> bool:
+    """Return True if the old incarnation stopped cleanly. `old` is None if the broker is not
+    registered; nothing is known about its last stop then.
 
     The clean shutdown file of a broker holds the epoch that the broker had when it stopped.
     """
-    clean = request.previous_broker_epoch == old.epoch
-    return Cause.SESSION_REPLACED if clean else Cause.UNCLEAN_RESTART
+    return old is not None and request.previous_broker_epoch == old.epoch
 
 
 def register_record(

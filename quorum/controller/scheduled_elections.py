@@ -5,7 +5,8 @@ One run writes at most `max_elections_per_run` records. If a run reaches this bo
 
 An unclean election waits while a hold applies. A hold belongs to a broker that may have been
 fenced early, on a hint that its process is dead (`hints.py`). It delays the unclean elections of
-each partition whose ISR contains the broker.
+each partition of which the broker may have all data: it is in the ISR or the ELR, or it was the
+last leader.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable
 
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elections import Election
+from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey, packed
 from quorate.quorum.controller.unclean_elections import UncleanElections
@@ -27,11 +29,12 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
     A partition is left out if its preferred replica is not in the ISR or not active. As in KRaft,
     no percentage of imbalance is needed."""
     records: list[MetadataRecord] = []
+    min_isrs = MinIsrs(context)
     for key in sorted(context.index.imbalanced):
         if len(records) == context.settings.max_elections_per_run:
             break
-        _, partition = context.located(*key)
-        target = Target.of(partition)
+        topic, partition = context.located(*key)
+        target = Target.of(partition, min_isrs.of(topic))
         target.election = Election.PREFERRED
         record = partition_change(
             context.image, key, partition, target, context.is_active, Cause.LEADER_IMBALANCE
@@ -44,18 +47,18 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
 def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[MetadataRecord]:
     """Return records that elect a leader for some of the leaderless partitions `keys`.
 
-    A partition is included if its topic's unclean.leader.election.enable is true, no member of its
-    ISR has a hold, and one of its replicas is active.
+    A partition is included if its topic's unclean.leader.election.enable is true, no replica that
+    may have all data has a hold, and one of its replicas is active.
     """
     records: list[MetadataRecord] = []
-    unclean = UncleanElections(context)
+    unclean, min_isrs = UncleanElections(context), MinIsrs(context)
     for key in keys:
         if len(records) == context.settings.max_elections_per_run:
             break
         topic, partition = context.located(*key)
         if not unclean.allowed(topic.name, partition):
             continue
-        target = Target.of(partition)
+        target = Target.of(partition, min_isrs.of(topic))
         target.election = Election.UNCLEAN
         record = partition_change(
             context.image, key, partition, target, context.is_active, Cause.UNCLEAN_ELECTION
@@ -66,8 +69,10 @@ def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[Meta
 
 
 def leaderless_of(context: Context, broker_id: int) -> list[PartitionKey]:
-    """Return the leaderless partitions whose ISR contains the broker.
+    """Return the leaderless partitions whose ISR or ELR contains the broker, or whose last known
+    leader is the broker.
 
     `Controller.tick` asks for them when the broker's hold ends."""
-    leaderless = context.index.leaderless
-    return [key for key in context.index.partitions_in_isr(broker_id) if packed(key) in leaderless]
+    index = context.index
+    keys = {*index.partitions_in_isr(broker_id), *index.partitions_in_elr(broker_id)}
+    return [key for key in sorted(keys) if packed(key) in index.leaderless]

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from quorate.config.key import Value
-from quorate.quorum.metadata.image import METADATA_VERSION
+from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
 
-SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27)}
+SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27), ELIGIBLE_LEADER_REPLICAS: (0, 1)}
 """The lowest and the highest supported level of each feature. metadata.version is supported from
 3.3-IV3 to 4.1-IV1. Other features of Kafka are absent because Quorate does not implement them."""
+NEW_CLUSTER_FEATURES = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1}
+"""The level of each feature in a new cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ class ControllerSettings:
     topic_defaults: Mapping[str, Value] = field(default_factory=dict)
     """The static, typed default of each topic key on this node
     (`quorate.config.topic_keys.topic_defaults`)."""
-    features: Mapping[str, int] = field(default_factory=lambda: {"metadata.version": 27})
+    features: Mapping[str, int] = field(default_factory=lambda: dict(NEW_CLUSTER_FEATURES))
     """The feature levels that the first active controller of a new cluster writes in the bootstrap
     records."""
     supported_features: Mapping[str, tuple[int, int]] = field(

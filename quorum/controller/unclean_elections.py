@@ -19,10 +19,12 @@ class UncleanElections:
         self._enabled: dict[str, bool] = {}
 
     def allowed(self, topic_name: str, partition: Partition) -> bool:
-        """Return True if the topic enables unclean elections and no member of the partition's ISR
-        has a hold."""
+        """Return True if the topic enables unclean elections and no replica that may have all data
+        has a hold: no member of the ISR or of the ELR, and not the last known leader."""
         enabled = self._enabled.get(topic_name)
         if enabled is None:
             enabled = self._context.unclean_election_enabled(topic_name)
             self._enabled[topic_name] = enabled
-        return enabled and not self._context.hints.holds_any(partition.isr)
+        return enabled and not self._context.hints.holds_any(
+            (*partition.isr, *partition.elr, *partition.last_known_elr)
+        )

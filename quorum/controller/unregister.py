@@ -1,9 +1,10 @@
 """UnregisterBroker: an administrator removes the registration of a broker that will not return.
 
-The broker may be fenced or not. If it does return, it registers again. It stays in the replica
-lists of its partitions. It also stays in an ISR of which it is the last member. The partition then
-has no leader until the broker returns, or until an unclean election chooses another replica, if the
-topic allows one.
+The broker may be fenced or not. If it does return, it registers again, which counts as an unclean
+stop. It stays in the replica lists of its partitions. A partition whose ISR has only this broker
+has no leader then, unless its ELR (KIP-966) has another replica. Without ELR the broker stays in
+such an ISR until it returns, or until an unclean election chooses another replica, if the topic
+allows one.
 """
 
 from __future__ import annotations

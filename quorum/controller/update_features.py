@@ -9,11 +9,13 @@ downgrade is refused, as in Kafka.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.min_isr_configs import min_isr_for_all
 from quorate.quorum.controller.result import RequestRefused, Result
-from quorate.quorum.metadata.image import METADATA_VERSION
-from quorate.quorum.metadata.records import FeatureLevelRecord
+from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
+from quorate.quorum.metadata.records import FeatureLevelRecord, MetadataRecord
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.update_features import (
     FeatureUpdateKey,
@@ -24,6 +26,9 @@ from quorate.quorum.protocol.schemas.update_features import (
 
 CHANGED_THE_LOG = frozenset({7, 8, 11, 13, 14, 15, 17, 23})
 """The levels of metadata.version that introduced new records or fields (3.3-IV3 to 4.0-IV1)."""
+NEEDED_METADATA_VERSION = {(ELIGIBLE_LEADER_REPLICAS, 1): 23}
+"""The lowest metadata.version with which each feature level may be used, by (feature, level).
+Level 23 (4.0-IV1) introduced the fields of eligible leader replicas."""
 FAILED = "The update failed for all features since the following feature had an error: "
 
 
@@ -38,10 +43,12 @@ class UpgradeType(enum.IntEnum):
 def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
     """Change feature levels. The first update that is not valid fails all of them. A level that is
     current gets no record. A request with `validate_only` writes nothing."""
-    records = []
+    records: list[MetadataRecord] = []
+    proposed = {each.feature: each.max_version_level for each in request.feature_updates}
     for update in request.feature_updates:
         try:
             check(context, update)
+            check_dependencies(context, update, proposed)
         except RequestRefused as refused:
             return Result(
                 response=UpdateFeaturesResponse(
@@ -49,6 +56,8 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
                 )
             )
         if update.max_version_level != context.image.features.get(update.feature, 0):
+            if update.feature == ELIGIBLE_LEADER_REPLICAS and update.max_version_level:
+                records += min_isr_for_all(context)
             records.append(
                 FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
             )
@@ -94,6 +103,25 @@ def check(context: Context, update: FeatureUpdateKey) -> None:
                 "information."
             ),
         )
+
+
+def check_dependencies(
+    context: Context, update: FeatureUpdateKey, proposed: Mapping[str, int]
+) -> None:
+    """Raise RequestRefused if a feature level needs a higher metadata.version than the one after
+    this request, or if metadata.version would fall below the need of a finalized feature.
+
+    `proposed` are the levels that the request names.
+    """
+    after = {**context.image.features, **proposed}
+    metadata_version = after.get(METADATA_VERSION, 0)
+    for (name, level), needed in NEEDED_METADATA_VERSION.items():
+        if after.get(name, 0) >= level and metadata_version < needed:
+            if update.feature not in (name, METADATA_VERSION):
+                continue
+            raise refused(
+                name, after[name], f"It depends on metadata.version level {needed} or higher."
+            )
 
 
 def check_supported(context: Context, name: str, level: int) -> None:

@@ -61,6 +61,10 @@ class Cause(enum.StrEnum):
     # Elections
     PREFERRED_ELECTION = "preferred-election", "The preferred leader was elected, as was asked."
     LEADER_IMBALANCE = "leader-imbalance", "The periodic check gave leadership back as preferred."
+    LAST_KNOWN_LEADER = (
+        "last-known-leader",
+        "No replica with all data was left; the last leader leads again: data may be lost.",
+    )
     UNCLEAN_ELECTION = "unclean-election", "A leader outside the ISR was elected: data may be lost."
 
     # Reassignment

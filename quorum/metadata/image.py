@@ -9,6 +9,7 @@ Invariants:
 - `topic_ids` and `topics` contain the same topics.
 - The leader of a partition is a member of its ISR, or NO_LEADER. The active controller writes only
   such records. Replay does not check it.
+- The ISR of a partition is empty only if the partition has no leader and ELR is or was on.
 - No epoch of a partition or of a registered broker decreases from one image to the next.
 """
 
@@ -23,6 +24,8 @@ from quorate.quorum.metadata.records import NO_LEADER, RECOVERED, Endpoint, Feat
 
 METADATA_VERSION = "metadata.version"
 """The feature whose level says which records may be written."""
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+"""The feature with which the controller maintains eligible leader replicas (KIP-966)."""
 BROKER_RESOURCE = 4
 """Kafka's resource type of a broker's configs."""
 TOPIC_RESOURCE = 2
@@ -74,8 +77,8 @@ class Partition:
     `replicas` is in assignment order, and the first one is the preferred leader. `isr` has the
     order in which the last record listed it. `removing` and `adding` are the replicas of a running
     reassignment. `directories` has one directory id per replica. It is empty if the record was
-    written in version 0, which has no directories. `elr` are the eligible leader replicas, and
-    `last_known_elr` those that lost this status in an unclean shutdown (KIP-966).
+    written in version 0, which has no directories. `elr` are the eligible leader replicas
+    (KIP-966). `last_known_elr` has at most one member: the last leader, while the ISR is empty.
     """
 
     replicas: tuple[int, ...]

@@ -28,8 +28,13 @@ def controller_metrics(
         yield gauge(PREFIX + name, help_, value)
     yield counter(
         "kafka_controller_controllerstats_uncleanleaderelections_total",
-        "Leaders elected from outside of the ISR.",
+        "Leaders elected that may lack committed records.",
         rules.index.unclean_elections,
+    )
+    yield counter(
+        "kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total",
+        "Leaders elected from the eligible leader replicas, without data loss.",
+        rules.index.elr_elections,
     )
     yield counter(
         "quorate_controller_failed_requests_total",

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.log.batch import CONTROL, build_batch
 from quorate.quorum.log.checkpoints import replace
@@ -43,10 +44,8 @@ from quorate.quorum.raft.control_records import (
 )
 from quorate.quorum.seams import Disk
 
-METADATA_LEVEL = 27
-"""The feature level of metadata.version in a new cluster, the only one that is supported."""
 METADATA_LEVEL_NAME = "4.1-IV1"
-"""Kafka's name of METADATA_LEVEL."""
+"""Kafka's name of the metadata.version of a new cluster, the only one that is supported."""
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 """The path of the snapshot with the initial voters, below the metadata log directory."""
@@ -96,7 +95,12 @@ def format_directory(
 
 def bootstrap_snapshot(wall_ms: int) -> bytes:
     """Return the content of `bootstrap.checkpoint`."""
-    feature = FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_LEVEL)
+    features = [
+        FeatureLevelRecord(name=name, feature_level=level)
+        for name, level in sorted(
+            NEW_CLUSTER_FEATURES.items(), key=lambda item: item[0] != METADATA_VERSION
+        )
+    ]
     header = control(
         0,
         wall_ms,
@@ -105,8 +109,12 @@ def bootstrap_snapshot(wall_ms: int) -> bytes:
             SnapshotHeaderRecord(version=0, last_contained_log_timestamp=0),
         ),
     )
-    data = build_batch([Record(1, wall_ms, None, encode_record(feature))], leader_epoch=0)
-    return bytes(header + data + footer(2, wall_ms))
+    records = [
+        Record(offset, wall_ms, None, encode_record(feature))
+        for offset, feature in enumerate(features, 1)
+    ]
+    data = build_batch(records, leader_epoch=0)
+    return bytes(header + data + footer(1 + len(records), wall_ms))
 
 
 def voters_snapshot(voters: Sequence[InitialVoter], listener: str, wall_ms: int) -> bytes:

@@ -22,8 +22,6 @@ from tests.kafka.tools import CLASSES, JAVA_OPTIONS, Ended, ended, libs
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 BROKERS = (1, 2)
-# What we do not finalize, and shows in topics: a minimum ISR that is a dynamic default (KIP-966).
-OFF = ("--feature", "eligible.leader.replicas.version=0")
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 
@@ -86,10 +84,7 @@ class TwoNodes:
         for node_id in BROKERS:
             self._write_properties(node_id)
             file = str(self.properties(node_id))
-            options = OFF if self.program is KAFKA else ()
-            formatted = self.program.run(
-                "storage", "format", "-t", CLUSTER_ID, "-c", file, *options
-            )
+            formatted = self.program.run("storage", "format", "-t", CLUSTER_ID, "-c", file)
             assert formatted.code == 0, formatted.errors
         for node_id in BROKERS:
             self._start(node_id)

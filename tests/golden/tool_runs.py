@@ -34,8 +34,15 @@ def numbers(lines: list[str]) -> list[str]:
 
 
 def in_order(lines: list[str]) -> list[str]:
-    """Sort the lines, because Kafka's tool prints topics in the order of their hashes."""
-    return sorted(lines)
+    """Sort the lines and the configs in them, because Kafka's tool prints topics and configs in the
+    order of their hashes."""
+    return sorted(map(configs_in_order, lines))
+
+
+def configs_in_order(line: str) -> str:
+    """Sort the configs of a topic. A comma inside of a value does not start a config."""
+    head, found, configs = line.partition("\tConfigs: ")
+    return head + found + ",".join(sorted(re.split(r",(?=[\w.]+=)", configs)))
 
 
 def spaced(lines: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ from tests.golden.nodes import CLUSTER_ID, KAFKA, Program
 START_TIMEOUT_S = 90.0
 ANSWER_TIMEOUT_S = 30.0
 # Those that Quorate does not have are not finalized there either.
-NEW_FEATURES = ("eligible.leader.replicas.version", "group.version", "transaction.version")
+NEW_FEATURES = ("group.version", "transaction.version")
 
 
 class Connection:

@@ -45,7 +45,9 @@ class ScriptedPartition:
     def __init__(self, step: Step) -> None:
         self.trace: list[str] = []
         self._world = world = ReplicatedPartition(
-            min_isr=step.option("min-isr", 1), unclean=step.options.get("unclean") == "yes"
+            min_isr=step.option("min-isr", 1),
+            unclean=step.options.get("unclean") == "yes",
+            elr=step.options.get("elr") == "yes",
         )
         if step.numbers() != [len(world.replicas)]:
             raise step.error(f"a partition has {len(world.replicas)} brokers")

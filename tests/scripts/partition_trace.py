@@ -37,8 +37,11 @@ def record_text(record: MetadataRecord) -> str:
             change = {1: "fences", -1: "unfences"}.get(fenced, "begins the controlled shutdown of")
             return f"the controller {change} broker {broker_id} ({cause})"
         case PartitionChangeRecord(leader=leader, isr=isr, cause=cause):
+            elr, last = record.eligible_leader_replicas, record.last_known_elr
             parts = [] if leader == NO_LEADER_CHANGE else [leader_text(leader)]
-            parts += [] if isr is None else [f"ISR {ids(isr)}"]
+            parts += [] if isr is None else [f"ISR {ids(isr) or 'empty'}"]
+            parts += [] if elr is None else [f"ELR {ids(elr) or 'empty'}"]
+            parts += [f"last known leader {ids(last)}"] if last else []
             return f"the controller writes {', '.join(parts)} ({cause})"
         case _:
             return ""
@@ -47,8 +50,10 @@ def record_text(record: MetadataRecord) -> str:
 def partition_text(value: image.Partition) -> str:
     """Return the state of a partition in the metadata log as text."""
     return (
-        f"{leader_text(value.leader)}, leader epoch {value.leader_epoch}, ISR {ids(value.isr)}, "
-        f"partition epoch {value.partition_epoch}"
+        f"{leader_text(value.leader)}, leader epoch {value.leader_epoch}, "
+        f"ISR {ids(value.isr) or 'empty'}, "
+        + (f"ELR {ids(value.elr)}, " if value.elr else "")
+        + f"partition epoch {value.partition_epoch}"
     )
 
 

@@ -9,6 +9,9 @@ asked for it, in the epochs that the log held before. `proposals.py` has the req
 sent. The cause in a record proves nothing, because the checked code has written it. A broker's
 epoch grows with each incarnation.
 
+If an ISR becomes empty, a new leader was in the ELR, or it was the last leader, the ELR was empty
+and the partition is RECOVERING (KIP-966). An ELR has only members of the ELR and the ISR before.
+
 If a topic allows unclean elections, its partitions may be led by any replica, which is then the
 whole ISR.
 """
@@ -17,33 +20,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     NO_LEADER,
-    NO_LEADER_CHANGE,
+    RECOVERING,
+    ClearElrRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    TopicRecord,
 )
+from quorate.quorum.metadata.replay import merge, partition_of
 
 Key = tuple[Uuid, int]
 Asked = Callable[[Key, int, int, int, Iterable[int]], bool]
 """`Proposals.asked`: (partition, partition epoch, leader epoch, leader, ISR)."""
 
 
-@dataclass(slots=True)
-class State:
-    """A partition after the last record. `eligible` are its eligible leader replicas (KIP-966)."""
-
-    leader: int
-    isr: tuple[int, ...]
-    leader_epoch: int
-    partition_epoch: int
-    eligible: tuple[int, ...] = ()
+CLEARED = PartitionChangeRecord(eligible_leader_replicas=(), last_known_elr=())
 
 
 class Rulings:
@@ -61,11 +58,10 @@ class Rulings:
         self._asked = asked
         self._unclean = unclean
         self._partitions = {
-            (topic.id, partition_id): State(
-                each.leader, each.isr, each.leader_epoch, each.partition_epoch
-            )
-            for topic, partition_id, each in image.all_partitions()
+            (topic.id, partition_id): partition
+            for topic, partition_id, partition in image.all_partitions()
         }
+        self._names = {topic.id: topic.name for topic in image.topics.values()}
         self._brokers = {
             each.id: (each.epoch, each.incarnation_id) for each in image.brokers.values()
         }
@@ -76,18 +72,25 @@ class Rulings:
 
     def _take(self, record: MetadataRecord) -> str:
         match record:
+            case TopicRecord():
+                self._names[record.topic_id] = record.name
             case PartitionRecord():
                 key = (record.topic_id, record.partition_id)
-                self._partitions[key] = State(
-                    record.leader, record.isr, record.leader_epoch, record.partition_epoch
-                )
+                self._partitions[key] = partition_of(record)
                 if record.leader not in (NO_LEADER, *record.isr):
                     return f"{record}: its leader is not in its ISR"
             case PartitionChangeRecord():
                 return self._changed(record)
+            case ClearElrRecord():
+                self._cleared(record.topic_name)
             case RegisterBrokerRecord():
                 return self._registered(record)
         return ""
+
+    def _cleared(self, name: str) -> None:
+        for key, old in self._partitions.items():
+            if (old.elr or old.last_known_elr) and name in ("", self._names[key[0]]):
+                self._partitions[key] = merge(old, CLEARED)
 
     def _registered(self, record: RegisterBrokerRecord) -> str:
         """Who registers once more, without an answer to the first time, keeps its epoch."""
@@ -101,27 +104,25 @@ class Rulings:
     def _changed(self, record: PartitionChangeRecord) -> str:
         key = (record.topic_id, record.partition_id)
         before = self._partitions[key]
-        isr = before.isr if record.isr is None else record.isr
-        leader = before.leader if record.leader == NO_LEADER_CHANGE else record.leader
-        eligible = record.eligible_leader_replicas
-        self._partitions[key] = State(
-            leader,
-            isr,
-            before.leader_epoch + (record.leader != NO_LEADER_CHANGE),
-            before.partition_epoch + 1,
-            before.eligible if eligible is None else eligible,
-        )
+        new = self._partitions[key] = merge(before, record)
+        isr, leader = new.isr, new.leader
         elected = leader not in (before.leader, NO_LEADER)
         joined = set(isr) - set(before.isr)
         if self._unclean(record.topic_id) and isr == (leader,):
             return ""
         self.checks["elections"] += elected
+        self.checks["elections of eligible leader replicas"] += elected and leader in before.elr
         self.checks["replicas that joined an ISR"] += len(joined)
-        in_sync = {*before.isr, *(before.eligible if isr == (leader,) else ())}
+        in_sync = {*before.isr, *(before.elr if isr == (leader,) else ())}
         if self._asked(key, before.partition_epoch, before.leader_epoch, before.leader, joined):
             in_sync |= joined
-        if eligible is not None and not set(eligible) <= {*before.isr, *before.eligible}:
+        if isr == (leader,) and not before.isr and new.leader_recovery_state == RECOVERING:
+            # A record that removes the last member of the ELR, which stopped uncleanly, may elect.
+            in_sync |= set(before.last_known_elr if len(before.elr) <= 1 else ())
+        if not set(new.elr) <= {*before.isr, *before.elr} - set(isr):
             return f"{record}: eligible without having been in the ISR {before.isr}"
+        if before.isr and not isr and not (new.elr or new.last_known_elr):
+            return f"{record}: the ISR is empty, and no replica is known that may lead"
         if elected and leader not in in_sync:
             return f"{record}: leads after {before.leader}, and the ISR was {before.isr}"
         if not set(isr) <= in_sync:

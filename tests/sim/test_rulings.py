@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,13 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     NO_LEADER,
     NO_LEADER_CHANGE,
+    RECOVERING,
+    ClearElrRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    TopicRecord,
 )
 from tests.sim.proposals import Proposals
 from tests.sim.rulings import Rulings
@@ -67,8 +71,29 @@ def proposal(
     return AlterPartitionRequest(broker_id=leader, broker_epoch=1, changes=(change,))
 
 
+def elr(
+    isr: tuple[int, ...],
+    leader: int,
+    elr: tuple[int, ...],
+    known: tuple[int, ...] = (),
+    **more: Any,
+) -> MetadataRecord:
+    return PartitionChangeRecord(
+        topic_id=TOPIC,
+        partition_id=0,
+        isr=isr,
+        leader=leader,
+        eligible_leader_replicas=elr,
+        last_known_elr=known,
+        **more,
+    )
+
+
 SHRUNK = change(Cause.SESSION_EXPIRED, isr=(5, 6), leader=5)
 LEADERLESS = change(Cause.SESSION_EXPIRED, leader=NO_LEADER)
+ALONE = elr((6,), 6, (5,))
+EMPTY = elr((), NO_LEADER, (5, 6), (6,))
+UNCLEAN = elr((), NO_LEADER, (), (6,))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +102,9 @@ LEADERLESS = change(Cause.SESSION_EXPIRED, leader=NO_LEADER)
         [SHRUNK, change(Cause.SESSION_EXPIRED, isr=(6,), leader=6)],
         [LEADERLESS, change(Cause.BROKER_UNFENCED, leader=6)],
         [change(Cause.ISR_SHRINK_LAG, isr=(4, 6))],
+        [ALONE, elr((5,), 5, (6,))],
+        [ALONE, EMPTY, elr((5,), 5, (6,))],
+        [ALONE, EMPTY, UNCLEAN, elr((6,), 6, (), leader_recovery_state=RECOVERING)],
     ],
 )
 def test_right(records: list[MetadataRecord]) -> None:
@@ -146,6 +174,44 @@ def test_an_eligible_leader_was_in_the_isr() -> None:
 )
 def test_a_leader_that_was_not_in_the_isr(records: list[MetadataRecord]) -> None:
     assert "and the ISR was" in told(CREATED, *records)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [ALONE, elr((4,), 4, (5, 6))],
+        [ALONE, EMPTY, elr((4,), 4, (5, 6))],
+        [ALONE, EMPTY, elr((4, 5), 4, ())],
+        [ALONE, EMPTY, UNCLEAN, elr((5,), 5, (), leader_recovery_state=RECOVERING)],
+        [
+            ALONE,
+            elr((), NO_LEADER, (5, 6), (4,)),
+            elr((4,), 4, (), leader_recovery_state=RECOVERING),
+        ],
+        [ALONE, EMPTY, UNCLEAN, elr((6,), 6, ())],
+    ],
+)
+def test_a_leader_that_was_not_eligible(records: list[MetadataRecord]) -> None:
+    assert "and the ISR was" in told(CREATED, *records)
+
+
+def test_a_replica_that_was_not_in_sync_becomes_eligible() -> None:
+    assert "without having been in the ISR" in told(
+        CREATED, ALONE, elr((), NO_LEADER, (4, 5, 6), (6,))
+    )
+
+
+def test_a_partition_without_any_replica_that_may_lead() -> None:
+    assert "no replica is known" in told(CREATED, elr((), NO_LEADER, ()))
+
+
+def test_cleared_replicas_are_not_eligible() -> None:
+    topic = TopicRecord(name="t", topic_id=TOPIC)
+    for name in ("", "t"):
+        cleared = ClearElrRecord(topic_name=name)
+        assert "leads after" in told(topic, CREATED, ALONE, EMPTY, cleared, elr((5,), 5, ()))
+    other = ClearElrRecord(topic_name="u")
+    assert told(topic, CREATED, ALONE, EMPTY, other, elr((5,), 5, (6,))) == ""
 
 
 def test_a_partition_that_begins_with_a_leader_outside_of_its_isr() -> None:

@@ -114,7 +114,7 @@ def _unclean(step: Step) -> str | None:
     """Explain an unclean election: the new leader was outside the ISR.
 
     The election is clean if the leader was in the ELR or a reassignment was in progress, and the
-    partition needs no recovery."""
+    partition needs no recovery. The last known leader may be elected uncleanly at any time."""
     old, leader = step.old, step.new.leader
     if leader in (NO_LEADER, old.leader) or leader in old.isr:
         return None
@@ -122,6 +122,8 @@ def _unclean(step: Step) -> str | None:
     clean = leader in old.elr or old.reassigning
     if clean and step.new.leader_recovery_state == RECOVERED:
         return None
+    if leader in old.last_known_elr:
+        return f"Broker {leader}, the last leader, was elected again: data may be lost."
     return f"Broker {leader} was elected uncleanly, from outside of the ISR: data may be lost."
 
 
@@ -176,8 +178,9 @@ def _preferred(step: Step) -> str | None:
 
 
 def _caught_up(step: Step) -> str | None:
-    """Explain an ISR expansion."""
-    if step.joined and not step.lost and step.old.replicas == step.new.replicas:
+    """Explain an ISR expansion with an unchanged leader."""
+    led = step.old.leader == step.new.leader != NO_LEADER
+    if led and step.joined and not step.lost and step.old.replicas == step.new.replicas:
         return f"The leader reported that {broker_names(sorted(step.joined))} had caught up."
     return None
 

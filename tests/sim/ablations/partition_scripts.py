@@ -6,9 +6,16 @@ holds: every member of the ISR, any of whom may be elected, has all that was ack
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from quorate.quorum.protocol.schemas.configs import (
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
 from tests.unit.controller.harness import SESSION_MS, Driver
-from tests.unit.partition.harness import take_proposal
+from tests.unit.partition.harness import result, take_proposal
 from tests.unit.partition.replicated_partition import LAG_MS, TOPIC, ReplicatedPartition
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
@@ -131,3 +138,78 @@ def only_the_isr_is_elected() -> None:
     driver.run_until(SESSION_MS)
     leader = driver.partition(TOPIC).leader
     assert leader == -1, f"the partition is led by {leader}, which is not in its ISR"
+
+
+def committed_by_the_leader_alone() -> None:
+    """With min.insync.replicas=1 the leader commits alone after 2 and 3 left the ISR."""
+    run = ReplicatedPartition(min_isr=1, elr=True)
+    run.driver.now_ms += 2 * LAG_MS
+    run.produce(1)
+    run.replicas[1].check_followers(run.driver.now_ms)
+    run.alter_partition(1, take_proposal(run.replicas[1]))
+    run.replay_metadata(1)
+    run.acknowledge(1)
+    run.check()
+
+
+def alone() -> ReplicatedPartition:
+    """Leave 1 alone in the ISR, which is then below min.insync.replicas. All have one record."""
+    run = ReplicatedPartition(min_isr=2, elr=True)
+    run.produce(1)
+    for follower in (2, 3, 2, 3):
+        run.replicate(1, follower)
+    run.acknowledge(1)
+    run.driver.now_ms += 2 * LAG_MS
+    run.produce(1)
+    run.replicas[1].check_followers(run.driver.now_ms)
+    run.alter_partition(1, take_proposal(run.replicas[1]))
+    run.replay_metadata(1)
+    assert run.driver.partition(TOPIC).elr == (2, 3)
+    return run
+
+
+def eligible_until_the_disk_is_lost() -> None:
+    """2 is eligible and restarts without its data."""
+    run = alone()
+    run.restart(2, incarnation=2)
+    run.check()
+
+
+def a_leader_that_does_not_know_the_min_isr() -> None:
+    """min.insync.replicas rises to 2. The leader, which still applies 1, removes 2 and 3 from the
+    ISR. It hears the answer before it replays the config."""
+    run = ReplicatedPartition(min_isr=1, elr=True)
+    set_min_isr(run, 2)
+    run.driver.now_ms += 2 * LAG_MS
+    run.produce(1)
+    leader = run.replicas[1]
+    leader.check_followers(run.driver.now_ms)
+    change = take_proposal(leader)
+    run.alter_partition(1, change)
+    partition = run.driver.partition(TOPIC)
+    answer = result(change, isr=partition.isr, partition_epoch=partition.partition_epoch)
+    leader.isr_answered(change, answer, run.driver.now_ms)
+    run.acknowledge(1)
+    run.check()
+
+
+def min_isr_lowered() -> None:
+    """The leader is alone below min.insync.replicas, until an administrator lowers that."""
+    run = alone()
+    set_min_isr(run, 1)
+    run.driver.now_ms += 2 * LAG_MS
+    leader = run.replicas[1]
+    leader.configure(replace(leader.settings, min_insync_replicas=1), run.driver.now_ms)
+    run.acknowledge(1)
+    run.check()
+
+
+def set_min_isr(run: ReplicatedPartition, value: int) -> None:
+    config = IncrementalAlterableConfig(
+        name="min.insync.replicas", config_operation=0, value=str(value)
+    )
+    resource = IncrementalAlterConfigsResource(
+        resource_type=2, resource_name=TOPIC, configs=(config,)
+    )
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    assert run.driver.handle(request).responses[0].error_code == 0

@@ -10,10 +10,17 @@ from quorate.broker.partition import leadership, local_replica, partition, produ
 from quorate.broker.partition.replica_state import ReplicaState
 from quorate.broker.replication import consumer_fetches as fetches
 from quorate.broker.replication import reading
-from quorate.quorum.controller import alter_partition, registration
+from quorate.quorum.controller import (
+    alter_partition,
+    configs,
+    partition_change,
+    registration,
+)
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.hints import Hints
+from quorate.quorum.controller.partition_change import Ids
 from quorate.quorum.controller.unclean_elections import UncleanElections
+from quorate.quorum.metadata.image import Partition
 from quorate.quorum.node import controller_shell
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.protocol.errors import ErrorCode
@@ -100,6 +107,12 @@ def activate_at_once(self: ControllerNode) -> None:
 
 def any_leader_epoch(self: partition.Partition, current_leader_epoch: int = -1) -> ErrorCode:
     return ErrorCode.NONE if self.leadership is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def eligible_whatever_the_isr(
+    before: Partition, isr: Ids, replicas: Ids, min_isr: int | None, stopped_uncleanly: int
+) -> Ids:
+    return tuple(sorted({*before.elr, *before.isr} - {*isr, stopped_uncleanly}))
 
 
 ABLATIONS = (
@@ -282,9 +295,45 @@ ABLATIONS = (
         "a broker that restarts leaves every ISR",
         registration,
         "replace_incarnation",
-        lambda *arguments: [],
+        lambda *arguments, **named: [],
         Scene(scenarios.power_lost_in_the_isr, 1),
         TWICE,
+    ),
+    Ablation(
+        "elr-min-isr",
+        "no replica is eligible that leaves an ISR with which the leader commits (KIP-966)",
+        partition_change,
+        "eligible",
+        eligible_whatever_the_isr,
+        Script(scripts.committed_by_the_leader_alone),
+        LOST,
+    ),
+    Ablation(
+        "elr-unclean-stop",
+        "who stopped uncleanly is not eligible any more (KIP-966)",
+        registration,
+        "is_clean",
+        lambda request, old: True,
+        Script(scripts.eligible_until_the_disk_is_lost),
+        LOST,
+    ),
+    Ablation(
+        "elr-leaders-min-isr",
+        "who leaves an ISR is eligible only if the leader knows the min.insync.replicas, too",
+        alter_partition,
+        "elr_min_isr",
+        lambda controllers, leaders: controllers,
+        Script(scripts.a_leader_that_does_not_know_the_min_isr),
+        LOST,
+    ),
+    Ablation(
+        "elr-cleared",
+        "a change of min.insync.replicas clears what is eligible (KIP-966)",
+        configs,
+        "clear_elr_records",
+        lambda *arguments: [],
+        Script(scripts.min_isr_lowered),
+        LOST,
     ),
     Ablation(
         "fenced-leader",

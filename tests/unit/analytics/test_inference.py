@@ -36,8 +36,9 @@ CERTAIN: dict[str, tuple[str, ...]] = {
     "preferred-election": ("preferred leader",),
     "leader-imbalance": ("preferred leader",),
     "unclean-election": ("uncleanly",),
+    "last-known-leader": ("the last leader",),
     "reassignment-start": REASSIGNED,
-    "reassignment-step": ("had caught up", *REASSIGNED),
+    "reassignment-step": ("had caught up", "finished its recovery", *REASSIGNED),
     "reassignment-complete": REASSIGNED,
     "reassignment-cancel": REASSIGNED,
 }

@@ -17,10 +17,16 @@ from quorate.quorum.controller.messages import (
     IsrChangeResult,
 )
 from quorate.quorum.controller.result import ProbeBroker, Result
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES, ControllerSettings
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.metadata.causes import Cause
-from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
+from quorate.quorum.metadata.image import (
+    ELIGIBLE_LEADER_REPLICAS,
+    METADATA_VERSION,
+    Broker,
+    MetadataImage,
+    Partition,
+)
 from quorate.quorum.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -41,6 +47,7 @@ from quorate.quorum.protocol.schemas.topics import (
 CLUSTER_ID = "the-cluster"
 EPOCH = 1
 SESSION_MS = 9000
+WITHOUT_ELR = {METADATA_VERSION: 27}
 MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 
 
@@ -61,6 +68,9 @@ def registration(
             FeatureRange(
                 name="metadata.version", min_supported_version=7, max_supported_version=27
             ),
+            FeatureRange(
+                name=ELIGIBLE_LEADER_REPLICAS, min_supported_version=0, max_supported_version=1
+            ),
         ),
         "rack": None,
         "log_dirs": (uuid(10_000 + broker_id),),
@@ -71,11 +81,18 @@ def registration(
 
 
 class Driver:
-    """The controller, its time and its log. `log` holds every record; the index is the offset."""
+    """The controller, its time and its log. `log` holds every record; the index is the offset.
 
-    def __init__(self, settings: ControllerSettings | None = None, *, seed: int = 1) -> None:
+    Without `settings`, eligible leader replicas are off unless `elr` is True."""
+
+    def __init__(
+        self, settings: ControllerSettings | None = None, *, seed: int = 1, elr: bool = False
+    ) -> None:
         self.settings = settings or ControllerSettings(
-            cluster_id=CLUSTER_ID, node_id=3000, max_idle_interval_ms=0
+            cluster_id=CLUSTER_ID,
+            node_id=3000,
+            max_idle_interval_ms=0,
+            features=NEW_CLUSTER_FEATURES if elr else WITHOUT_ELR,
         )
         self.now_ms = 0
         self.log: list[MetadataRecord] = []

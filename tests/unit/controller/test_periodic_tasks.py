@@ -20,14 +20,15 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
 )
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver
+from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, WITHOUT_ELR, Driver
 
 MINUTE_MS = 60_000
 
 
 def driver_with(**settings: Any) -> Driver:
     fields: dict[str, Any] = {"max_idle_interval_ms": 0, "session_timeout_ms": 100 * MINUTE_MS}
-    return Driver(ControllerSettings(cluster_id=CLUSTER_ID, node_id=3000, **{**fields, **settings}))
+    fields = {"features": WITHOUT_ELR, **fields, **settings}
+    return Driver(ControllerSettings(cluster_id=CLUSTER_ID, node_id=3000, **fields))
 
 
 def test_preferred_leaders_come_back_once_they_are_in_the_isr_again() -> None:

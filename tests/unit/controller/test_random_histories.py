@@ -14,10 +14,10 @@ from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.result import ProbeBroker
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES, ControllerSettings
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.causes import Cause
-from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.image import MetadataImage, Partition, Topic
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
@@ -25,7 +25,13 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
-from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, registration
+from tests.unit.controller.harness import (
+    CLUSTER_ID,
+    SESSION_MS,
+    WITHOUT_ELR,
+    Driver,
+    registration,
+)
 
 BROKERS = (1, 2, 3, 4)
 STEPS = 600
@@ -40,9 +46,11 @@ CAUSED = (
 class History(Driver):
     """One random history. Probes give true results, late or never."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, elr: bool = False) -> None:
+        self.elr = elr
         super().__init__(
             ControllerSettings(
+                features=NEW_CLUSTER_FEATURES if elr else WITHOUT_ELR,
                 cluster_id=CLUSTER_ID,
                 node_id=3000,
                 max_idle_interval_ms=5000,
@@ -141,7 +149,8 @@ class History(Driver):
         if len(names) < 6:
             replicas = self.random.sample(BROKERS, 3)
             unclean = self.random.choice(("true", "false"))
-            configs = {"unclean.leader.election.enable": unclean}
+            min_isr = self.random.choice(("1", "2", "3"))
+            configs = {"unclean.leader.election.enable": unclean, "min.insync.replicas": min_isr}
             self.create(f"t{len(names)}", tuple(replicas), configs=configs)
 
     def propose(self) -> None:
@@ -192,6 +201,7 @@ class History(Driver):
         self.check_index()
         for topic, partition_id, now in self.image.all_partitions():
             self.check_state(now)
+            self.check_elr(topic, now)
             old = before.partition(topic.id, partition_id)
             if old is not None:
                 assert now.partition_epoch >= old.partition_epoch
@@ -208,6 +218,7 @@ class History(Driver):
         kept, made = self.controller._context.index, finished(PartitionIndex.of(self.image))
         for broker_id in BROKERS:
             assert kept.partitions_in_isr(broker_id) == made.partitions_in_isr(broker_id)
+            assert kept.partitions_in_elr(broker_id) == made.partitions_in_elr(broker_id)
             assert set(kept.led_by[broker_id]) == set(made.led_by[broker_id])
         assert set(kept.leaderless) == set(made.leaderless)
         assert set(kept.imbalanced) == set(made.imbalanced)
@@ -215,12 +226,26 @@ class History(Driver):
     def check_state(self, partition: Partition) -> None:
         """Check that a leader and its whole ISR are active, and that the ISR of a leaderless
         partition has no active member."""
-        assert partition.isr and set(partition.isr) <= set(partition.replicas)
+        assert set(partition.isr) <= set(partition.replicas)
+        assert partition.isr or (self.elr and partition.leader < 0)
         active = [replica for replica in partition.isr if self.broker(replica).active]
         if partition.leader < 0:
             assert not active
         else:
             assert partition.leader in active and len(active) == len(partition.isr)
+
+    def check_elr(self, topic: Topic, partition: Partition) -> None:
+        """Check the ELR (KIP-966): it is empty if the ISR has min.insync.replicas members, has
+        assigned replicas outside of the ISR, and a leaderless partition without an ISR has no
+        active member of it. The last known leader is known only while there is no leader."""
+        min_isr = int(self.image.config(2, topic.name)["min.insync.replicas"])
+        elr = set(partition.elr)
+        assert not elr or len(partition.isr) < min_isr
+        assert elr <= set(partition.replicas) - set(partition.isr)
+        assert not partition.last_known_elr or (partition.leader < 0 and not partition.isr)
+        if partition.leader < 0 and not partition.isr:
+            may_lead = elr or set(partition.last_known_elr)
+            assert not any(self.broker(replica).active for replica in may_lead)
 
     def check_unclean(self, record: PartitionChangeRecord) -> None:
         """Check that an unclean election happened only if it is enabled, and only after every ISR
@@ -230,14 +255,15 @@ class History(Driver):
         old = self.image.partition(record.topic_id, 0)
         assert self.image.config(2, topic.name)["unclean.leader.election.enable"] == "true"
         assert old is not None
-        for member in old.isr:
+        for member in {*old.isr, *old.elr, *old.last_known_elr}:
             silent = self.now_ms - self.served_ms[member] >= SESSION_MS
             assert silent or member in self.left, (member, old, record)
 
 
+@pytest.mark.parametrize("elr", [False, True], ids=["without ELR", "with ELR"])
 @pytest.mark.parametrize("seed", range(20))
-def test_random_history(seed: int) -> None:
-    history = History(seed)
+def test_random_history(seed: int, elr: bool) -> None:
+    history = History(seed, elr=elr)
     for _ in range(STEPS):
         history.step()
     assert len(history.log) > 20
@@ -245,17 +271,21 @@ def test_random_history(seed: int) -> None:
 
 def test_the_histories_contain_what_they_are_about() -> None:
     causes: set[str] = set()
+    elections = 0
     for seed in range(8):
-        history = History(seed)
+        history = History(seed, elr=seed % 2 == 1)
         for _ in range(STEPS):
             history.step()
         causes |= {record.cause for record in history.log if isinstance(record, CAUSED)}
+        elections += history.controller.index.elr_elections
+    assert elections > 2, "leaders from the ELR"
     assert causes >= {
         Cause.SESSION_EXPIRED,
         Cause.CONNECTION_LOST,
         Cause.CONTROLLED_SHUTDOWN,
         Cause.UNCLEAN_ELECTION,
         Cause.UNCLEAN_RESTART,
+        Cause.LAST_KNOWN_LEADER,
         Cause.LEADER_IMBALANCE,
     }
 

@@ -26,7 +26,7 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from tests.unit.controller.harness import CLUSTER_ID, Driver, creatable, uuid
+from tests.unit.controller.harness import CLUSTER_ID, WITHOUT_ELR, Driver, creatable, uuid
 
 
 def create(
@@ -111,7 +111,10 @@ def test_one_topic_is_a_topic_then_configs_then_partitions() -> None:
 
 def test_the_answer_shows_every_config_and_where_it_comes_from() -> None:
     settings = ControllerSettings(
-        cluster_id=CLUSTER_ID, node_id=3000, topic_defaults={"min.insync.replicas": 2}
+        cluster_id=CLUSTER_ID,
+        node_id=3000,
+        topic_defaults={"min.insync.replicas": 2},
+        features=WITHOUT_ELR,
     )
     driver = Driver(settings)
     driver.start(1)

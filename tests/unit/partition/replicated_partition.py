@@ -24,12 +24,15 @@ class ReplicatedPartition:
     the offset below which producers have acknowledgements.
     """
 
-    def __init__(self, *, min_isr: int = 1, unclean: bool = False) -> None:
-        """Begin with three empty replicas. `unclean` allows unclean elections of the topic."""
+    def __init__(self, *, min_isr: int = 1, unclean: bool = False, elr: bool = False) -> None:
+        """Begin with three empty replicas. `unclean` allows unclean elections of the topic, and
+        `elr` turns eligible leader replicas on."""
         self._min_isr = min_isr
-        self.driver = Driver()
+        self.driver = Driver(elr=elr)
         self.driver.start(1, 2, 3)
         configs = {"unclean.leader.election.enable": "true"} if unclean else {}
+        if elr:
+            configs["min.insync.replicas"] = str(min_isr)
         self.driver.create(TOPIC, (1, 2, 3), configs=configs)
         self.acknowledged = 0
         topic_id = self.driver.image.topic_id(TOPIC)
@@ -122,7 +125,8 @@ class ReplicatedPartition:
         self.check()
 
     def check(self) -> None:
-        for member in self.driver.partition(TOPIC).isr:
+        partition = self.driver.partition(TOPIC)
+        for member in (*partition.isr, *partition.elr):
             end = self.replicas[member].log.end_offset
             assert end >= self.acknowledged, (
                 f"{member} may be elected, and what is acknowledged from {end} to "

@@ -92,6 +92,11 @@ def between(old: MetadataImage, new: MetadataImage) -> ImageDelta:
         deleted={
             topic_id: old.topics[topic_id] for topic_id in old.topics if topic_id not in new.topics
         },
+        configs=tuple(
+            resource
+            for resource in sorted({*old.configs, *new.configs})
+            if old.configs.get(resource) != new.configs.get(resource)
+        ),
     )
 
 
