@@ -21,6 +21,7 @@ from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.kafka.client_port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.suspects import Suspects
+from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
 from quorate.broker.replication.replica_manager import ReplicaManager
@@ -270,6 +271,7 @@ class BrokerNode:
         settings = {**config, **dynamic_settings(config, image)}
         self.connections.limits = ConnectionLimits.of(settings)
         self.replicas.fetchers.resize(settings["num.replica.fetchers"])
+        self.replicas.cleaner.configure(CleanerSettings.of(settings))
 
     def _serve(self) -> None:
         assert self.lifecycle is not None

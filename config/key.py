@@ -184,6 +184,8 @@ class Key:
             return "true" if value else "false"
         if isinstance(value, tuple):
             return ",".join(value)
+        if isinstance(value, float):
+            return str(value).replace("e+", "E").replace("e", "E")  # as Java writes it
         return str(value)
 
 

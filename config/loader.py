@@ -227,6 +227,7 @@ def assemble(
     )
     check_quorum(config)
     check_times(config)
+    check_cleaner(config)
     return config
 
 
@@ -275,6 +276,17 @@ def check_quorum(config: NodeConfig) -> None:
         raise ConfigError(
             f"{origin}: controller.quorum.voters: must not name node.id {config.node_id}, "
             "whose process.roles is broker"
+        )
+
+
+def check_cleaner(config: NodeConfig) -> None:
+    """Raise ConfigError if log.cleaner.dedupe.buffer.size does not exceed 1 MiB for each of
+    log.cleaner.threads."""
+    size, threads = config["log.cleaner.dedupe.buffer.size"], config["log.cleaner.threads"]
+    if config["log.cleaner.enable"] and size <= threads * 1024 * 1024:
+        raise ConfigError(
+            f"{config.origin('log.cleaner.dedupe.buffer.size')}: log.cleaner.dedupe.buffer.size: "
+            f"value '{size}' must exceed 1048576 for each of log.cleaner.threads ({threads})"
         )
 
 

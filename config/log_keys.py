@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from quorate.config.key import (
     CLUSTER_WIDE,
-    DAY_MS,
     MAX_LONG,
     MIB,
     Key,
@@ -94,7 +93,7 @@ LOG = (
         "log.cleanup.policy",
         LIST,
         ("delete",),
-        "The treatment of old segments: delete, compact, or both. Logs are not compacted yet.",
+        "The treatment of old segments: delete, compact, or both.",
         some_of("compact", "delete"),
         CLUSTER_WIDE,
     ),
@@ -192,41 +191,6 @@ LOG = (
         3_600_000,
         "The greatest time by which a record's timestamp may exceed the broker's clock.",
         at_least(0),
-        CLUSTER_WIDE,
-    ),
-    Key(
-        "log.cleaner.delete.retention.ms",
-        LONG,
-        DAY_MS,
-        "The time for which a compacted topic keeps delete markers. No effect: logs are not "
-        "compacted yet.",
-        at_least(0),
-        CLUSTER_WIDE,
-    ),
-    Key(
-        "log.cleaner.min.compaction.lag.ms",
-        LONG,
-        0,
-        "The least age at which a record is compacted. No effect: logs are not compacted yet.",
-        at_least(0),
-        CLUSTER_WIDE,
-    ),
-    Key(
-        "log.cleaner.max.compaction.lag.ms",
-        LONG,
-        MAX_LONG,
-        "The greatest age of a record that is not compacted. No effect: logs are not "
-        "compacted yet.",
-        at_least(1),
-        CLUSTER_WIDE,
-    ),
-    Key(
-        "log.cleaner.min.cleanable.ratio",
-        DOUBLE,
-        0.5,
-        "The share of dirty bytes from which a log is compacted. No effect: logs are not "
-        "compacted yet.",
-        between(0, 1),
         CLUSTER_WIDE,
     ),
     Key(

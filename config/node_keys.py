@@ -6,13 +6,14 @@ Names, types, defaults and units are Kafka's. A default that differs from Kafka'
 
 from __future__ import annotations
 
+from quorate.config.cleaner_keys import CLEANER
 from quorate.config.key import table
 from quorate.config.log_keys import LOG
 from quorate.config.network_keys import IDENTITY, NETWORK
 from quorate.config.quorum_keys import QUORUM
 from quorate.config.replication_keys import GROUPS, OURS, REPLICATION
 
-NODE_KEYS = table(*IDENTITY, *NETWORK, *QUORUM, *LOG, *REPLICATION, *GROUPS, *OURS)
+NODE_KEYS = table(*IDENTITY, *NETWORK, *QUORUM, *LOG, *CLEANER, *REPLICATION, *GROUPS, *OURS)
 """All keys of a node by name."""
 ALIASES = {"broker.id": "node.id"}
 """Other names under which the loader accepts a key."""

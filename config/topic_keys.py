@@ -39,7 +39,7 @@ TOPIC_KEYS = table(
         "cleanup.policy",
         Kind.LIST,
         ("delete",),
-        "The treatment of old segments: delete, compact, or both. Logs are not compacted yet.",
+        "The treatment of old segments: delete, compact, or both.",
         some_of("compact", "delete"),
         synonyms=same("log.cleanup.policy"),
     ),
@@ -82,8 +82,7 @@ TOPIC_KEYS = table(
         "delete.retention.ms",
         Kind.LONG,
         86_400_000,
-        "The time for which a compacted topic keeps delete markers. No effect: logs are not "
-        "compacted yet.",
+        "The time for which a compacted topic keeps delete markers.",
         at_least(0),
         synonyms=same("log.cleaner.delete.retention.ms"),
     ),
@@ -148,8 +147,8 @@ TOPIC_KEYS = table(
         "max.compaction.lag.ms",
         Kind.LONG,
         MAX_LONG,
-        "The greatest age of a record that is not compacted. No effect: logs are not "
-        "compacted yet.",
+        "The age of the oldest record not compacted, from which the log is compacted whatever its "
+        "share of dirty bytes is.",
         at_least(1),
         synonyms=same("log.cleaner.max.compaction.lag.ms"),
     ),
@@ -190,8 +189,7 @@ TOPIC_KEYS = table(
         "min.cleanable.dirty.ratio",
         Kind.DOUBLE,
         0.5,
-        "The share of dirty bytes from which the log is compacted. No effect: logs are not "
-        "compacted yet.",
+        "The share of dirty bytes above which the log is compacted.",
         between(0, 1),
         synonyms=same("log.cleaner.min.cleanable.ratio"),
     ),
@@ -199,7 +197,7 @@ TOPIC_KEYS = table(
         "min.compaction.lag.ms",
         Kind.LONG,
         0,
-        "The least age at which a record is compacted. No effect: logs are not compacted yet.",
+        "The least age at which a record is compacted.",
         at_least(0),
         synonyms=same("log.cleaner.min.compaction.lag.ms"),
     ),

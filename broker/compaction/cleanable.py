@@ -58,8 +58,6 @@ class CleanedSegment(Protocol):
 class CompactionSettings:
     """The topic's settings of compaction, with Kafka's names and defaults. Times are in ms."""
 
-    enabled: bool = False
-    """True if cleanup.policy contains compact."""
     min_dirty_ratio: float = 0.5
     min_lag_ms: int = 0
     max_lag_ms: int = MAX_LAG_MS

@@ -23,6 +23,7 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import payload_of, read_header
 from quorate.quorum.log.compression import decompress
 from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.integrity import EpochOf
 from quorate.quorum.log.offset_gaps import allow_gaps
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
@@ -46,6 +47,8 @@ class CleaningPlan:
     map_bytes: int
     load_factor: float
     buffer_bytes: int
+    epoch_of: EpochOf
+    """Returns the leader epoch that the log has for a batch, as of the beginning."""
     last_batches: Mapping[int, int]
     """The last offset of the newest batch of each active producer."""
 
@@ -99,7 +102,9 @@ class Cleaning:
         offsets = self.retention.offsets
         for source in self.plan.dirty:
             stepped_at = 0
-            for batch in read_batches(self.disk, source, self.plan.buffer_bytes):
+            for batch in read_batches(
+                self.disk, source, self.plan.buffer_bytes, self.plan.epoch_of
+            ):
                 self.stats.read_bytes += len(batch.data)
                 header = batch.header
                 data = header.record_count and not header.is_control
@@ -151,7 +156,7 @@ class Cleaning:
         out = _Output(cleaned, self.stats)
         for source in group:
             stepped_at = 0
-            for batch in read_batches(self.disk, source, plan.buffer_bytes):
+            for batch in read_batches(self.disk, source, plan.buffer_bytes, plan.epoch_of):
                 self.stats.read_bytes += len(batch.data)
                 last = source is final and batch.end == source.size
                 kept = yield from filtered(batch.data, batch.header, self.retention, last=last)

@@ -15,7 +15,6 @@ from quorate.broker.compaction.grouping import grouped
 from quorate.broker.compaction.segment_source import SourceSegment
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.file_removal import remove_files
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned
@@ -35,11 +34,16 @@ def source_of(segment: Segment) -> SourceSegment:
 
 
 def clean_log(
-    log: Log, cleaning: Cleaning, segments: list[Segment], aborted: Callable[[], bool]
+    log: Log,
+    cleaning: Cleaning,
+    segments: list[Segment],
+    aborted: Callable[[], bool],
+    remove: Callable[[list[str]], None],
 ) -> CleaningWork[int]:
     """Clean `segments`, the sealed segments of `log` up to the first uncleanable offset.
 
-    Return the offset below which the log is clean now: all replacements up to it are durable. Raise
+    Return the offset below which the log is clean now: all replacements up to it are durable.
+    `remove` gets the paths of the replaced segments, which are renamed and may be removed. Raise
     CleaningAborted if `aborted` returns True or the log loses one of the segments. `.cleaned` files
     are removed then. Raise CorruptLog if a batch is damaged, or OSError."""
     generation = log.generation
@@ -56,7 +60,7 @@ def clean_log(
         for group in grouped(touched, log.settings.segment_bytes):
             work = cleaning.write_group([source_of(each) for each in group])
             cleaned = yield from _in_steps(work, check)
-            yield from _replace(log, group, cleaned)
+            remove((yield from _replace(log, group, cleaned)))
             del remaining[: len(group)]
             check()
     except (CleaningAborted, LogError, OSError) as error:
@@ -68,8 +72,9 @@ def clean_log(
     return end_offset
 
 
-def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[None]:
-    """Replace the segments of a group. Raise CleaningAborted if the log has changed."""
+def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[list[str]]:
+    """Replace the segments of a group, and return their new paths. Raise CleaningAborted if the log
+    has changed."""
     swap = log.begin_swap(group, cleaned)
     if swap is None:
         raise CleaningAborted
@@ -80,7 +85,7 @@ def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[N
     yield swap.finish
     if log.swap is swap:
         log.settle_swap()
-    yield lambda: remove_files(log.disk, paths)
+    return paths
 
 
 def _in_steps(steps: IncrementalWork[T], check: Callable[[], None]) -> CleaningWork[T]:

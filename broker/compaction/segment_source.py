@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, checksum_is_valid, read_header
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.integrity import EpochOf
 from quorate.quorum.seams import Disk
 
 
@@ -27,11 +28,13 @@ class SourceBatch(NamedTuple):
     end: int
 
 
-def read_batches(disk: Disk, source: SourceSegment, buffer_bytes: int) -> Iterator[SourceBatch]:
+def read_batches(
+    disk: Disk, source: SourceSegment, buffer_bytes: int, epoch_of: EpochOf
+) -> Iterator[SourceBatch]:
     """Yield the batches of a segment. A read takes `buffer_bytes`, or one larger batch. Block.
 
-    Raise CorruptLog if a batch fails its CRC, does not continue the segment, or reaches beyond the
-    file, and OSError."""
+    Raise CorruptLog if a batch fails its CRC, does not continue the segment, has another leader
+    epoch than `epoch_of` returns, or reaches beyond the file. Raise OSError."""
     file = disk.open(source.path, writable=False)
     position, offset = 0, source.base_offset
     try:
@@ -50,6 +53,11 @@ def read_batches(disk: Disk, source: SourceSegment, buffer_bytes: int) -> Iterat
                     raise CorruptBatch(f"the batch at {header.base_offset} fails its CRC-32C")
                 if header.base_offset < offset or header.last_offset >= source.next_offset:
                     raise CorruptBatch(f"the batch has base offset {header.base_offset}")
+                if header.leader_epoch != epoch_of(header):
+                    raise CorruptBatch(
+                        f"the batch has leader epoch {header.leader_epoch}, the log epoch "
+                        f"{epoch_of(header)}"
+                    )
                 offset = header.next_offset
                 stop = at + header.size_bytes
                 yield SourceBatch(header, view[at:stop], position + stop)

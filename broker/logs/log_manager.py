@@ -1,6 +1,6 @@
 """The log directory of a broker: opening, checkpointing, retaining and deleting its partition logs.
 
-The layout is Kafka's: one directory for each partition, three checkpoint files of offsets, and a
+The layout is Kafka's: one directory for each partition, four checkpoint files of offsets, and a
 clean shutdown file. The clean shutdown file tells the next start that the logs need no recovery,
 and with which broker epoch the broker stopped (KIP-966).
 
@@ -149,6 +149,7 @@ class LogManager:
             clean=self._clean or not existed,
             recovery_point=recovery_point,
             start_offset=offsets.start_offsets.get(name, 0) if existed else 0,
+            gaps=existed and name in offsets.cleaner_offsets,
             high_watermark=offsets.high_watermarks.get(name, 0) if existed else 0,
             latest_unsaved_epoch=NO_EPOCH if only_saved else leader_epoch,
             peers_have_it=peers_have_it,
@@ -169,6 +170,7 @@ class LogManager:
         self._unopened.opened(name)
         # The log may end lower than before, if damage was set aside.
         self._offsets.lower_recovery_point(name, log.end_offset)
+        self._offsets.lower_cleaner_offset(name, log.end_offset)
         log.before_truncation = partial(self._before_truncation, name)
         log.jitter_seed = self._random_text
         self._open[name] = ManagedLog(log, producers, self._clock.now_ms())
@@ -214,14 +216,19 @@ class LogManager:
         before, the next start removes them."""
         expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
         paths = [segment.rename_deleted() for segment in expired]
+        if paths:
+            self.remove_renamed(log, paths)
+        return bool(paths)
+
+    def remove_renamed(self, log: Log, paths: list[str]) -> None:
+        """Remove renamed files of segments in the disk's thread, after the log's
+        `file_delete_delay_ms`."""
 
         def remove() -> None:
             if not self._closed:
                 self._disk.submit(lambda: remove_files(self._disk, paths), self._done)
 
-        if paths:
-            self._clock.call_later(log.settings.file_delete_delay_ms, remove)
-        return bool(paths)
+        self._clock.call_later(log.settings.file_delete_delay_ms, remove)
 
     def truncated(self, name: PartitionName, offset: int) -> None:
         """Remove the producer snapshots above `offset`, the new log end. Call it after a truncation
@@ -231,6 +238,7 @@ class LogManager:
     def _before_truncation(self, name: PartitionName, offset: int) -> None:
         self._offsets.lower_recovery_point(name, offset)
         self._offsets.lower_high_watermark(name, offset)
+        self._offsets.lower_cleaner_offset(name, offset)
 
     def distrust(self, damage: CorruptLog) -> None:
         """Lower the recovery point of a damaged log to just behind the damage, so that the next
@@ -298,6 +306,17 @@ class LogManager:
         if not self._closed:
             self.flusher.note_starts()
             self._offsets.submit(checkpoints.START_OFFSETS_NAME, self._done)
+
+    def cleaner_offset(self, name: PartitionName) -> int | None:
+        """Return the offset up to which the log was compacted, or None if it never was."""
+        return self._offsets.cleaner_offsets.get(name)
+
+    def checkpoint_cleaned(self, name: PartitionName, offset: int) -> None:
+        """Note that the log is compacted up to `offset`, and write it in the disk's thread. The
+        compacted segments are durably in place."""
+        if not self._closed:
+            self._offsets.cleaner_offsets[name] = offset
+            self._offsets.submit(checkpoints.CLEANER_OFFSETS_NAME, self._done)
 
     def checkpoint_flushed(self) -> None:
         """Flush the logs in the disk's thread, then write the recovery points. Do nothing while an

@@ -41,6 +41,8 @@ class LogOpenParameters:
     """True if the log is new, or a clean shutdown closed it."""
     recovery_point: int
     start_offset: int
+    gaps: bool
+    """True if the log cleaner has compacted the log, so that offsets may be missing."""
     high_watermark: int
     latest_unsaved_epoch: int
     peers_have_it: bool
@@ -85,6 +87,7 @@ def _opening(
         clean=clean,
         recovery_point=parameters.recovery_point,
         start_offset=parameters.start_offset,
+        gaps=parameters.gaps,
         set_aside=set_aside,
         latest_unsaved_epoch=parameters.latest_unsaved_epoch,
     )

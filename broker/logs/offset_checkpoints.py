@@ -1,16 +1,20 @@
-"""The three offsets of each partition that the broker keeps in Kafka's checkpoint files.
+"""The four offsets of each partition that the broker keeps in Kafka's checkpoint files.
 
 | file                               | offset of a partition                   | at a start        |
 |------------------------------------|-----------------------------------------|-------------------|
 | `recovery-point-offset-checkpoint` | the log was flushed up to here          | recovery starts   |
 | `log-start-offset-checkpoint`      | the log starts here (DeleteRecords)     | log start offset  |
 | `replication-offset-checkpoint`    | a high watermark, perhaps an old one    | high watermark    |
+| `cleaner-offset-checkpoint`        | the log cleaner has compacted up to it  | first dirty       |
 
 Rules:
 
 - A recovery point never exceeds the flushed offset. It is lowered durably before a truncation
   removes records below it, because a log that ends below its recovery point counts as damaged.
 - A high watermark is lowered durably in the same way.
+- A cleaner offset is raised only after the compacted segments are durably in place. It is lowered
+  durably before a truncation. Records below it count as compacted: a tombstone among them may be
+  removed while an earlier record of its key is still there.
 - The offsets of a deleted partition are removed durably before another partition gets its name.
 
 The event loop owns the maps. At the end, `write_all` runs in the disk's thread, after the loop has
@@ -39,6 +43,7 @@ class OffsetCheckpoints:
         self.high_watermarks: dict[PartitionName, int] = {}
         self.recovery_points: dict[PartitionName, int] = {}
         self.start_offsets: dict[PartitionName, int] = {}
+        self.cleaner_offsets: dict[PartitionName, int] = {}
         self._disk = disk
         self._log_dir = log_dir
         self._files = CheckpointFiles(disk, log_dir)
@@ -47,11 +52,12 @@ class OffsetCheckpoints:
         """Removed partitions whose offsets may still be in the files."""
 
     def read(self) -> None:
-        """Load the three files. Blocks. A damaged file counts as empty: the start reads more, and
+        """Load the four files. Blocks. A damaged file counts as empty: the start reads more, and
         without the log start offsets, deleted records may be readable again."""
         self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS_NAME)
         self.recovery_points = self._read(checkpoints.RECOVERY_POINTS_NAME)
         self.start_offsets = self._read(checkpoints.START_OFFSETS_NAME)
+        self.cleaner_offsets = self._read(checkpoints.CLEANER_OFFSETS_NAME)
 
     def _read(self, checkpoint: str) -> dict[PartitionName, int]:
         try:
@@ -77,6 +83,14 @@ class OffsetCheckpoints:
         if self.high_watermarks.get(name, 0) > offset:
             self.high_watermarks[name] = offset
             self._files.write(checkpoints.HIGH_WATERMARKS_NAME, self.high_watermarks)
+
+    def lower_cleaner_offset(self, name: PartitionName, offset: int) -> None:
+        """Lower the cleaner offset to `offset` durably. Do nothing if it is not above `offset`.
+
+        Blocks for the fsync, because the truncation must not come first."""
+        if self.cleaner_offsets.get(name, 0) > offset:
+            self.cleaner_offsets[name] = offset
+            self._files.write(checkpoints.CLEANER_OFFSETS_NAME, self.cleaner_offsets)
 
     def remove(self, name: PartitionName) -> None:
         """Remove the offsets of `name` from memory. The files follow with their next write."""
@@ -112,7 +126,7 @@ class OffsetCheckpoints:
         self.submit(checkpoints.HIGH_WATERMARKS_NAME, done)
 
     def write_all(self) -> None:
-        """Write the three files durably. Blocks."""
+        """Write the four files durably. Blocks."""
         for checkpoint, offsets in self._by_file.items():
             self._files.write(checkpoint, offsets)
 
@@ -122,4 +136,5 @@ class OffsetCheckpoints:
             checkpoints.HIGH_WATERMARKS_NAME: self.high_watermarks,
             checkpoints.RECOVERY_POINTS_NAME: self.recovery_points,
             checkpoints.START_OFFSETS_NAME: self.start_offsets,
+            checkpoints.CLEANER_OFFSETS_NAME: self.cleaner_offsets,
         }

@@ -131,6 +131,17 @@ class ProducerStates:
                 whole = whole and bool(batches)
         return whole
 
+    def last_offsets_below(self, offset: int) -> dict[int, int]:
+        """Return the last offset of the newest known batch below `offset` of each producer that has
+        one."""
+        found = {}
+        for producer_id, producer in self.producers.items():
+            for sent in reversed(producer.batches):
+                if sent.last_offset < offset:
+                    found[producer_id] = sent.last_offset
+                    break
+        return found
+
     def expire(self, wall_ms: int, expiration_ms: int) -> None:
         """Remove the producers whose last batch is at least `expiration_ms` old, by the largest
         timestamp of that batch, which the client may have set."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quorate.broker.compaction.cleanable import CompactionSettings
+
 NO_LIMIT = 2**63 - 1
 """The value of message.timestamp.before.max.ms with which no timestamp is too early."""
 
@@ -13,8 +15,8 @@ class PartitionSettings:
     """Kafka's topic and broker configs of the same names, with Kafka's defaults. Times are in ms,
     sizes in bytes.
 
-    `deletes` and `compacted` are True if cleanup.policy contains delete and compact. Nothing
-    compacts a log here; `compacted` only makes a key mandatory. `log_append_time` is True if
+    `deletes` and `compacted` are True if cleanup.policy contains delete and compact. `compacted`
+    makes a key mandatory, and `compaction` is for the log cleaner. `log_append_time` is True if
     message.timestamp.type is LogAppendTime."""
 
     min_insync_replicas: int = 1
@@ -22,6 +24,7 @@ class PartitionSettings:
     max_message_bytes: int = 1_048_588
     compacted: bool = False
     deletes: bool = True
+    compaction: CompactionSettings = CompactionSettings()
     log_append_time: bool = False
     timestamp_before_max_ms: int = NO_LIMIT
     timestamp_after_max_ms: int = 3_600_000

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from quorate.broker.logs.log_cleaner import LogCleaner
 from quorate.broker.logs.log_manager import LogManager
+from quorate.broker.replication.compacted_partition import CompactedPartition
 from quorate.broker.replication.consumer_fetches import ConsumerFetches
 from quorate.broker.replication.consumer_sessions import ConsumerSessions
 from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
@@ -78,8 +80,7 @@ class ReplicaManager:
             file_delete_delay_ms=settings.file_delete_delay_ms,
             on_failure=on_failure,
         )
-        self._clock, self._settings = clock, settings
-        self._broker_epoch = broker_epoch
+        self._clock, self._settings, self._broker_epoch = clock, settings, broker_epoch
         self._delayed_operations = delayed_operations = DelayedOperations(clock)
         callbacks = CoalescedCallbacks(clock)
         memory = memory or Memory(clock)
@@ -120,6 +121,7 @@ class ReplicaManager:
             broker_id,
             on_failure,
         )
+        self.cleaner = LogCleaner(seams, settings.cleaner, self.logs, self._compacted, on_failure)
         self._timers: dict[str, Timer] = {}
 
     def _fetcher_context(
@@ -162,6 +164,7 @@ class ReplicaManager:
         self._every(
             "producers", settings.producer_expiration_check_interval_ms, self._expire_producers
         )
+        self.cleaner.start()
 
     def apply(self, image: MetadataImage, delta: ImageDelta) -> None:
         """Apply a committed image. `delta` has its differences from the image before.
@@ -200,6 +203,7 @@ class ReplicaManager:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self.cleaner.stop()
         self._applier.close()
         self._producer_loader.close()
         self.fetchers.close()
@@ -260,6 +264,13 @@ class ReplicaManager:
             if producers is not None:
                 expiration_ms = hosted.partition.settings.producer_id_expiration_ms
                 producers.expire(wall_ms, expiration_ms)
+
+    def _compacted(self) -> list[CompactedPartition]:
+        return [
+            CompactedPartition(each, self.load_producers)
+            for each in self.registry
+            if each.partition.settings.compacted
+        ]
 
     def _high_watermarks(self) -> Iterator[tuple[PartitionName, int]]:
         return ((name_of(each), each.partition.high_watermark) for each in self.registry)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from quorate.broker.compaction.cleanable import CompactionSettings
+from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.log.settings import NEVER, UNLIMITED, LogSettings
 
@@ -39,6 +41,7 @@ class ReplicationSettings:
     fetch_max_bytes: int = 55 * MIB
     max_fetch_sessions: int = 1000
     max_delayed_fetches: int = 10_000
+    cleaner: CleanerSettings = CleanerSettings()
     log_dir: str
     max_frame_bytes: int = 100 * MIB
     replica_selector: str | None = None
@@ -50,6 +53,7 @@ class ReplicationSettings:
         gives the default."""
         return cls(
             log_dir=log_dir,
+            cleaner=CleanerSettings.of(node),
             **{name: node[key] for name, key in _NODE_KEYS.items() if key in node},
         )
 
@@ -88,15 +92,24 @@ class TopicSettings:
     @classmethod
     def of(cls, configs: Mapping[str, Any], replication: ReplicationSettings) -> TopicSettings:
         """Return the settings of a topic's effective, typed configs
-        (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete."""
+        (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete. A
+        segment of a compacted topic is active for max.compaction.lag.ms at most (KIP-354)."""
         deletes = "delete" in configs["cleanup.policy"]
+        compacted = "compact" in configs["cleanup.policy"]
+        max_lag_ms = configs["max.compaction.lag.ms"]
         return cls(
             partition=PartitionSettings(
                 min_insync_replicas=configs["min.insync.replicas"],
                 replica_lag_time_max_ms=replication.replica_lag_time_max_ms,
                 max_message_bytes=configs["max.message.bytes"],
-                compacted="compact" in configs["cleanup.policy"],
+                compacted=compacted,
                 deletes=deletes,
+                compaction=CompactionSettings(
+                    min_dirty_ratio=configs["min.cleanable.dirty.ratio"],
+                    min_lag_ms=configs["min.compaction.lag.ms"],
+                    max_lag_ms=configs["max.compaction.lag.ms"],
+                    delete_retention_ms=configs["delete.retention.ms"],
+                ),
                 log_append_time=configs["message.timestamp.type"] == "LogAppendTime",
                 timestamp_before_max_ms=configs["message.timestamp.before.max.ms"],
                 timestamp_after_max_ms=configs["message.timestamp.after.max.ms"],
@@ -104,7 +117,7 @@ class TopicSettings:
             ),
             log=LogSettings(
                 segment_bytes=configs.get("internal.segment.bytes") or configs["segment.bytes"],
-                segment_ms=configs["segment.ms"],
+                segment_ms=min(configs["segment.ms"], max_lag_ms if compacted else NEVER),
                 segment_jitter_ms=configs["segment.jitter.ms"],
                 preallocate=configs["preallocate"],
                 index_interval_bytes=configs["index.interval.bytes"],

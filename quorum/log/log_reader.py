@@ -8,7 +8,7 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.epochs import EpochCache
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
-from quorate.quorum.log.integrity import RecentlyAppended, check_all, check_read
+from quorate.quorum.log.integrity import EpochOf, RecentlyAppended, check_all, check_read
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_list import SegmentList
 from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp, run_lookup
@@ -130,6 +130,18 @@ class LogReader:
         except CorruptLog as damage:
             return damage
         return None
+
+    def epochs_now(self) -> EpochOf:
+        """Return a function that returns the present leader epoch of a batch, for any thread. Later
+        changes of the log do not change its results."""
+        epochs, start_offset = EpochCache(self.epochs.entries), self.start_offset
+
+        def epoch_of(header: BatchHeader) -> int:
+            if header.next_offset <= start_offset:
+                return header.leader_epoch
+            return epochs.epoch_at(max(header.base_offset, start_offset))
+
+        return epoch_of
 
     def _epoch_of(self, header: BatchHeader) -> int:
         """Return the epoch that the epoch cache has for a batch; below the start it has none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from quorate.broker.compaction.cleanable import CompactionSettings, cleanable
@@ -116,7 +117,7 @@ class Replica:
         sealed = log.sealed_segments
         found = cleanable(
             sealed,
-            CompactionSettings(enabled=True),
+            CompactionSettings(),
             checkpoint=self.checkpoint,
             start_offset=log.start_offset,
             end_offset=log.end_offset,
@@ -140,9 +141,16 @@ class Replica:
             map_bytes=200 * self.map_keys,
             load_factor=1.0,
             buffer_bytes=256,
+            epoch_of=log.epochs_now(),
             last_batches={},
         )
-        work = clean_log(log, Cleaning(self.disk, plan), segments, lambda: False)
+        work = clean_log(
+            log,
+            Cleaning(self.disk, plan),
+            segments,
+            lambda: False,
+            partial(remove_files, self.disk),
+        )
         result = None
         try:
             while True:
