@@ -1,7 +1,7 @@
 """`quorate status --watch`: reads the state of the cluster repeatedly, and shows it.
 
 A terminal is redrawn after each read. Any other output gets a block of lines for each change. With
---format json, each change is one line, on a terminal, too. If the cluster cannot be reached, the
+--format json, each change is one line, also on a terminal. If the cluster cannot be reached, the
 error is shown, and the next attempt follows after the pause."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Content(Protocol):
 
 
 class Unreachable:
-    """The reason why the cluster did not answer."""
+    """The content if the cluster did not answer: the reason."""
 
     def __init__(self, reason: str) -> None:
         self.lasting = self.reason = reason
@@ -55,7 +55,7 @@ class Unreachable:
 
 
 class Reachable:
-    """A status of the cluster."""
+    """The content if the cluster answered: its status."""
 
     def __init__(self, status: Status) -> None:
         self.lasting = status.lasting

@@ -1,8 +1,10 @@
-"""`quorate storage verify`: checks the directory of a stopped node, and prints a line per finding.
+"""`quorate storage verify`: checks the directory of a stopped node, and prints a line for each
+finding.
 
-The exit code is 0 if the directory is sound, which means that every finding is a note. Otherwise it
-is 1. The directory must not be in use. Quorate's nodes lock the file `.lock` with flock, and Apache
-Kafka's with fcntl. The command holds both locks while it runs."""
+A finding is a `CheckResult`: a fault or a note. The exit code is 0 if the directory is sound, which
+means that every finding is a note. Otherwise it is 1. The directory must not be in use. Quorate's
+nodes lock the file `.lock` with flock, and Apache Kafka's with fcntl. The command holds both locks
+while it runs."""
 
 from __future__ import annotations
 
@@ -32,14 +34,16 @@ from quorate.quorum.offline.storage_verify import METADATA, Verification, verify
 def run(directory: str, *, repairing: bool, file: str | None, output: str) -> None:
     """Verify a directory, repair it if `repairing`, and print the findings.
 
-    The repaired findings come first, then those that are left. `output` is "text" or "json". Text
-    ends with a summary; JSON is one object per line and finding.
+    `directory` is a node's directory, or that of a single log. The repaired findings come first,
+    then those that are left. `output` is "text" or "json". Text ends with a summary. JSON is one
+    object per line for each finding, without a summary.
 
-    The repairs are those of `storage_repair.repair`. `file` is the config of the directory's node,
-    or None. If it shows a broker without a vote, a damaged metadata log is also renamed.
+    The repairs are those of `storage_repair.repair`. `file` is the config file of the directory's
+    node, or None. If that node is a broker without a vote, the repair also renames a damaged
+    metadata log, because the broker can fetch it again.
 
-    Raise Refused if the directory is in use, cannot be read, or is not that of `file`. Raise
-    SystemExit with code 1 if it is not sound at the end."""
+    Raise Refused if the directory is in use, cannot be read, or does not belong to the node of
+    `file`. Raise SystemExit with code 1 if it is not sound at the end."""
     path = str(Path(directory).resolve())
     broker = is_broker(path, file) if file is not None else False
     disk = OsDisk()
@@ -75,8 +79,8 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
 
 
 def check(disk: OsDisk, path: str) -> Verification:
-    """Return the findings in a directory. Block, and change nothing. Raise OSError, or LogError for
-    a small file that is too large."""
+    """Return the findings in a node's directory, or in that of a single log. Block, and change
+    nothing. Raise OSError if it cannot be read, or LogError if a checkpoint file is too large."""
     return verify(disk, path, whole_producers=lambda content: decode_producers(content) is not None)
 
 
@@ -86,12 +90,13 @@ def found(count: int) -> str:
 
 
 def wrong(verification: Verification) -> int:
-    """Return the number of findings that are no notes."""
+    """Return the number of findings that are not notes."""
     return sum(each.kind is not Kind.NOTE for each in verification.results)
 
 
 def show(finding: CheckResult, output: str, *, repaired: bool = False) -> None:
-    """Print one finding as a line of `output`, "text" or "json"."""
+    """Print one finding as a line in the format `output`, "text" or "json". `repaired` marks it as
+    repaired."""
     if output == "text":
         click.echo(f"repaired: {finding}" if repaired else str(finding))
         return

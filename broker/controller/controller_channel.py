@@ -2,13 +2,16 @@
 
 `send` returns immediately. It calls `done` exactly once and later, on the event loop:
 
-- with the response, which may carry an error
-- with None if there is no response within `timeout_ms`, the connection was lost, or the request
-  could not be sent
+- with the response, which may carry any error except NOT_CONTROLLER
+- with None if no response arrives within `timeout_ms`, if the connection is lost, or if the request
+  cannot be sent
 
-After None the outcome is unknown: the controller may have applied the request. Only the sender
-knows if a repetition is safe, so the channel itself sends a request again in only two cases. Either
-the request was never sent, or the node answered NOT_CONTROLLER (`controller_client.py`).
+`timeout_ms` includes the search for the active controller and every repetition.
+
+A sender that gets None must treat the outcome as unknown: the controller may have applied the
+request. Only the sender knows if a repetition is safe. The channel itself therefore sends a request
+again in only two cases: the request was never sent, or the node answered NOT_CONTROLLER
+(`controller_client.py`).
 """
 
 from __future__ import annotations
@@ -29,13 +32,14 @@ from quorate.quorum.controller.messages import (
 
 R = TypeVar("R")
 Done = Callable[[R | None], None]
-"""A callback that receives the response, or None if there is none."""
+"""A callback that receives the response, or None if the outcome is unknown."""
 
 
 class ControllerChannel(Protocol):
     """A sender of requests to the active controller, which it finds itself.
 
-    The order of the requests may change when the active controller does."""
+    Several requests may be in flight. The controller may receive them in another order than they
+    were sent, if another controller becomes active meanwhile."""
 
     @overload
     def send(

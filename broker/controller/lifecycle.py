@@ -3,14 +3,16 @@ shutdown.
 
 It follows Kafka's BrokerLifecycleManager (KIP-631), as a state machine over a clock and the
 controller channel. One request is in flight at a time. If the next heartbeat becomes due meanwhile,
-it follows a good answer immediately. After an error or no answer, it follows after a backoff.
+it follows a good answer immediately. After an error or no answer, it follows after a backoff. Every
+error of a heartbeat is retried like this, also STALE_BROKER_EPOCH.
 
 Invariants:
 
 - The broker epoch is set once in an incarnation.
 - A heartbeat reports only a metadata offset that the broker has replayed into its image.
 - Heartbeats ask to stay fenced (`want_fence`) until the logs are open and the metadata has reached
-  this broker's own registration (KAFKA-13959), or until a controlled shutdown begins.
+  this broker's own registration (KAFKA-13959). During a controlled shutdown they set
+  `want_shut_down` instead of `want_fence`.
 """
 
 from __future__ import annotations
@@ -92,8 +94,8 @@ class LifecycleSettings:
     heartbeat_interval_ms: int = 2000
     """The time from the answer of one heartbeat to the next heartbeat."""
     session_timeout_ms: int = 9000
-    """The session timeout of the controller. A request waits half of it for its answer, and a
-    backoff lasts at most a quarter of it."""
+    """The session timeout of the controller. A request waits half of it for its answer. A backoff
+    lasts at most a quarter of it, before the jitter."""
     registration_timeout_ms: int = 60_000
     """The time after `start` in which the registration is retried
     (initial.broker.registration.timeout.ms)."""
@@ -112,8 +114,12 @@ registration is usually refused only until the session of the earlier incarnatio
 class BrokerLifecycle:
     """The lifecycle of one broker process. The event loop owns it.
 
-    `state` follows TRANSITIONS. `broker_epoch` is -1 before the registration. From SHUTTING_DOWN
-    on, the lifecycle sends no more requests. The owner stops the broker and then calls `close`."""
+    `state` follows TRANSITIONS. `broker_epoch` is -1 before the registration. `heard_ms` is the
+    monotonic time of the last good answer to a heartbeat, in ms.
+
+    From SHUTTING_DOWN on, the lifecycle sends no more requests. The owner stops the broker and then
+    calls `close`. If a request is in flight, a method that sends a heartbeat immediately sends it
+    after the good answer to that request."""
 
     def __init__(
         self,
@@ -160,15 +166,16 @@ class BrokerLifecycle:
         """Note that the broker's image has the metadata up to and including `offset`. The replicas
         may not have applied it yet.
 
-        The registration need not be complete. If `offset` reaches this broker's own registration,
-        send a heartbeat immediately."""
+        The registration need not be complete. The first time that `offset` reaches this broker's
+        own registration, send a heartbeat immediately."""
         before, self._metadata_offset = self._metadata_offset, offset
         if self.state in (State.STARTING, State.RECOVERY) and before < self.broker_epoch <= offset:
             self._next(0)
 
     def logs_loaded(self) -> None:
-        """Note that all logs of the first image are open. From then on, heartbeats ask to be
-        unfenced. In RECOVERY, send one immediately."""
+        """Note that all logs of the first image are open. Heartbeats ask to be unfenced if the
+        metadata has also reached this broker's own registration. In RECOVERY that is the case, so
+        send one immediately."""
         self._loaded = True
         if self.state is State.RECOVERY:
             self._next(0)
@@ -183,8 +190,8 @@ class BrokerLifecycle:
         """Ask the controller for a controlled shutdown. Enter SHUTTING_DOWN when the controller
         permits it.
 
-        The wait has no limit here, so the caller must set one. Enter SHUTTING_DOWN immediately if
-        the broker has not reached RECOVERY, or on a second call."""
+        The wait has no limit here, so the caller must set one. In another state than RECOVERY or
+        RUNNING, enter SHUTTING_DOWN before the return. A second call therefore ends the wait."""
         if self.state in (State.RUNNING, State.RECOVERY):
             self._enter(State.PENDING_CONTROLLED_SHUTDOWN)
             self._next(0)

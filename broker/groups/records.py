@@ -2,8 +2,8 @@
 
 A key starts with its type, and a value with its version (int16 each). A record without a value is a
 tombstone. Quorate writes the versions that Kafka 4.1 writes, which have no tagged fields. It reads
-the versions 0 to LATEST_VALUE_VERSION. It skips records of other types, which belong to the
-consumer, share and streams protocols.
+the versions 0 to LATEST_VALUE_VERSION. It skips records whose type is not in KEY_TYPES. They belong
+to the consumer, share and streams protocols.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class MemberValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupValue:
-    """The value of a group: its last generation. The timestamp is wall-clock ms since 1970."""
+    """The value of a group: its last generation. `leader` is a member id. The timestamp is
+    wall-clock ms since 1970."""
 
     protocol_type: str = wire("string", bound=STORED_NAME)
     generation: int = wire("int32")
@@ -138,8 +139,8 @@ def read_back(records: Sequence[GroupRecord]) -> list[tuple[bytes, bytes | None]
     """Encode the records, check that each decodes to an equal record, and return their keys and
     values.
 
-    Call this before an append. Raise UnreadableRecord, EncodeError or DecodeError if a record fails
-    the check."""
+    Call this before an append. Raise EncodeError if a field does not fit. Raise DecodeError if the
+    bytes cannot be decoded, or UnreadableRecord if they decode to another record."""
     encoded = [encode_record(each) for each in records]
     for record, (key, value) in zip(records, encoded, strict=True):
         if decode_record(key, value) != record:
@@ -159,7 +160,7 @@ def version_of(value: Value) -> int:
 
 
 def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
-    """Return the record, or None if it has a type that this coordinator does not support.
+    """Return the record, or None if its type is not in KEY_TYPES.
 
     Raise DecodeError if the bytes are damaged or have an unknown version."""
     types = KEY_TYPES.get(_leading(key))

@@ -1,7 +1,9 @@
 """Handles DescribeClientQuotas (API key 48): the quotas of the image that a filter matches.
 
-An entity matches if it has a part for each component of the filter. If the filter is strict, it has
-no other part. An invalid filter gets the error code that Kafka gives.
+An entity has a name for each of its types, such as user=alice and client-id=app. A filter is a list
+of components, one for each type that it names. An entity matches if it satisfies every component.
+If the filter is strict, the entity must also have no other type. An invalid filter gets the error
+code that Kafka gives.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class DescribeClientQuotasHandler:
         self, context: RequestContext, request: DescribeClientQuotasRequest
     ) -> IncrementalWork[None]:
         """Respond with the matching entities in sorted order, or with the error of an invalid
-        filter."""
+        filter. Pause between entities, because an image may have very many."""
         try:
             check_filter(request)
         except KafkaError as error:
@@ -72,9 +74,10 @@ class DescribeClientQuotasHandler:
 
 
 def matches(names: Mapping[str, str | None], request: DescribeClientQuotasRequest) -> bool:
-    """Return True if the entity with these names by type matches a valid filter.
+    """Return True if the entity with these names by type matches the filter, which must be valid.
 
-    SPECIFIED matches any name of the type, and also its default, as Kafka's brokers do."""
+    The name None is the default entity of the type. SPECIFIED matches any name, also None, as
+    Kafka's brokers do."""
     if request.strict and len(names) != len(request.components):
         return False
     return all(

@@ -1,21 +1,27 @@
 """Produce: appends to the partitions that this broker leads, and the answers that `acks` demands.
 
-| acks  | answer                                                                          |
+| acks  | the result of a partition is final                                              |
 |-------|---------------------------------------------------------------------------------|
-| 0, 1  | when the leader has appended                                                    |
-| -1    | when every member of the maximal ISR has the records (`isr_states.py`)          |
+| 0, 1  | when the leader has appended the batch                                          |
+| -1    | when the high watermark is above the batch: each member of the maximal ISR has  |
+|       | it (`isr_states.py`)                                                            |
 
-An appended batch is in the page cache. An answer waits for a flush only if flush.messages makes the
+An appended batch is in the page cache. A result waits for a flush only if flush.messages makes the
 append flush the log. An idempotent batch waits, with any acks, if the producer states of its
 partition must be loaded first (`producer_loader.py`).
 
 Errors that depend on `acks`, or that end a wait:
 
-- NOT_ENOUGH_REPLICAS (acks=-1): the ISR was smaller than min.insync.replicas before the append.
-- NOT_ENOUGH_REPLICAS_AFTER_APPEND (acks=-1): the maximal ISR was smaller than that when the high
-  watermark had reached the batch.
-- NOT_LEADER_OR_FOLLOWER: this broker stopped leading the partition while the answer waited.
-- REQUEST_TIMED_OUT: the timeout is over, or too many batches wait for producer states.
+- NOT_ENOUGH_REPLICAS (acks=-1): the committed ISR was smaller than min.insync.replicas before the
+  append. Nothing was appended.
+- NOT_ENOUGH_REPLICAS_AFTER_APPEND (acks=-1): the batch is committed, but when the high watermark
+  reached its end, the maximal ISR was smaller than min.insync.replicas.
+- NOT_LEADER_OR_FOLLOWER: this broker stopped leading the partition while the result waited.
+- REQUEST_TIMED_OUT: the timeout is over, or too many batches wait for producer states or for
+  flushes.
+
+The other errors of an append are those of `Partition.append_as_leader` and of a missing replica
+(`PartitionRegistry.why_missing`). CORRUPT_MESSAGE means that the batch is malformed.
 """
 
 from __future__ import annotations
@@ -34,9 +40,9 @@ from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartiti
 from quorate.quorum.seams import Clock
 
 MAX_WAITING_BYTES = 64 << 20
-"""Memory of the batches that wait for producer states, above which a further batch is refused. Its
-answer is REQUEST_TIMED_OUT, and its producer retries. One batch more than this may wait. A batch
-whose request timed out counts until the load ends."""
+"""The bound of the memory of the batches that wait for producer states. While it is reached, a
+further batch is refused with REQUEST_TIMED_OUT, and its producer retries. The last batch that is
+accepted may exceed the bound. A batch whose request timed out counts until the load ends."""
 WAITING_BATCH_BYTES = 1024
 """The memory counted for each such batch in addition to its records."""
 MAX_FLUSH_WAITS = 100_000
@@ -44,9 +50,10 @@ MAX_FLUSH_WAITS = 100_000
 not answer, every request is answered with REQUEST_TIMED_OUT and appends nothing. Batches whose
 requests timed out count until their flush ends."""
 Done = Callable[[Sequence[ProducePartitionResult]], None]
-"""Gets the final results of one call of `append`."""
+"""A callback that receives the final results of one call of `append`."""
 Flush = Callable[[HostedPartition, Callable[[], None]], None]
-"""Flushes the log of a partition, and then calls the function."""
+"""A function that begins a flush of a partition's log. It calls back when all records that the log
+has now are durable."""
 Wait = tuple[int, HostedPartition, int]
 """(index in the request, partition, high watermark that the answer waits for). The offset is
 NO_COMMIT if the answer waits for a flush only."""
@@ -66,7 +73,7 @@ class RecordAppender:
         on_disk_failure: Callable[[OSError], None],
     ) -> None:
         """`load_producers` starts a load of producer states, and `HostedPartition.await_producers`
-        reports its end. `flush` flushes the log of a partition. `on_disk_failure` gets the error of
+        reports its end. `flush` is called for flush.messages. `on_disk_failure` gets the error of
         a failed append, and stops the node. The result of that append is KAFKA_STORAGE_ERROR."""
         self._clock = clock
         self._delayed_operations = delayed_operations
@@ -87,17 +94,18 @@ class RecordAppender:
         internal: bool = False,
     ) -> None:
         """Append one batch to each partition, and call `done` once, also with acks=0. The call may
-        come before this returns. It never comes after `ReplicaManager.stop`.
+        come before this method returns. If the request still waits at `ReplicaManager.stop`, the
+        call never comes.
 
         After `timeout_ms`, or MAX_TIMEOUT_MS if that is less, each partition that still waits gets
         REQUEST_TIMED_OUT. Its batch may have been appended and may be committed later.
 
         The results are in the order of `appends`, and one may fail without the others. All of them
-        are INVALID_REQUIRED_ACKS if `acks` is not -1, 0 or 1. A batch in a writable buffer is
-        patched in place; another one is copied.
+        are INVALID_REQUIRED_ACKS if `acks` is not -1, 0 or 1. The append writes the offsets and the
+        leader epoch into the batch: in place in a writable buffer, otherwise in a copy.
 
         `internal` marks the appends of this broker's coordinators. Only they may write to internal
-        topics; another append gets INVALID_TOPIC_EXCEPTION. They may also write control
+        topics: another append gets INVALID_TOPIC_EXCEPTION. Only they may write control
         batches."""
         if acks not in (-1, 0, 1):
             done([failed(each, ErrorCode.INVALID_REQUIRED_ACKS) for each in appends])
@@ -306,7 +314,7 @@ def failed(
 
 class DelayedProduce:
     """A produce request that waits for some of its partitions. `open` holds their indexes in the
-    request."""
+    request. To answer the request means to call `done` with all results."""
 
     __slots__ = ("_delayed_operations", "_done", "_results", "open", "tick")
 

@@ -21,7 +21,13 @@ class TopicTraffic:
     reassignment fetched.
 
     `produce_requests` and `fetch_requests` count each partition of a request once, also if it
-    failed. A follower's read is counted in `fetch_requests` only if it succeeded."""
+    failed. `failed_produce_requests` counts failed appends, but no failure of the wait for other
+    replicas. There are three exceptions:
+
+    - A Produce with invalid acks is not counted, and none while too many batches wait for flushes.
+    - A batch that waits for producer states is not counted if its request times out.
+    - A follower's read is counted in `fetch_requests` only if it succeeded, and a failed one is
+      not counted at all."""
 
     messages_in: int = 0
     bytes_in: int = 0
@@ -52,7 +58,7 @@ class Traffic:
 
     def __init__(self, hosted: Callable[[], Collection[str]] = tuple) -> None:
         """Begin with no counters. `hosted` returns the topics that have partitions on this
-        broker."""
+        broker. The default returns none, which suits only a test."""
         self.elsewhere = TopicTraffic()
         """The requests for partitions that are not hosted here, and the sum of former topics."""
         self._topics: dict[str, TopicTraffic] = {}
@@ -63,9 +69,10 @@ class Traffic:
         """Return the counters of `topic`, of which this broker now hosts a partition. Create them
         if the topic has none.
 
-        If there are many topics, remove the counters of former topics first, as `by_topic` does.
-        The reason is that nothing else removes them if the metrics are never scraped. The search
-        is repeated only when the number of topics has doubled."""
+        If `topic` is new and there are at least MIN_PRUNED topics, remove the counters of former
+        topics first, as `by_topic` does. The reason is that nothing else removes them if the
+        metrics are never scraped. The search is repeated only when the number of topics has
+        doubled."""
         found = self._topics.get(topic)
         if found is None:
             if len(self._topics) >= self._pruned_at:

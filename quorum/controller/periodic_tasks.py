@@ -41,7 +41,7 @@ class PeriodicTasks:
         self._due_ms: dict[Task, int] = {}
 
     def start(self, now_ms: int) -> None:
-        """Schedule each task one interval after `now_ms`."""
+        """Schedule each task one interval after `now_ms`, in place of its earlier schedule."""
         self._due_ms = {task: now_ms + ms for task, ms in self._interval_ms.items()}
 
     def stop(self) -> None:

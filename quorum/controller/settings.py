@@ -52,7 +52,8 @@ class ControllerSettings:
     """inter.broker.listener.name: the name of the endpoint at which nodes reach a broker. The
     default is not Kafka's."""
     hints: bool = True
-    """quorate.hints.enable, which Kafka does not have (docs/differences.md)."""
+    """quorate.hints.enable, which Kafka does not have. If it is True, a broker whose process is
+    proved dead is fenced before its session expires (`hints.py`)."""
     takeover_probe_delay_ms: int = 300
     """The time that a broker has to connect to a new active controller, before that controller
     probes it. Kafka has no such probes. No key sets it."""
@@ -61,8 +62,9 @@ class ControllerSettings:
     (`quorate.config.topic_keys.topic_defaults`)."""
     features: Mapping[str, int] = field(default_factory=lambda: dict(NEW_CLUSTER_FEATURES))
     """The feature levels that the first active controller of a new cluster writes in the bootstrap
-    records."""
+    records. No key sets them."""
     supported_features: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: dict(SUPPORTED_FEATURES)
     )
-    """The lowest and the highest level of each feature that this controller supports."""
+    """The lowest and the highest level of each feature that this controller supports. No key sets
+    it."""

@@ -1,7 +1,8 @@
 """A segment's data file with its offset index: finds the position of an offset, and reads batches.
 
 An index entry is only a hint. A search compares the entry that it uses with the batch at its
-position. If the two differ, it rebuilds the indexes from the batches (R51, tests/scenarios).
+position. If the two differ, it rebuilds the indexes from the batches (R51, tests/scenarios). A
+search may therefore block for a walk over the whole file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ them."""
 class IndexedBatchFile(BatchFile):
     """A `BatchFile` that is searched by offset. See `BatchFile` for invariants and threads.
 
-    A search costs a binary search in the index and a walk over about one index interval.
+    `index_interval_bytes` is the distance between two index entries. A search costs a binary search
+    in the index and a walk over about one such interval. Every method may raise OSError.
     """
 
     def __init__(
@@ -39,9 +41,10 @@ class IndexedBatchFile(BatchFile):
         """Return whole batches, beginning with the batch that holds `offset`. If compaction removed
         that batch, begin with the next one.
 
-        All records of the result are below the offset `end`, so it may be empty. The first batch
-        is returned even if it exceeds `max_bytes`. Raise CorruptLog if all batches end before
-        `offset`, or at a damaged header on the way. The CRCs are not checked."""
+        All records of the result are below the offset `end`. If the first batch reaches beyond
+        `end`, the result is empty. Otherwise the first batch is returned even if it exceeds
+        `max_bytes`. Raise CorruptLog if all batches end before `offset`, or at a damaged header on
+        the way. The CRCs are not checked."""
         start = self.position_of(offset)
         if start == self.size:
             raise CorruptLog(self.path, start, offset, f"no batch up to {self.next_offset} follows")
@@ -71,7 +74,8 @@ class IndexedBatchFile(BatchFile):
     def end_below(self, offset: int) -> int:
         """Return the offset that follows the last batch which ends at or below `offset`.
 
-        The result is the base offset if there is no such batch. Raise CorruptLog."""
+        The result is the base offset if there is no such batch. Raise CorruptLog at a damaged
+        header on the way."""
         end = self.base_offset
         for _, header in self.walk(self._near(offset - 1)):
             if header.next_offset > offset:

@@ -3,8 +3,8 @@
 Kafka reads every record of a batch that it appends. In Python that costs more than the append. The
 check here walks from the length of one record to that of the next, and reads only the first record.
 The walk ends after a number of steps that grows with the size of the payload. One step is one
-record, or RECORDS_PER_STEP records of equal length in a row. Such a run costs little, because
-slices compare all of its lengths in C.
+record, or RECORDS_PER_STEP records of equal length in a row. Such a run costs little. The lengths
+lie at equal distances, so one slice with a step collects them, and C code compares them.
 
 Records that the walk does not reach stay unchecked. That is safe for three reasons:
 
@@ -38,12 +38,16 @@ RECORDS_PER_STEP = 32
 def check_framing(payload: Buffer, count: int, *, whole: bool = True) -> None:
     """Raise CorruptBatch if the walk finds that `payload` does not consist of `count` records.
 
-    `payload` is not compressed, and `count` is that of the batch header. If `whole` is False,
-    `payload` is only the beginning of the records. The walk checks that the first record can be
-    decoded and has offset delta 0. It also checks that each length that it meets fits into the
-    payload. If `whole` is True, the payload must have room for `count` records and no bytes after
-    the last one. Otherwise the walk ends without an error at a record that `payload` cuts off, even
-    at the first one."""
+    `payload` is not compressed, or is decompressed already. `count` is that of the batch header.
+    The walk checks that the first record can be decoded and has offset delta 0. It also checks that
+    each length that it meets fits into the payload.
+
+    If `whole` is True, the payload must have room for `count` records. If the walk reaches the last
+    record, no bytes may follow it. Otherwise the bytes that are left must have room for the records
+    that are left.
+
+    If `whole` is False, `payload` is only the beginning of the records. The walk then ends without
+    an error at a record that `payload` cuts off, even at the first one."""
     size = len(payload)
     if size <= COPIED_BYTES:
         payload = bytes(payload)

@@ -1,4 +1,6 @@
-"""The lookup, in steps, of the record with the lowest offset that is not older than a given time.
+"""The lookup, in steps, of the first record whose timestamp is at or after a given time.
+
+The first record is the one with the lowest offset. Its timestamp need not be the lowest.
 
 A lookup is a generator, and its driver is the code that resumes it. It runs in the thread that
 owns the log, usually the event loop. Between two steps, other code may change the log.
@@ -6,16 +8,19 @@ owns the log, usually the event loop. Between two steps, other code may change t
 The lookup walks over batch headers and decodes the batches that may hold the record. It pauses
 after HEADERS_PER_STEP headers (`segment.py`), RECORDS_PER_STEP records or SEGMENTS_PER_STEP
 segments. After each pause it finds its segment again by offset, because the log may have been
-truncated or shortened meanwhile.
+truncated meanwhile, or retention may have removed its beginning.
 
-The lookup itself decompresses a small compressed batch. Any other compressed batch is large. For a
-large batch the lookup yields a `Decompress` request, which its driver may run in another thread.
+The lookup decompresses a small compressed batch itself: one within SMALL_PAYLOAD_BYTES and
+SMALL_BYTES. Any other compressed batch is large. For a large batch the lookup yields a `Decompress`
+request, which its driver may run in another thread. Uncompressed batches need no request.
 
 To bound memory, a driver should let only one lookup at a time hold a large payload. The lookup
-yields `Acquire` before it reads the payload, and `Release` when it has searched it. It yields no
-`Release` if it fails in between, or finds that the log has changed. A driver must therefore do two
-things. It must end the hold when the lookup ends. It must also resume a lookup immediately if the
-lookup yields `Acquire` while it is already the holder.
+frees the compressed payload that it has read, and yields `Acquire`. Then it reads the payload again
+and yields `Decompress`. It yields `Release` when it has searched the decompressed payload.
+
+The lookup yields no `Release` if it fails in between, or finds that the log has changed. A driver
+must therefore do two things. It must end the hold when the lookup ends. It must also resume a
+lookup immediately if the lookup yields `Acquire` while it is already the holder.
 
 If a batch has a right CRC and an unreadable payload, the lookup raises CorruptBatch, because the
 producer sent the batch like this. If the disk does not return the bytes that were appended, the
@@ -56,13 +61,14 @@ class SearchedLog(Protocol):
 
     @property
     def generation(self) -> int:
-        """Number of truncations and resets of this log."""
+        """Return the number of truncations and resets of this log."""
 
     def segment_of(self, offset: int) -> Segment:
         """Return the segment that holds `offset`, which lies within the log."""
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole batches from the one that holds `offset`."""
+        """Return whole batches, beginning with the one that holds `offset`. Return at least that
+        one, even if it is larger than `max_bytes`."""
 
 
 class TimestampOffset(NamedTuple):
@@ -121,13 +127,12 @@ def run_lookup(lookup: Lookup[T]) -> T:
 
 
 def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOffset | None]:
-    """Return the record with the lowest offset that is not older than `timestamp_ms`, None if there
-    is none.
+    """Return the record with the lowest offset among those with a timestamp of at least
+    `timestamp_ms`. Return None if there is no such record, or if the log is deleted meanwhile.
 
     The search covers the offsets from `log.start_offset` up to `log.end_offset`, also those that
-    are not committed. `timestamp_ms` is a plain time. The special values of ListOffsets, such as
-    -1, have no meaning here. The result is also None if the log is deleted meanwhile. Raise
-    CorruptBatch, CorruptLog or OSError."""
+    are not committed. `timestamp_ms` is in ms since 1970. The special values of ListOffsets, such
+    as -1, have no meaning here. Raise CorruptBatch, CorruptLog or OSError."""
     offset, generation = log.start_offset, log.generation
     base = -1  # base offset of the current segment
     skipped = 0
@@ -165,7 +170,7 @@ def look_up_timestamp(log: SearchedLog, timestamp_ms: int) -> Lookup[TimestampOf
 def _first_in(
     log: SearchedLog, header: BatchHeader, timestamp_ms: int
 ) -> Lookup[TimestampOffset | None]:
-    """Return the first such record of a batch, None if there is none or the log changed
+    """Return the first such record of a batch. Return None if there is none, or if the log changed
     meanwhile."""
     offset = max(header.base_offset, log.start_offset)
     data = log.read(offset, 1)
@@ -197,7 +202,7 @@ def _first_in(
 def _first_of(
     log: SearchedLog, header: BatchHeader, payload: Buffer, timestamp_ms: int
 ) -> Lookup[TimestampOffset | None]:
-    """Return the first such record of a decompressed payload, None if there is none."""
+    """Return the first such record of a decompressed payload, or None if there is none."""
     offsets = range(header.base_offset, header.next_offset)
     for number, record in enumerate(records_in(payload, header), 1):
         if record.timestamp_ms >= timestamp_ms and record.offset >= log.start_offset:

@@ -1,7 +1,9 @@
 """The cluster metadata as a state machine: records, replay, the image, and snapshots.
 
-Inputs: bytes of the committed metadata log, or of a snapshot. Outputs: an immutable
-`MetadataImage`, an `ImageDelta` that names what changed, and the bytes of a snapshot.
+The package turns bytes of the metadata log, or of a snapshot, into an immutable `MetadataImage`. It
+also computes an `ImageDelta`, the changes between two images, and writes the bytes of a snapshot.
+Standby controllers and brokers replay only committed records. The active controller also replays
+its own records, before they are committed.
 
 Decisions that hold for the whole package:
 

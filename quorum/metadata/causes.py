@@ -8,8 +8,8 @@ These records have the field:
 - NoOp records
 
 `quorate history` and `quorate dump-log` show the cause. Replay ignores it, so neither the image nor
-a snapshot contains it. Kafka's records, and records that need no explanation, have the cause
-UNKNOWN.
+a snapshot contains it. Records that Apache Kafka wrote, and records that need no explanation, have
+the cause UNKNOWN.
 
 Invariant: a name never changes, because logs store it.
 """

@@ -1,7 +1,7 @@
 """The names of the topics that coordinators own.
 
 Clients may read these topics. Only the coordinators write to them, so a Produce or DeleteRecords of
-a client is refused.
+a client is refused with INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations

@@ -102,9 +102,10 @@ def _as_it_is(response: object) -> object:
 class ControllerShell:
     """The shell of one controller. Owned by the node's event loop; no method blocks.
 
-    Three attributes count for the metrics. `operations`: decisions on requests, events, ticks and
-    activations, also failed ones. `turned_away`: requests refused because a queue was full or
-    MAX_UNCOMMITTED answers waited. `failed_requests`: requests refused with FAILED."""
+    Three attributes count for the metrics. `operations` counts decisions on requests, events, ticks
+    and activations, also failed ones. `turned_away` counts requests that the active controller
+    refused because its queue was full or MAX_UNCOMMITTED answers waited. `failed_requests` counts
+    requests refused with FAILED."""
 
     def __init__(
         self,
@@ -151,8 +152,9 @@ class ControllerShell:
         """Decide `request` in a later iteration of the loop, in the order of `ControllerQueue`.
         Call `answer` with the encoded response when the decision is committed, or with a Refusal.
 
-        `encode` runs before anything is appended. If it or the rule raises, the answer is FAILED.
-        The answer is TOO_LARGE if an atomic change exceeds its bound. It is UNKNOWN or
+        `encode` turns the response of the rule into what `answer` gets. It runs before anything is
+        appended. If it or the rule raises, the answer is FAILED. It is TOO_LARGE if the records of
+        an atomic result exceed MAX_RESULT_BYTES (`controller_decision.py`). It is UNKNOWN or
         NOT_CONTROLLER if leadership is lost before the commit (see the module).
 
         `source` is the connection or node through which a client's request came, or None for a
@@ -161,7 +163,8 @@ class ControllerShell:
         from an old image (R33 in tests/scenarios).
 
         The answer is NOT_CONTROLLER, before the return, if this controller is not active, if the
-        queue or the part of `source` is full, or if MAX_UNCOMMITTED answers wait for a commit."""
+        queue is full or holds too many requests of `source`, or if MAX_UNCOMMITTED answers wait for
+        a commit."""
         waiting = WaitingRequest(request, answer, encode, linearizable)
         stalled = len(self._waiting) >= MAX_UNCOMMITTED
         if not self.active or stalled or not self._requests.push(waiting, source):
@@ -224,7 +227,8 @@ class ControllerShell:
         """Decide on an event that no request caused, such as the result of a probe, and append the
         records before the return. Do nothing if this controller is not active.
 
-        An exception of the rule is raised to the caller, and must stop the node."""
+        An exception of the rule, or of a check of its records, is raised to the caller. It must
+        stop the node."""
         if self.active:
             self._rule_now(event)
 

@@ -24,7 +24,8 @@ def membership(config: NodeConfig, me: ReplicaKey, history: VoterHistory) -> Mem
     """Return the voters and addresses with which the Raft core of the replica `me` starts.
 
     They are those of the configuration, together with `history`, the voters in this node's log. The
-    Raft core decides between them by the kraft.version. A broker has no `own_voter`."""
+    Raft core uses the configured voters at kraft.version 0, and `history` from 1 on. A broker has
+    no `own_voter`."""
     return Membership(
         configured=tuple(ReplicaKey(voter.id, ZERO_UUID) for voter in config.voters),
         history=history,
@@ -46,12 +47,15 @@ def bootstrap_addresses(config: NodeConfig) -> dict[int, Address]:
 
 
 def voter_addresses(config: NodeConfig) -> dict[int, Address]:
-    """Return the configured addresses that the node connects to at its start, by voter id.
+    """Return the configured addresses that the node connects to at its start, by node id.
 
-    The bootstrap servers are included, with the ids of `bootstrap_addresses`. The addresses of a
-    dynamic quorum come from the log later (`NodeCore.on_voters`). A process that is only a
-    controller does not connect to itself. A process that is also a broker does, because the broker
-    sends its requests to the active controller over a link, even within one process."""
+    These are the voters of controller.quorum.voters and the bootstrap servers, which have the ids
+    of `bootstrap_addresses`. From kraft.version 1 on, the addresses of the voters in the log are
+    added later (`NodeCore.on_voters`).
+
+    A process that is only a controller leaves out its own entry in controller.quorum.voters. A
+    process that is also a broker includes it, because the broker sends its requests to the active
+    controller over a link, even within one process."""
     skipped = () if config.is_broker else (config.node_id,)
     addresses = {
         voter.id: Address(voter.host, voter.port)

@@ -200,8 +200,8 @@ class ErrorCode(enum.IntEnum):
 
 
 class KafkaError(Exception):
-    """The failure of a request or of a part of it. The answer carries the error `code` and the
-    text `message`."""
+    """The failure of a request, or of one item of it, such as a partition. The answer carries the
+    error `code` and the text `message`."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         """Create an error. Without `message`, use the default text of `code`."""

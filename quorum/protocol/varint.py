@@ -39,8 +39,8 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Append `value` to `out`. The value must not be negative, nor have more than 35 bits, because
-    readers refuse a longer varint."""
+    """Append `value` to `out`. Raise ValueError if it is negative. The caller makes sure that it
+    has at most 35 bits, because readers refuse a longer varint."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7

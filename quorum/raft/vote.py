@@ -7,6 +7,9 @@ Candidate begins a new epoch, except that a resigned leader enters the next one 
 (R13 in tests/scenarios). A node is a Candidate at most once in each epoch, even across a restart.
 Pre-votes of one epoch may be repeated.
 
+A node is electable if it is a voter that is not catching up (`Core.is_electable`). A superseded
+node wins no election and grants no vote.
+
 The functions change `core` and emit effects; `Raft` calls them. None of them blocks.
 """
 
@@ -48,9 +51,12 @@ def campaign(core: Core) -> None:
 
 
 def step_prospective(core: Core, state: Prospective) -> None:
-    """Start the election if the pre-vote is won. If it is lost or its deadline has passed, follow
-    the known leader again, or wait for the next election timeout. Otherwise ask the voters that
-    have not responded. A node that is no longer electable ends its pre-vote."""
+    """Become a Candidate in the next epoch if the pre-vote is won. If it is lost or its deadline
+    has passed, follow the known leader again, or wait for the next election timeout. Otherwise ask
+    the voters that have not responded.
+
+    If this node is no longer electable, end its pre-vote. Then follow the known leader, or wait for
+    one without an election timeout."""
     if not core.is_electable:  # it was removed from the voters
         if core.leader_id != NO_NODE:  # an Unattached node would not adopt a leader it knows
             become_follower(core, core.epoch, core.leader_id)
@@ -73,7 +79,10 @@ def step_prospective(core: Core, state: Prospective) -> None:
 def step_candidate(core: Core, state: Candidate) -> None:
     """Become leader if the election is won. Otherwise start again with a pre-vote: at the election
     timeout, or at the end of a random backoff if the election is lost. Until then, ask the voters
-    that have not responded, unless the election is lost."""
+    that have not responded, unless the election is lost.
+
+    With hints enabled, a voter whose port refuses connections counts like one that refused its
+    vote, as soon as another voter has refused."""
     if _has_won(core, state):
         leader.become_leader(core, state.granted)
     elif core.now_ms >= state.deadline_ms:
@@ -108,9 +117,12 @@ def vote_saved(core: Core, epoch: int) -> None:
 def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
     """Grant or refuse a vote or a pre-vote. The reply names the request by `token`.
 
-    A request is invalid if it is for another cluster or node, or of an earlier or implausible
-    epoch. It is also invalid if the candidate has the id of a voter but another directory id. A
-    valid request of a later epoch raises the epoch of this node, even if it asks for a pre-vote,
+    An invalid request gets an error and changes nothing. A request is invalid if it is for another
+    cluster or node, if its epoch is earlier than this node's, or if its epoch is too far ahead
+    (MAX_EPOCH_JUMP). It is also invalid if the candidate has the id of a voter but another
+    directory id, or if the end of its log lies in an impossible epoch.
+
+    A valid request of a later epoch raises the epoch of this node, even if it asks for a pre-vote,
     because another node is in that epoch already.
 
     This node grants its vote again to the candidate that it has voted for in this epoch. If it has
@@ -118,8 +130,9 @@ def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
     behind its own.
 
     It grants a pre-vote to each candidate whose log is not behind, with two exceptions. A leader
-    refuses, and so does a follower whose leader is not gone and has responded within the fetch
-    timeout. A node that is catching up or superseded grants nothing at all."""
+    refuses. A follower refuses if its leader has responded within the fetch timeout, and has
+    neither resigned nor died as far as this node knows. A node that is catching up or superseded
+    grants nothing at all."""
     error = _refusal(core, request)
     granted = False
     if error == ErrorCode.NONE:
@@ -144,8 +157,9 @@ def on_vote_response(
 ) -> None:
     """Count the response of a voter, and adopt a later epoch or a leader that it names.
 
-    `response` is None if the voter did not respond in time; it is asked again after the retry
-    backoff. Ignore the response if this node is no longer in the role that asked."""
+    `response` is None if the voter did not respond in time. The voter is asked again after the
+    retry backoff, unless the election is lost. Every change of role or epoch discards the requests
+    in flight, so a response always belongs to the present round."""
     state = core.state
     if not isinstance(state, Candidate if not request.pre_vote else Prospective):
         return

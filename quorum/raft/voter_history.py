@@ -24,7 +24,8 @@ from quorate.quorum.raft.messages import LeaderAddress
 @dataclass(frozen=True, slots=True)
 class QuorumVoters:
     """The voters according to the log. At kraft.version 0 `voters` is empty, and the voters in the
-    node's configuration are in effect."""
+    node's configuration are in effect. The leader appends the KRaftVersionRecord of an upgrade
+    together with the VotersRecord that follows it."""
 
     kraft_version: int = 0
     voters: tuple[Voter, ...] = ()
@@ -87,10 +88,10 @@ class Membership:
 class VoterHistory:
     """The voters at each offset of the log.
 
-    Each entry is the set after one record that `append` stored. The base is the set before all of
-    them. It comes from a snapshot, from `storage format`, or from the configuration. `base_in_log`
-    is True if it comes from a snapshot. Invariants: the offsets of the entries increase strictly.
-    The first entry, at offset -1, is the base.
+    The first entry, at offset -1, is the base: the set before all records that `append` stored. It
+    comes from a snapshot, from `storage format`, or from the configuration. `base_in_log` is True
+    if it comes from a snapshot. Each later entry is the set after one record that `append` stored.
+    Invariant: the offsets of the entries increase strictly.
     """
 
     def __init__(self, base: QuorumVoters | None = None, *, in_log: bool = False) -> None:
@@ -136,13 +137,15 @@ class VoterHistory:
         return self._entries[bisect_left(self._offsets, end_offset) - 1]
 
     def truncate_to(self, end_offset: int) -> bool:
-        """Remove the entries at `end_offset` and above it. Return True if there were any."""
+        """Remove the entries at `end_offset` and above it. Return True if there were any. The base
+        stays, because `end_offset` is at least 0."""
         keep = bisect_left(self._offsets, end_offset)
         changed = keep < len(self._offsets)
         del self._offsets[keep:], self._entries[keep:]
         return changed
 
     def reset(self, base: QuorumVoters) -> None:
-        """Replace all entries by `base`, the set of a snapshot that has replaced the log."""
+        """Replace all entries by `base`, the set of a snapshot that has replaced the log, and set
+        `base_in_log`."""
         self._offsets, self._entries = [-1], [base]
         self.base_in_log = True

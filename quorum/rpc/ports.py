@@ -41,9 +41,9 @@ def free_socket(host: str) -> socket.socket:
     """Return a socket bound to a free port of `host`, an IPv4 address or name of this machine.
 
     The socket does not listen. The caller closes it, and then a listener can use the port. Another
-    process may take the port in between. The port is outside of the ephemeral range, unless TRIES
-    random ports are all taken. Raise OSError if `host` is no address of this machine or has no free
-    port."""
+    process may take the port in between. The port is outside of the ephemeral range. If TRIES
+    random ports of PLACES are all taken, the kernel chooses the port instead. Raise OSError if
+    `host` is no address of this machine or has no free port."""
     for port in _candidates():
         found = socket.socket()
         try:

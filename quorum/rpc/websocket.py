@@ -36,10 +36,11 @@ class WebSocketSide:
         on_gone: Callable[[Link], None],
     ) -> None:
         """Create the server side. `accept` makes the handler of each link. A frame above
-        `max_frame_bytes` or MAX_NODE_FRAME_BYTES closes its link.
+        `max_frame_bytes` or MAX_NODE_FRAME_BYTES closes its link. The first frame has a smaller
+        bound (`websocket_frames.py`).
 
-        `on_link` is called with each link whose handshake is complete, before `accept`. `on_gone`
-        is called with the link when its connection is lost."""
+        `on_link` is called with each link whose HTTP handshake is complete, before `accept`.
+        `on_gone` is called with the link when its connection ends, for any reason."""
         self._accept = accept
         self._max_frame_bytes = min(max_frame_bytes, MAX_NODE_FRAME_BYTES)
         self._on_link = on_link
@@ -114,9 +115,11 @@ async def connect(
     """Connect to the node port at `address` within `timeout_ms`, and return the link.
 
     The HTTP handshake is complete on return, and `accept` has made the handler of the link. A frame
-    above `max_frame_bytes` closes the link. Raise PeerRefused if no process listens there. Raise
-    PeerUnreachable for another failure of the connection or of the handshake, or after the
-    timeout."""
+    above `max_frame_bytes` closes the link. The first frame has a smaller bound
+    (`websocket_frames.py`).
+
+    Raise PeerRefused if no process listens there. Raise PeerUnreachable for another failure of the
+    connection or of the HTTP handshake, or after the timeout."""
     session = aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=None), ws_response_class=_ClientWebSocket
     )

@@ -82,10 +82,12 @@ def report(
 
     An old page is replaced, and missing directories are created. `source_dir` is a node's log
     directory, or the directory of its metadata log. If `parquet_dir` is given, write the tables
-    `leadership`, `isr`, `sessions`, `availability` and `quorum` there, before the page.
+    `leadership`, `isr`, `sessions`, `availability` and `quorum` there, before the page. Tables that
+    are written already stay after an error.
 
     Run in `spark`, or in a local session if it is None. Raise NoMetadataLog or DamagedLog, or
-    NoJava if a local session cannot start. Raise OSError if the page cannot be written.
+    NoJava if a local session cannot start. Raise OSError if the page cannot be written. If a table
+    cannot be written, Spark's exception is raised.
     """
     metadata_dir(str(source_dir))
     given = nullcontext(spark) if spark else local_session("quorate history report")
@@ -129,7 +131,8 @@ def _report(
 
 def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
     """Write each table as one Parquet file into a directory of its name below `parquet_dir`, and
-    replace the directory's old content. Return the paths of the directories."""
+    replace the directory's old content. Return the paths of the directories. Raise Spark's
+    exception if that fails."""
     written = []
     for name, table in tables.items():
         path = str(parquet_dir / name)

@@ -31,9 +31,10 @@ class Moment:
     """The offset that the caller of `moment` named. Otherwise, the offset of the last record that
     took effect."""
     epoch: int
-    """The epoch of the last record that took effect, even if `offset` is a later one."""
+    """The epoch of the last record that took effect, even if `offset` is that of a later
+    record."""
     timestamp_ms: int
-    """The wall time of that record, in ms since 1970."""
+    """The wall time of the last record that took effect, in ms since 1970."""
     leader: int | None
     """The leader of the quorum, or None if the history begins after its election."""
     voters: tuple[int, ...]
@@ -55,10 +56,14 @@ def moment(
     A time after the end of the log means its end. If both arguments are given, `time_ms` is
     ignored. The call blocks while it reads the log.
 
-    Raise OutOfHistory if the log is empty, begins later, or ends before `offset`. Also raise it if
-    older segments were deleted and their snapshot is missing. A missing snapshot is noticed only if
-    a record changes something that the snapshot created. Raise NoMetadataLog or DamagedLog. Raise
-    MalformedRecord, DecodeError or CorruptBatch for a record that cannot be decoded (`walk.py`)."""
+    Errors:
+
+    - OutOfHistory: the log is empty, it ends before `offset`, or its first record is later than
+      `offset` or `time_ms`. Another reason is that older segments were deleted and their snapshot
+      is missing. That is noticed only if a record changes something that the snapshot created.
+    - NoMetadataLog: the directory holds no metadata log.
+    - DamagedLog: bytes of the log that are not its torn end cannot be read.
+    - MalformedRecord, DecodeError or CorruptBatch: a record cannot be decoded (`walk.py`)."""
     leader: int | None = None
     voters: tuple[int, ...] = ()
     first: Logged | None = None

@@ -1,12 +1,14 @@
-"""Readers and writers of the wire types in Produce and Fetch, classic and flexible (KIP-482).
+"""Readers and writers of the wire types in Produce and Fetch, in the classic and in the flexible
+encoding (KIP-482).
 
 In all functions, `position` is an index into the buffer, and each reader returns the position after
-the value. Writers append to `out`. Numbers are big-endian. `flexible` is True for the encoding of a
-flexible version.
+the value. Writers append to `out`. Numbers are big-endian. `flexible` is True for the flexible
+encoding, in which lengths are varints and structs end with tagged fields.
 
 Every reader may raise IndexError or struct.error if the buffer ends within a number or a length. A
-reader raises DecodeError if the buffer ends within the content that a length announces. Parsers are
-therefore wrapped in `guarded` or `guarded_steps`, which turn the other errors into DecodeError.
+reader raises DecodeError if the buffer ends within the content that a length announces. A string
+that is not UTF-8 raises UnicodeDecodeError. Parsers are therefore wrapped in `guarded` or
+`guarded_steps`, which turn the other errors into DecodeError.
 """
 
 from __future__ import annotations
@@ -155,7 +157,7 @@ def read_count(buffer: Buffer, position: int, flexible: bool) -> tuple[int, int]
 
 
 def check_elements(kind: Bound, so_far: int, more: int) -> None:
-    """Raise DecodeError if `so_far` + `more` elements exceed the limit of `kind`.
+    """Raise DecodeError if `so_far` + `more` elements exceed `kind.limit`.
 
     A parser calls it before it reads `more` elements, because a nested array is bounded over the
     whole message."""
@@ -285,9 +287,9 @@ def write_tag(out: bytearray, tag: int, body: Buffer) -> None:
 
 
 def write_endpoints(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> None:
-    """Append the section of tagged fields that ends a flexible response.
+    """Append the tagged fields of a flexible response, which are its last part.
 
-    It holds tag 0 with the endpoints, or no tag if there are no endpoints."""
+    Write tag 0 with the endpoints, or an empty section if there are no endpoints."""
     if not endpoints:
         out.append(0)
         return

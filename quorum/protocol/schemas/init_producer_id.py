@@ -1,7 +1,8 @@
 """The InitProducerId messages (KIP-98, KIP-360, KIP-939): the id and epoch of a producer.
 
-Quorate serves versions 0 to 5, so the fields of version 6 never travel. It has no transactions; a
-request with a transactional id is refused (`broker/kafka/producer_ids.py`)."""
+Quorate serves versions 0 to 5, so the fields of version 6 never travel. It has no transactions. It
+refuses a request with a transactional id with INVALID_REQUEST, and answers any other request with a
+new producer id and epoch 0 (`broker/kafka/producer_ids.py`)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class InitProducerIdRequest(Message):
     `transactional_id`.
 
     `producer_id` and `producer_epoch` are those that the producer has and wants to continue with
-    the next epoch (KIP-360), or -1. The last two fields are for two-phase commit (KIP-939)."""
+    the next epoch (KIP-360), or -1. Without a transactional id, Kafka ignores them, and so does
+    Quorate. The last two fields are for two-phase commit (KIP-939)."""
 
     API_KEY: ClassVar[int] = 22
     transactional_id: str | None = wire("string", nullable="0+", bound=TRANSACTIONAL_ID)
@@ -31,7 +33,7 @@ class InitProducerIdRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitProducerIdResponse(Message):
-    """The id and the epoch of the producer, or -1 for both and `error_code`.
+    """The id and the epoch of the producer. If `error_code` is not 0, both are -1.
 
     The fields `ongoing_txn_*` name the producer of a transaction that is still prepared, or are -1
     (KIP-939)."""

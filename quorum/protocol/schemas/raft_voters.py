@@ -2,7 +2,15 @@
 quorum.
 
 The leader of the quorum carries them out, one change at a time (`../../node/voter_admin.py`). A
-request may omit `cluster_id`; another cluster's id is refused with INCONSISTENT_CLUSTER_ID.
+request may omit `cluster_id`. The id of another cluster is refused with INCONSISTENT_CLUSTER_ID.
+
+Both responses have these errors, besides those about the ids and addresses in the request:
+
+- REQUEST_TIMED_OUT: the change was not committed in time and may still be committed, or it is not
+  possible yet. The message says which. For example, another change is pending, or the new voter
+  has not caught up.
+- UNSUPPORTED_VERSION: kraft.version is 0, so the voters are those of the configuration.
+- NOT_CONTROLLER: the node does not lead the quorum.
 """
 
 from __future__ import annotations
@@ -35,7 +43,7 @@ class RaftVoterListener:
 class AddRaftVoterRequest(Message):
     """Adds a controller to the voters. It must be an observer that has caught up.
 
-    `timeout_ms` is the maximum wait of the answer for the commit. The server caps it at 30 s."""
+    The answer waits for the commit of the change, for `timeout_ms` or 30 s, if that is less."""
 
     API_KEY: ClassVar[int] = 80
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
@@ -48,8 +56,8 @@ class AddRaftVoterRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddRaftVoterResponse(Message):
-    """The outcome. `error_code` is 0 if the new voter set has committed the change. After
-    REQUEST_TIMED_OUT the change may still be committed."""
+    """The outcome. `error_code` is 0 if a majority of the new voter set has stored the change, so
+    that it is committed."""
 
     API_KEY: ClassVar[int] = 80
     throttle_time_ms: int = wire("int32", default=0)
@@ -59,7 +67,9 @@ class AddRaftVoterResponse(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterRequest(Message):
-    """Removes a controller from the voters. Both ids must match those of a voter."""
+    """Removes a controller from the voters. If no voter has both ids, or if it is the last voter,
+    the error is VOTER_NOT_FOUND. The answer waits for the commit of the change, for 30 s at
+    most."""
 
     API_KEY: ClassVar[int] = 81
     MAX_ELEMENTS: ClassVar[int] = MAX_CONTROLLER_ELEMENTS
@@ -70,7 +80,7 @@ class RemoveRaftVoterRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRaftVoterResponse(Message):
-    """The outcome, as in AddRaftVoterResponse."""
+    """The outcome, with the fields of AddRaftVoterResponse."""
 
     API_KEY: ClassVar[int] = 81
     throttle_time_ms: int = wire("int32", default=0)
