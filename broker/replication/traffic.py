@@ -22,12 +22,11 @@ class TopicTraffic:
 
     `produce_requests` and `fetch_requests` count each partition of a request once, also if it
     failed. `failed_produce_requests` counts failed appends, but no failure of the wait for other
-    replicas. There are three exceptions:
+    replicas. These are not counted at all:
 
-    - A Produce with invalid acks is not counted, and none while too many batches wait for flushes.
-    - A batch that waits for producer states is not counted if its request times out.
-    - A follower's read is counted in `fetch_requests` only if it succeeded, and a failed one is
-      not counted at all."""
+    - A Produce with invalid acks, and any Produce while too many batches wait for flushes.
+    - A batch that waits for producer states, if its request times out meanwhile.
+    - A follower's read that failed."""
 
     messages_in: int = 0
     bytes_in: int = 0

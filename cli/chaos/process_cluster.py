@@ -103,7 +103,7 @@ class ProcessCluster:
         check(answer.responses[0].error_code, answer.responses[0].error_message, topic)
 
     def leaders(self, topic: str) -> dict[int, int]:
-        """Return the leader of each partition of a topic, -1 if it has none."""
+        """Return the leader of each partition of a topic, or -1 for a partition without one."""
         admin = self.admin()
         (described,) = admin.metadata([topic]).topics
         admin.close()

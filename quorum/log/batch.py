@@ -75,7 +75,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """Number of the compression codec, 0 if the payload is not compressed."""
+        """Number of the compression codec, or 0 if the payload is not compressed."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -90,7 +90,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """The wall time from which the batch's tombstones may be removed, None if it has none."""
+        """The wall time from which the batch's tombstones may be removed, or None if
+        there is no such time."""
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
     @property

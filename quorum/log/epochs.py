@@ -33,7 +33,7 @@ class EpochCache:
 
     @property
     def latest(self) -> int:
-        """The highest leader epoch, NO_EPOCH if there is none."""
+        """The highest leader epoch, or NO_EPOCH if there is none."""
         return self._epochs[-1] if self._epochs else NO_EPOCH
 
     @property
@@ -75,20 +75,20 @@ class EpochCache:
         return EpochOffset(floor, self._starts[higher])
 
     def epoch_at(self, offset: int) -> int:
-        """Return the epoch of the record at `offset`, NO_EPOCH if `offset` lies below the first
+        """Return the epoch of the record at `offset`, or NO_EPOCH if `offset` lies below the first
         entry."""
         index = bisect_right(self._starts, offset) - 1
         return self._epochs[index] if index >= 0 else NO_EPOCH
 
     def start_of(self, epoch: int) -> int | None:
-        """Return the start offset of `epoch`, None if the log has no such epoch."""
+        """Return the start offset of `epoch`, or None if the log has no such epoch."""
         index = bisect_right(self._epochs, epoch) - 1
         if index < 0 or self._epochs[index] != epoch:
             return None
         return self._starts[index]
 
     def previous(self, epoch: int) -> int:
-        """Return the largest epoch below `epoch`, NO_EPOCH if there is none."""
+        """Return the largest epoch below `epoch`, or NO_EPOCH if there is none."""
         index = bisect_right(self._epochs, epoch - 1) - 1
         return self._epochs[index] if index >= 0 else NO_EPOCH
 

@@ -85,7 +85,8 @@ class CorruptLog(LogError):
 
 
 class CorruptCheckpoint(LogError):
-    """A small file cannot be read. The message names the line, 0 if the whole file is too large."""
+    """A small file cannot be read. The message names the line. Line 0 means that the
+    whole file is too large."""
 
     for_operator = True
 

@@ -77,7 +77,7 @@ class Flush:
     """Number of truncations and resets before this flush was prepared."""
     segments: tuple[Segment, ...]
     epochs: bytes | None
-    """New content of the leader epoch checkpoint, None if the epochs have not changed."""
+    """New content of the leader epoch checkpoint, or None if the epochs have not changed."""
     directories: tuple[str, ...]
 
     def run(self) -> None:

@@ -66,7 +66,7 @@ class FlushedMarker:
 
 
 def decode_marker(content: bytes) -> int | None:
-    """Return the offset in a marker file of this content, None if the content is not a marker."""
+    """Return the offset in a marker file of this content, or None if it is not a marker."""
     digits = content[:20]
     if digits.isdigit() and content == _marker_line(int(digits)):
         return int(digits)

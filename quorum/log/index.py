@@ -103,7 +103,7 @@ class SparseIndex:
 
     @property
     def memory_bytes(self) -> int:
-        """The size of the entries in memory, 0 if they are not in memory."""
+        """The size of the entries in memory, or 0 if they are not in memory."""
         return 0 if self._memory is None else len(self._memory)
 
     def append(self, first: int, second: int) -> None:
@@ -112,16 +112,16 @@ class SparseIndex:
         self._memory += self._entry.pack(first, second)
 
     def last(self) -> tuple[int, int] | None:
-        """Return the last entry, None if there is none."""
+        """Return the last entry, or None if there is none."""
         return self.at(len(self) - 1) if len(self) else None
 
     def last_by_first(self, value: int) -> int:
-        """Return the number of the last entry whose first number is at most `value`, -1 if none
+        """Return the number of the last entry whose first number is at most `value`, or -1 if none
         is."""
         return bisect_right(range(len(self)), value, key=lambda index: self.at(index)[0]) - 1
 
     def last_by_second(self, value: int) -> int:
-        """Return the number of the last entry whose second number is at most `value`, -1 if none
+        """Return the number of the last entry whose second number is at most `value`, or -1 if none
         is."""
         return bisect_right(range(len(self)), value, key=lambda index: self.at(index)[1]) - 1
 
@@ -278,7 +278,7 @@ class SegmentIndexes:
         return self._placed(self._offsets.last_by_second(position))
 
     def last(self) -> tuple[int, int] | None:
-        """Return (last offset, position) of the last indexed batch, None if there is none."""
+        """Return (last offset, position) of the last indexed batch, or None if there is none."""
         return self._placed(len(self._offsets) - 1)
 
     def by_time(self, timestamp_ms: int) -> tuple[int, int] | None:

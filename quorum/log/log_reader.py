@@ -54,7 +54,7 @@ class LogReader:
 
     @property
     def max_timestamp_ms(self) -> int:
-        """Largest timestamp of all records, -1 if no record has one.
+        """Largest timestamp of all records, or -1 if no record has one.
 
         The first call may read whole segments; call `learn_max_timestamps` before."""
         return self._segments.max_timestamp_ms
@@ -109,7 +109,7 @@ class LogReader:
             yield from segment.learn_max_timestamp()
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """Return the first record that is not older than `timestamp_ms`, None if there is none.
+        """Return the first record that is not older than `timestamp_ms`, or None if there is none.
 
         Block; `timestamp_lookup.py` has the same lookup in steps. Raise CorruptLog or
         CorruptBatch."""
@@ -124,7 +124,7 @@ class LogReader:
         check_all(wanted, self._epoch_of, gaps=self.gaps)
 
     def first_damage(self, path: str = "") -> CorruptLog | None:
-        """Return the error that `check` raises, None if it raises none. Block."""
+        """Return the error that `check` raises, or None if it raises none. Block."""
         try:
             self.check(path)
         except CorruptLog as damage:

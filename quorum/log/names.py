@@ -68,7 +68,7 @@ def offset_of(name: str) -> int | None:
 
 
 def partition_of(directory_name: str) -> PartitionName | None:
-    """Return the partition whose directory has this name, None if the name is no partition's.
+    """Return the partition whose directory has this name, or None if the name is no partition's.
 
     For the directory of a deleted or stray partition the result is None."""
     topic, dash, partition = directory_name.rpartition("-")

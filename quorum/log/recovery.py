@@ -71,7 +71,7 @@ class RecoveryReport:
     cut_bytes: int = 0
     """Bytes that were cut off, in all segments."""
     cut_at_offset: int | None = None
-    """The offset at which the log was cut, None if it was not."""
+    """The offset at which the log was cut, or None if it was not."""
     reason: str = ""
     """The fault at `cut_at_offset`, empty if the log was not cut."""
 
@@ -88,7 +88,7 @@ def recorded_start(saved_epochs: list[EpochOffset] | None, start_offset: int) ->
     """Return the offset at which a cleanly closed log began, or None if no epochs were saved.
 
     If the first segment begins above this offset, segments are missing. `start_offset` is the log
-    start offset in the checkpoint, 0 if there is none."""
+    start offset in the checkpoint, or 0 if there is none."""
     return max(start_offset, saved_epochs[0].offset) if saved_epochs else None
 
 
@@ -247,8 +247,8 @@ class LogRecovery:
             )
 
     def _scan(self, segment: Segment) -> IncrementalWork[Damage | None]:
-        """Add the batches that are valid and continue the log. Return the first fault, None if all
-        are."""
+        """Add the batches that are valid and continue the log. Return the first fault, or None if
+        all batches are added."""
         paused_at = 0
         for position, header, intact in scan(segment):
             if position - paused_at >= STEP_BYTES:

@@ -24,7 +24,7 @@ class SegmentView(Protocol):
 
     @property
     def max_timestamp_ms(self) -> int:
-        """The largest timestamp, NO_TIMESTAMP if there is none."""
+        """The largest timestamp, or NO_TIMESTAMP if there is none."""
 
 
 def expired_segments(

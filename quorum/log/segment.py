@@ -212,7 +212,7 @@ class Segment(IndexedBatchFile):
 
     @property
     def first_timestamp_ms(self) -> int:
-        """The largest timestamp of the first batch, NO_TIMESTAMP if there is none.
+        """The largest timestamp of the first batch, or NO_TIMESTAMP if there is none.
 
         The age of a segment counts from it."""
         if self._first_timestamp_ms is None:
@@ -223,7 +223,7 @@ class Segment(IndexedBatchFile):
 
     @property
     def max_timestamp_ms(self) -> int:
-        """The largest timestamp of all records, NO_TIMESTAMP if there is none.
+        """The largest timestamp of all records, or NO_TIMESTAMP if there is none.
 
         The first call for a sealed segment may walk over it; see `learn_max_timestamp`."""
         self._know_max_timestamp()

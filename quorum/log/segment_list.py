@@ -68,7 +68,7 @@ class SegmentList:
 
     @property
     def max_timestamp_ms(self) -> int:
-        """Largest timestamp of all records, -1 if no record has one.
+        """Largest timestamp of all records, or -1 if no record has one.
 
         May read a whole sealed segment whose time index has no entry. Raise CorruptLog."""
         return max(segment.max_timestamp_ms for segment in self._segments)

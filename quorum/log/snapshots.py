@@ -39,7 +39,7 @@ def snapshot_name(snapshot: EpochOffset) -> str:
 
 
 def snapshot_of(name: str) -> EpochOffset | None:
-    """Return the end offset and epoch in the name of a snapshot file, None if it is no such
+    """Return the end offset and epoch in the name of a snapshot file, or None if it is no such
     name."""
     match = _NAME.fullmatch(name)
     return EpochOffset(int(match[2]), int(match[1])) if match else None
@@ -109,12 +109,12 @@ class SnapshotFiles:
 
     @property
     def earliest(self) -> EpochOffset | None:
-        """The earliest snapshot, None if there is none."""
+        """The earliest snapshot, or None if there is none."""
         return self._sizes.peekitem(0)[0] if self._sizes else None
 
     @property
     def latest(self) -> EpochOffset | None:
-        """The latest snapshot, None if there is none."""
+        """The latest snapshot, or None if there is none."""
         return self._sizes.peekitem(-1)[0] if self._sizes else None
 
     @property
@@ -134,7 +134,7 @@ class SnapshotFiles:
     # -- reading ---------------------------------------------------------------------------------
 
     def read(self, snapshot: EpochOffset, position: int, max_bytes: int) -> bytes | None:
-        """Return at most `max_bytes` of a snapshot from `position` on, None if it is damaged.
+        """Return at most `max_bytes` of a snapshot from `position` on, or None if it is damaged.
         Block.
 
         The snapshot must be in the list. `position` must not lie beyond the end of the file,

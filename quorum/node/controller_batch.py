@@ -21,7 +21,7 @@ class Refusal(enum.Enum):
 
 
 Answer = Callable[[object], None]
-"""Gets the encoded response of the rules, or a Refusal. It must not raise."""
+"""A callback that receives the encoded response of the rules, or a Refusal. It must not raise."""
 Encode = Callable[[object], object]
 """Turns the response of the rules into what `Answer` gets. It may raise; see `submit`."""
 

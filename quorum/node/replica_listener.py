@@ -11,7 +11,8 @@ from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.messages import Request, Response
 
 VotersDone = Callable[[int, str], None]
-"""Gets the result of a voter change: Kafka's error code and a message, empty on success."""
+"""A callback that receives the result of a voter change: Kafka's error code and a message. The
+message is empty on success."""
 
 
 class VoterLinks(Protocol):

@@ -38,7 +38,7 @@ MAX_LISTENERS = 16
 MAX_NAME_BYTES = 255
 """The longest host name or listener name of a voter, in bytes of UTF-8."""
 Answer = Callable[[object], None]
-"""Gets the response message, or a Refusal."""
+"""A callback that receives the response message, or a Refusal."""
 
 
 class VoterAdmin:
