@@ -67,7 +67,11 @@ class BrokerNode:
         config, seams = core.config, core.seams
         self.client = ControllerClient(seams.clock, core.links, core.replica.fetch_now)
         self.isr_sender = AlterPartitionSender(
-            seams.clock, self.client, config.node_id, self._broker_epoch
+            seams.clock,
+            self.client,
+            config.node_id,
+            self._broker_epoch,
+            config["controller.socket.timeout.ms"],
         )
         replication = ReplicationSettings.of(config, config.log_dir)
         assert config.listeners.replication is not None

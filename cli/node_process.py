@@ -127,13 +127,14 @@ async def serve(config: NodeConfig, faults: Path | None) -> None:
     """Run the node on this event loop until a signal stops it. Raise the error that ends it."""
     from quorate.quorum.clock import AsyncioClock
     from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.rpc.socket_options import SocketOptions
     from quorate.quorum.rpc.transport import AioTransport
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, on_signal, stop)
     loop.add_signal_handler(signal.SIGINT, on_interrupt, stop)
-    transport = AioTransport(config.host_names)
+    transport = AioTransport(config.host_names, SocketOptions.of(config))
     seams = Seams(clock=AsyncioClock(), random=random.Random(), transport=transport, disk=OsDisk())
     role = "broker" if config.is_broker else "controller"
     logger.info("node %d starts with the roles %s", config.node_id, ",".join(config.roles))

@@ -26,6 +26,12 @@ NOT_YET = {
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",
     ),
+    "batches are stored as they were sent": (
+        "compression.type",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+    ),
     "replication is not throttled yet": (
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",
@@ -120,6 +126,18 @@ REASONS = (
     (
         "the transport chooses the buffers of the connections between nodes",
         (r"replica\.socket\.receive\.buffer\.bytes",),
+    ),
+    (
+        "a node gives an attempt to connect to another node up after one or two seconds",
+        (r"socket\.connection\.setup\.timeout\.(max\.)?ms",),
+    ),
+    (
+        "each periodic task first runs after its own interval",
+        (r"log\.initial\.task\.delay\.ms",),
+    ),
+    (
+        "a commit of offsets waits until it is committed or the leadership is lost",
+        (r"offsets\.commit\.timeout\.ms",),
     ),
     (
         "every listener opens when the node is ready to serve it",

@@ -49,8 +49,8 @@ QUORUM = (
         "controller.quorum.append.linger.ms",
         INT,
         0,
-        "The time that the leader collects records before it appends them. No effect in this "
-        "version.",
+        "The time that a request to the controller waits for others, so that their records are "
+        "appended together.",
         at_least(0),
         kafka_default=25,
     ),

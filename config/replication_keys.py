@@ -199,6 +199,13 @@ GROUPS = (
         at_least(1),
     ),
     Key(
+        "offsets.retention.check.interval.ms",
+        LONG,
+        600_000,
+        "The time between two searches for committed offsets to remove.",
+        at_least(1),
+    ),
+    Key(
         "offsets.topic.num.partitions",
         INT,
         50,

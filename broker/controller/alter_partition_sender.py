@@ -29,8 +29,6 @@ RETRY_MS = 50
 """The wait if no active controller answered, and the first wait after a refusal."""
 MAX_RETRY_MS = 1000
 """The longest wait. The wait doubles with each refusal in a row, such as STALE_BROKER_EPOCH."""
-REQUEST_TIMEOUT_MS = 30_000
-"""The time after which a request without an answer is sent again."""
 
 logger = logging.getLogger("quorate.broker.isr")
 Done = Callable[[IsrChangeResult], None]
@@ -50,12 +48,15 @@ class AlterPartitionSender:
         controller: ControllerChannel,
         broker_id: int,
         broker_epoch: Callable[[], int],
+        timeout_ms: int = 30_000,
     ) -> None:
-        """Send through `controller`. `broker_epoch` returns the current broker epoch."""
+        """Send through `controller`. `broker_epoch` returns the current broker epoch. `timeout_ms`
+        is controller.socket.timeout.ms, the longest wait for an answer."""
         self._clock = clock
         self._controller = controller
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
+        self._timeout_ms = timeout_ms
         self.shrinks = self.expands = self.failures = 0
         self._proposals: dict[Key, tuple[IsrChange, Done]] = {}
         self._in_flight: list[IsrChange] = []
@@ -114,7 +115,7 @@ class AlterPartitionSender:
         request = AlterPartitionRequest(
             broker_id=self._broker_id, broker_epoch=self._broker_epoch(), changes=tuple(changes)
         )
-        self._controller.send(request, REQUEST_TIMEOUT_MS, self._answered)
+        self._controller.send(request, self._timeout_ms, self._answered)
 
     def _answered(self, response: AlterPartitionResponse | None) -> None:
         sent, self._in_flight = self._in_flight, []

@@ -28,7 +28,7 @@ from quorate.broker.groups.guarded import Guard, GuardedClock
 from quorate.broker.groups.loading import Loading
 from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.groups.replicated_journal import Append, ReplicatedJournal
-from quorate.broker.groups.settings import RETENTION_CHECK_INTERVAL_MS, GroupSettings
+from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.shard_context import (
     ShardContext,
@@ -96,6 +96,7 @@ class GroupCoordinator:
         broker_id: int,
     ) -> None:
         self.settings = settings
+        self._expiry_interval_ms = settings.offsets_retention_check_interval_ms
         self._clock = clock
         self._random = random
         self._replicas = replicas
@@ -114,7 +115,7 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Start the periodic scans for expired offsets."""
-        self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
+        self._expiry = self._clock.call_later(self._expiry_interval_ms, self._expire)
 
     def close(self) -> None:
         """Stop the scans and drop all shards, in one step. All waiting requests get
@@ -348,7 +349,7 @@ class GroupCoordinator:
 
     def _expire(self) -> None:
         """Remove expired offsets in all shards, and schedule the next scan."""
-        self._expiry = self._clock.call_later(RETENTION_CHECK_INTERVAL_MS, self._expire)
+        self._expiry = self._clock.call_later(self._expiry_interval_ms, self._expire)
         self._expire_in_all(Expiration.expire)
 
     def _new_member_id(self, prefix: str) -> str:

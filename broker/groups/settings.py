@@ -12,8 +12,6 @@ from typing import Any
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """The time that a new member may wait for its JoinGroup response before it is removed."""
-RETENTION_CHECK_INTERVAL_MS = 600_000
-"""The interval between scans for expired offsets: Kafka's offsets.retention.check.interval.ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +27,8 @@ class GroupSettings:
     max_size: int = 2**31 - 1
     offset_metadata_max_bytes: int = 4096
     offsets_retention_ms: int = 10_080 * 60_000
+    offsets_retention_check_interval_ms: int = 600_000
+    """The interval between scans for expired offsets."""
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> GroupSettings:
@@ -42,4 +42,5 @@ class GroupSettings:
             max_size=node["group.max.size"],
             offset_metadata_max_bytes=node["offset.metadata.max.bytes"],
             offsets_retention_ms=node["offsets.retention.minutes"] * 60_000,
+            offsets_retention_check_interval_ms=node["offsets.retention.check.interval.ms"],
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from quorate.broker.kafka.forwarding import FORWARD_TIMEOUT_MS, Forwarder
+from quorate.broker.kafka.forwarding import Forwarder
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.apis import APIS, ApiKey
@@ -47,16 +47,18 @@ Errors = dict[str, ErrorCode]
 class AutoCreation:
     """Creates topics through the active controller.
 
-    `internal` holds the internal topics with their partitions, replicas and configs, by name."""
+    `internal` holds the internal topics with their partitions, replicas and configs, by name.
+    `timeout_ms` is request.timeout.ms, the longest wait for the controller's answer."""
 
     forwarder: Forwarder
     internal: Mapping[str, CreatableTopic] = field(default_factory=dict)
+    timeout_ms: int = 30_000
 
     def create(self, names: list[str], done: Callable[[Errors], None]) -> None:
         """Create the first MAX_TOPICS of these topics, and call `done` once with their errors.
 
         The other names are left out of the errors. If the controller does not answer within
-        FORWARD_TIMEOUT_MS or refuses the request, `done` gets no errors at all.
+        `timeout_ms` or refuses the request, `done` gets no errors at all.
         """
         version = APIS[ApiKey.CREATE_TOPICS].max_version
         request = CreateTopicsRequest(
@@ -64,7 +66,7 @@ class AutoCreation:
                 self.internal.get(name) or with_defaults(name)
                 for name in islice(dict.fromkeys(names), MAX_TOPICS)
             ),
-            timeout_ms=FORWARD_TIMEOUT_MS,
+            timeout_ms=self.timeout_ms,
         )
 
         def answered(response: EnvelopeResponse) -> None:
@@ -83,7 +85,7 @@ class AutoCreation:
                 client_id="auto.create.topics",
                 body=encode(request, version),
             ),
-            FORWARD_TIMEOUT_MS,
+            self.timeout_ms,
             answered,
         )
 

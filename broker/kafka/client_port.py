@@ -80,7 +80,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ApiKey.PRODUCE: ProduceHandler(replicas, topics).handle,
         ApiKey.FETCH: FetchHandler(replicas, topics, config["fetch.max.bytes"]).handle,
     }
-    forwarding = Forwarding(services.forwarder)
+    forwarding = Forwarding(services.forwarder, config["controller.socket.timeout.ms"])
     for key in FORWARDED_API_KEYS:
         raw[key] = forwarding.handle
 
@@ -100,7 +100,9 @@ def metadata_handlers(services: Services, listener: str) -> Handlers:
     """Return the handlers that answer from the committed metadata image."""
     config, image = services.config, services.image
     cluster_id = services.cluster_id
-    creation = AutoCreation(services.forwarder, internal_topics(config))
+    creation = AutoCreation(
+        services.forwarder, internal_topics(config), config["request.timeout.ms"]
+    )
     metadata = MetadataHandler(
         cluster_id=cluster_id,
         listener=listener,
@@ -112,7 +114,11 @@ def metadata_handlers(services: Services, listener: str) -> Handlers:
     coordinators = FindCoordinatorHandler(
         listener=listener, image=image, creation=creation, suspects=services.suspects
     )
-    topics = DescribeTopicPartitionsHandler(listener=listener, image=image)
+    topics = DescribeTopicPartitionsHandler(
+        listener=listener,
+        image=image,
+        max_partitions=config["max.request.partition.size.limit"],
+    )
     return {
         ApiKey.METADATA: metadata.handle,
         ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(node=config, image=image).handle,

@@ -21,7 +21,6 @@ from quorate.quorum.protocol.schemas.cluster import (
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 
-MAX_PARTITIONS_PER_ANSWER = 2000
 """Maximum number of partitions in one response: Kafka's max.request.partition.size.limit."""
 
 
@@ -31,6 +30,8 @@ class DescribeTopicPartitionsHandler:
 
     listener: str
     image: Callable[[], MetadataImage]
+    max_partitions: int = 2000
+    """max.request.partition.size.limit: the most partitions of one response."""
 
     def handle(
         self, context: RequestContext, request: DescribeTopicPartitionsRequest
@@ -38,7 +39,7 @@ class DescribeTopicPartitionsHandler:
         """Respond with the named topics, or all if none is named, in name order from the cursor on.
 
         The response holds as many partitions as the request allows, from 1 to
-        MAX_PARTITIONS_PER_ANSWER, and a cursor if topics or partitions are left. A missing topic
+        `max_partitions`, and a cursor if topics or partitions are left. A missing topic
         gets UNKNOWN_TOPIC_OR_PARTITION. If the cursor points to a topic that was deleted since, it
         is skipped. A cursor with a negative partition gets INVALID_REQUEST. Return the steps that
         are left, or None.
@@ -56,7 +57,7 @@ class DescribeTopicPartitionsHandler:
         named = {each.name for each in request.topics}
         names = yield from in_order(named or image.topic_ids)
         pace = Pace()
-        left = max(1, min(request.response_partition_limit, MAX_PARTITIONS_PER_ANSWER))
+        left = max(1, min(request.response_partition_limit, self.max_partitions))
         topics = []
         next_cursor = None
         for name in names:

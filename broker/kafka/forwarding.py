@@ -23,8 +23,6 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
 
-FORWARD_TIMEOUT_MS = 30_000
-"""The time that the broker waits for the controller's answer."""
 FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
 """The APIs whose requests are forwarded."""
 MAX_FORWARDED_BYTES = 64 * 1024
@@ -58,8 +56,10 @@ class _ConnectionQueue:
 class Forwarding:
     """The handler of all forwarded APIs on one listener. It runs on the broker's event loop."""
 
-    def __init__(self, forwarder: Forwarder) -> None:
+    def __init__(self, forwarder: Forwarder, timeout_ms: int = 30_000) -> None:
+        """`timeout_ms` is controller.socket.timeout.ms, the longest wait for an answer."""
         self._forwarder = forwarder
+        self._timeout_ms = timeout_ms
         # the connections that have requests open, at most as many as there are connections
         self._queues: dict[RequestConnection, _ConnectionQueue] = {}
 
@@ -105,7 +105,7 @@ class Forwarding:
             client_id=context.client_id or "",
             body=body,
         )
-        self._forwarder.forward(envelope, FORWARD_TIMEOUT_MS, done)
+        self._forwarder.forward(envelope, self._timeout_ms, done)
 
 
 def answer(context: RequestContext, body: memoryview, response: EnvelopeResponse) -> None:

@@ -18,6 +18,7 @@ from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.rpc.socket_options import SocketOptions
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, Seams
 
@@ -79,7 +80,8 @@ class LocalNode:
         """Open the data directory. Nothing is sent before `start`."""
         faults, disk = Faults(self._failed), OsDisk()
         faults.peer_of = self._node_ports.get
-        seams = with_faults(Seams(AsyncioClock(), random.Random(), AioTransport(), disk), faults)
+        transport = AioTransport(sockets=SocketOptions.of(self._config))
+        seams = with_faults(Seams(AsyncioClock(), random.Random(), transport, disk), faults)
         try:
             core = NodeCore(self._config, seams, self._failed)
         except BaseException:

@@ -85,6 +85,7 @@ class ControllerNode:
             core.replica,
             discard_uncommitted=lambda: core.committed_image.prepare(self._prepare_load),
             carry_out=lambda effect: self._probes.start(effect),
+            linger_ms=core.config["controller.quorum.append.linger.ms"],
         )
         self.port = ControllerPort(core, self.shell)
         handlers: dict[type, Handler] = {**core.raft_handlers()}

@@ -4,7 +4,8 @@ The requests that wait in one iteration of the event loop are decided one after 
 decision starts from the latest image, which contains the changes of all decisions before it. Their
 records are appended as one batch, which costs one write, one fsync and one round of replication
 (group commit). A full batch is appended earlier (`controller_decision.py` has the bounds). If
-requests are left after SLICE_MS, the batch is appended, and they wait for the next iteration.
+requests are left after SLICE_MS, the batch is appended, and they wait for the next iteration. With
+controller.quorum.append.linger.ms, a request waits that long for others before it is decided.
 
 A request is decided completely before anything changes: the rule runs, its records are encoded and
 read back, they are replayed on the latest image, and the answer is encoded. The image is a
@@ -67,6 +68,8 @@ MAX_IMAGES = 1_000
 image of a new batch replaces that of the batch before."""
 SLICE_MS = 10
 """Time, in ms, after which the controller appends its batch and lets the event loop run."""
+MAX_LINGERING = 1_000
+"""Number of queued requests with which the controller waits for no more."""
 NO_OP = Result((NoOpRecord(),))
 """A record that changes nothing. A linearizable request appends it if the batch has no other
 record, because its answer must wait for a new commit."""
@@ -115,9 +118,11 @@ class ControllerShell:
         *,
         discard_uncommitted: Callable[[], None],
         carry_out: Callable[[Effect], None],
+        linger_ms: int = 0,
     ) -> None:
         """`discard_uncommitted` makes the rules follow the committed image again. `carry_out` gets
-        the effects of decisions."""
+        the effects of decisions. `linger_ms` is the time that a request waits for others that can
+        share its batch. If it is 0, only requests of one iteration of the loop share a batch."""
         self._clock = clock
         self._controller = controller
         self._log = log
@@ -133,6 +138,8 @@ class ControllerShell:
         self._epoch = -1
         self._high_watermark = 0
         self._drain_scheduled = False
+        self._linger_ms = linger_ms
+        self._lingering: Timer | None = None
         self._timer: Timer | None = None
 
     @property
@@ -171,7 +178,10 @@ class ControllerShell:
             self.turned_away += self.active
             answer(Refusal.NOT_CONTROLLER)
             return
-        self._schedule()
+        if self._linger_ms == 0 or len(self._requests) >= MAX_LINGERING:
+            self._schedule()
+        elif self._lingering is None:
+            self._lingering = self._clock.call_later(self._linger_ms, self._drain)
 
     def activate(self, image: MetadataImage, epoch: int, *, in_transaction: bool) -> None:
         """Become the active controller of `epoch`, and append the records of the activation.
@@ -202,6 +212,7 @@ class ControllerShell:
         self._images.clear()
         self._controller.deactivate()
         self._discard_uncommitted()
+        self._end_linger()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -239,6 +250,7 @@ class ControllerShell:
 
     def _drain(self) -> None:
         self._drain_scheduled = False
+        self._end_linger()
         slice_end_ms = self._clock.now_ms() + SLICE_MS
         while self._requests and self.active:
             self._serve(self._requests.pop())
@@ -248,6 +260,11 @@ class ControllerShell:
         self._arm()
         if self._requests:
             self._schedule()
+
+    def _end_linger(self) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
 
     def _serve(self, asked: WaitingRequest) -> None:
         """Decide one request and carry the decision out, or refuse it."""

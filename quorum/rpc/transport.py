@@ -22,6 +22,7 @@ from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.rpc.ports import drop, is_self_connected
+from quorate.quorum.rpc.socket_options import SocketOptions
 from quorate.quorum.seams import (
     Accept,
     Address,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 HTTP_PREFIX = b"GET "
-BACKLOG = 1024
 LISTEN_TIMEOUT_S = 5.0
 LISTEN_RETRY_S = 0.1
 MAX_NODE_LINKS = 4096  # of one listener
@@ -53,12 +53,16 @@ class AioTransport:
     """Listens and connects on the running event loop. Implements `Transport` of
     `quorum/seams.py`."""
 
-    def __init__(self, host_names: Iterable[str] = ()) -> None:
-        """Create a transport. Its listeners answer plain HTTP requests whose Host is one of
-        `host_names`, the listener's own host, localhost, or any IP address.
+    def __init__(
+        self, host_names: Iterable[str] = (), sockets: SocketOptions | None = None
+    ) -> None:
+        """Create a transport whose listeners have the options `sockets`, by default those of
+        `SocketOptions()`. They answer plain HTTP requests whose Host is one of `host_names`, the
+        listener's own host, localhost, or any IP address.
 
         The names apply to plain HTTP only. Nodes and Kafka clients may use any name."""
         self._host_names = frozenset(host_names)
+        self._sockets = sockets or SocketOptions()
 
     async def listen(
         self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
@@ -78,7 +82,7 @@ class AioTransport:
                 host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             host = str(found[0][4][0])
-        server = await _server(lambda: _Sniffer(listener), host, address.port)
+        server = await _server(lambda: _Sniffer(listener), host, address.port, self._sockets)
         listener.serve(server, address.host)
         return listener
 
@@ -113,7 +117,7 @@ class AioTransport:
 
 
 async def _server(
-    protocol: Callable[[], asyncio.Protocol], host: str | None, port: int
+    protocol: Callable[[], asyncio.Protocol], host: str | None, port: int, options: SocketOptions
 ) -> asyncio.Server:
     """Listen. If the port is taken, retry for LISTEN_TIMEOUT_S.
 
@@ -123,7 +127,16 @@ async def _server(
     waited = False
     while True:
         try:
-            return await loop.create_server(protocol, host, port, backlog=BACKLOG)
+            server = await loop.create_server(
+                protocol, host, port, backlog=options.backlog, start_serving=False
+            )
+            try:
+                options.apply(server)
+                await server.start_serving()
+            except BaseException:
+                server.close()
+                raise
+            return server
         except OSError as error:
             if error.errno != errno.EADDRINUSE or loop.time() >= end_s:
                 raise

@@ -26,6 +26,7 @@ from quorate.quorum.node.node_settings import (
 )
 from quorate.quorum.rpc.budget import MemoryLimits
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits
+from quorate.quorum.rpc.socket_options import SocketOptions
 
 COMBINED = {
     "process.roles": "broker,controller",
@@ -191,6 +192,11 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         lambda c: GroupSettings.of(c).offset_metadata_max_bytes,
         77,
     ),
+    "offsets.retention.check.interval.ms": (
+        "77",
+        lambda c: GroupSettings.of(c).offsets_retention_check_interval_ms,
+        77,
+    ),
     "offsets.retention.minutes": (
         "7",
         lambda c: GroupSettings.of(c).offsets_retention_ms,
@@ -260,7 +266,14 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         (7777, 7777),
     ),
     "replica.socket.timeout.ms": ("77", lambda c: replication(c).replica_socket_timeout_ms, 77),
+    "socket.listen.backlog.size": ("77", lambda c: SocketOptions.of(c).backlog, 77),
+    "socket.receive.buffer.bytes": (
+        "7777",
+        lambda c: SocketOptions.of(c).receive_buffer_bytes,
+        7777,
+    ),
     "socket.request.max.bytes": ("77", lambda c: replication(c).max_frame_bytes, 77),
+    "socket.send.buffer.bytes": ("7777", lambda c: SocketOptions.of(c).send_buffer_bytes, 7777),
     "unclean.leader.election.interval.ms": (
         "77",
         lambda c: controller(c).unclean_election_interval_ms,

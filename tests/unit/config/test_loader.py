@@ -246,3 +246,12 @@ def test_good_topic_configs_pass() -> None:
             "compression.gzip.level": "-1",
         }
     )
+
+
+def test_the_data_directory(file: Path) -> None:
+    without = BROKER.replace("log.dirs=/tmp/x\n", "")
+    assert loaded(file, without).log_dir == "/tmp/kafka-logs"
+    config = loaded(file, without + "log.dir=/one\n")
+    assert (config.log_dir, config.metadata_log_dir) == ("/one", "/one")
+    config = loaded(file, BROKER + "log.dir=/one\nmetadata.log.dir=/two\n")
+    assert (config.log_dir, config.metadata_log_dir) == ("/tmp/x", "/two")

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from quorate.broker.groups.coordinator import MAX_LOADING_WAIT_MS, GroupCoordinator
+from quorate.broker.groups.expiration import Expiration
 from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.groups.records import (
     GroupRecord,
@@ -99,11 +100,11 @@ class FakeReplicas:
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, settings: GroupSettings | None = None) -> None:
         self.clock = FakeClock()
         self.replicas = FakeReplicas()
         self.coordinator = GroupCoordinator(
-            self.clock, random.Random(1), GroupSettings(), self.replicas, ME
+            self.clock, random.Random(1), settings or GroupSettings(), self.replicas, ME
         )
         self.image = MetadataImage()
         self.said: list[int | ErrorCode] = []
@@ -377,3 +378,16 @@ def test_an_error_of_kafka_is_passed_on_and_rebuilds_nothing() -> None:
     world.coordinator.find(GROUP, refuse, world.said.append)
     assert world.said == [ErrorCode.GROUP_ID_NOT_FOUND]
     assert not world.coordinator.rebuilt_shards
+
+
+def test_expired_offsets_are_searched_in_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(GroupSettings(offsets_retention_check_interval_ms=1000))
+    searches: list[int] = []
+    monkeypatch.setattr(Expiration, "expire", lambda self: searches.append(world.clock.now_ms()))
+    world.create()
+    world.settle()
+    world.coordinator.start()
+    begin_ms = world.clock.now_ms()
+    for _ in range(25):
+        world.clock.advance(100)
+    assert [at_ms - begin_ms for at_ms in searches] == [1000, 2000]

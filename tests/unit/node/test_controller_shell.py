@@ -93,7 +93,7 @@ class FakeRules:
 
 
 class Shell:
-    def __init__(self) -> None:
+    def __init__(self, linger_ms: int = 0) -> None:
         self.clock = FakeClock()
         self.log = FakeLog()
         self.rules = FakeRules()
@@ -105,6 +105,7 @@ class Shell:
             self.log,
             discard_uncommitted=self.discard_uncommitted,
             carry_out=self.effects.append,
+            linger_ms=linger_ms,
         )
         self.shell.activate(MetadataImage(), EPOCH, in_transaction=False)
         self.answers: dict[str, object] = {}
@@ -127,6 +128,41 @@ class Shell:
         image = self.shell.committed(self.log.end_offset)
         if image is not None:
             self.committed_image = image
+
+
+def test_requests_linger_for_others_that_share_their_batch() -> None:
+    each = Shell(linger_ms=25)
+    each.submit("a", config(1))
+    each.clock.advance(24)
+    each.submit("b", config(2))
+    assert each.log.batches == []
+    each.clock.advance(1)
+    assert [len(batch) for batch in each.log.batches] == [2]
+    each.submit("c", config(3))
+    each.clock.advance(24)
+    assert len(each.log.batches) == 1, "the time begins again with the next request"
+    each.clock.advance(1)
+    assert [len(batch) for batch in each.log.batches] == [2, 1]
+
+
+def test_many_requests_do_not_linger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_shell, "MAX_LINGERING", 3)
+    each = Shell(linger_ms=25)
+    for number in range(3):
+        each.submit(str(number), config(number))
+    each.run()
+    assert [len(batch) for batch in each.log.batches] == [3]
+    each.clock.advance(25)
+    assert len(each.log.batches) == 1
+
+
+def test_requests_that_linger_when_leadership_is_lost_are_refused() -> None:
+    each = Shell(linger_ms=25)
+    each.submit("a", config(1))
+    each.shell.deactivate()
+    assert each.answers == {"a": Refusal.NOT_CONTROLLER}
+    each.clock.advance(25)
+    assert each.log.batches == []
 
 
 def test_what_waits_in_one_iteration_is_one_batch_and_is_answered_when_committed() -> None:

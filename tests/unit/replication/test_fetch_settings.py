@@ -1,0 +1,87 @@
+"""The keys of a follower's fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from quorate.quorum.rpc.kafka.client import KafkaClient
+from tests.unit.replication.cluster import ReplicaCluster, led_by
+
+MakeCluster = Callable[..., ReplicaCluster]
+
+
+def asked(
+    cluster: ReplicaCluster, monkeypatch: pytest.MonkeyPatch, *, silent: bool = False
+) -> list[tuple[float, Any]]:
+    """Return the list to which the fetches that reach broker 1 are added, with the time in s. If
+    `silent`, the broker does not answer them."""
+    requests: list[tuple[float, Any]] = []
+    sessions = cluster.nodes[1].replicas.replica_sessions
+    fetch = sessions.fetch
+
+    def noted(request: Any, done: Any) -> None:
+        requests.append((cluster.loop.time(), request))
+        if not silent:
+            fetch(request, done)
+
+    monkeypatch.setattr(sessions, "fetch", noted)
+    return requests
+
+
+def test_a_follower_asks_for_what_its_settings_say(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = make_cluster(
+        brokers=2,
+        replica_fetch_max_bytes=111,
+        replica_fetch_response_max_bytes=222,
+        replica_fetch_min_bytes=3,
+        replica_fetch_wait_max_ms=444,
+    )
+    requests = asked(cluster, monkeypatch)
+    cluster.create("t", [led_by(1, 2)])
+    cluster.run(100)
+    _, request = requests[0]
+    assert request.max_wait_ms == 444
+    assert request.min_bytes == 3
+    assert request.max_bytes == 222
+    assert [each.max_bytes for each in request.partitions] == [111]
+
+
+@pytest.mark.parametrize("backoff_ms", [500, 2000])
+def test_a_failed_fetch_is_repeated_after_the_backoff(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, backoff_ms: int
+) -> None:
+    cluster = make_cluster(brokers=2, replica_fetch_backoff_ms=backoff_ms)
+    attempts: list[float] = []
+    connect = KafkaClient.connect
+
+    async def noted(*args: Any) -> Any:
+        attempts.append(cluster.loop.time())
+        return await connect(*args)
+
+    monkeypatch.setattr(KafkaClient, "connect", noted)
+    cluster.kill(1)
+    cluster.create("t", [led_by(1, 2)])
+    cluster.run(20_000)
+    waits_s = [later - earlier for earlier, later in pairwise(attempts)]
+    assert waits_s[-1] * 1000 == pytest.approx(backoff_ms, rel=0.1)
+    assert max(waits_s) * 1000 == pytest.approx(backoff_ms, rel=0.1)
+
+
+@pytest.mark.parametrize("timeout_ms", [1500, 5000])
+def test_a_silent_leader_is_given_up_after_a_timeout(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch, timeout_ms: int
+) -> None:
+    cluster = make_cluster(brokers=2, replica_socket_timeout_ms=timeout_ms)
+    requests = asked(cluster, monkeypatch, silent=True)
+    cluster.create("t", [led_by(1, 2)])
+    cluster.run(timeout_ms - 100)
+    assert len(requests) == 1
+    cluster.run(1000)
+    assert len(requests) == 2
+    assert (requests[1][0] - requests[0][0]) * 1000 >= timeout_ms
