@@ -16,16 +16,6 @@ from collections.abc import Iterable
 ONE_LOOP = "one event loop serves all connections, and one thread the disk"
 NO_PURGATORY = "a request that ended leaves nothing behind that must be purged"
 NOT_YET = {
-    "logs are not compacted yet": (
-        "log.cleaner.delete.retention.ms",
-        "log.cleaner.max.compaction.lag.ms",
-        "log.cleaner.min.cleanable.ratio",
-        "log.cleaner.min.compaction.lag.ms",
-        "delete.retention.ms",
-        "max.compaction.lag.ms",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
-    ),
     "batches are stored as they were sent": (
         "compression.type",
         "compression.gzip.level",
@@ -103,13 +93,6 @@ REASONS = (
     (
         "a node has one data directory",
         (r"num\.replica\.alter\.log\.dirs\.threads", r"log\.dir\.failure\.timeout\.ms"),
-    ),
-    (
-        "logs are not compacted yet",
-        (
-            r"log\.cleaner\.(backoff\.ms|enable|threads)",
-            r"log\.cleaner\.(dedupe\.buffer\.size|io\..+)",
-        ),
     ),
     (
         "the coordinator appends with each request and reads back with bounded memory",

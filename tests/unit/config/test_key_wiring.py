@@ -12,7 +12,9 @@ import pytest
 
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.kafka.auto_create import internal_topics
+from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.node import lifecycle_settings
+from quorate.broker.partition.replica_selectors import RACK_AWARE
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
@@ -49,6 +51,10 @@ def controller(config: NodeConfig) -> Any:
 
 def replication(config: NodeConfig) -> ReplicationSettings:
     return ReplicationSettings.of(config, config.log_dir)
+
+
+def cleaner(config: NodeConfig) -> CleanerSettings:
+    return CleanerSettings.of(config)
 
 
 def topic(config: NodeConfig, overrides: Mapping[str, str] | None = None) -> TopicSettings:
@@ -128,6 +134,21 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         lambda c: controller(c).imbalance_check_interval_ms,
         7000,
     ),
+    "log.cleaner.backoff.ms": ("77", lambda c: cleaner(c).backoff_ms, 77),
+    "log.cleaner.dedupe.buffer.size": (
+        "7777777",
+        lambda c: cleaner(c).dedupe_buffer_bytes,
+        7777777,
+    ),
+    "log.cleaner.enable": ("false", lambda c: cleaner(c).enabled, False),
+    "log.cleaner.io.buffer.load.factor": ("0.7", lambda c: cleaner(c).load_factor, 0.7),
+    "log.cleaner.io.buffer.size": ("77", lambda c: cleaner(c).io_buffer_bytes, 77),
+    "log.cleaner.io.max.bytes.per.second": (
+        "77",
+        lambda c: cleaner(c).io_max_bytes_per_second,
+        77,
+    ),
+    "log.cleaner.threads": ("7", lambda c: cleaner(c).threads, 7),
     "log.flush.offset.checkpoint.interval.ms": (
         "77",
         lambda c: replication(c).flush_checkpoint_interval_ms,
@@ -186,6 +207,7 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
     "metadata.max.idle.interval.ms": ("77", lambda c: controller(c).max_idle_interval_ms, 77),
     "metadata.max.retention.bytes": ("77", lambda c: snapshot_settings(c).retention_bytes, 77),
     "metadata.max.retention.ms": ("77", lambda c: snapshot_settings(c).retention_ms, 77),
+    "num.replica.fetchers": ("7", lambda c: replication(c).num_replica_fetchers, 7),
     "num.partitions": ("7", lambda c: controller(c).default_partitions, 7),
     "offset.metadata.max.bytes": (
         "77",
@@ -265,6 +287,11 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         ),
         (7777, 7777),
     ),
+    "replica.selector.class": (
+        RACK_AWARE,
+        lambda c: replication(c).replica_selector,
+        RACK_AWARE,
+    ),
     "replica.socket.timeout.ms": ("77", lambda c: replication(c).replica_socket_timeout_ms, 77),
     "socket.listen.backlog.size": ("77", lambda c: SocketOptions.of(c).backlog, 77),
     "socket.receive.buffer.bytes": (
@@ -288,15 +315,19 @@ TOPIC: dict[str, tuple[str, Callable[[TopicSettings], object], object]] = {
         lambda t: (t.partition.compacted, t.partition.deletes, t.log.retention_ms),
         (True, False, -1),
     ),
+    "delete.retention.ms": ("77", lambda t: t.partition.compaction.delete_retention_ms, 77),
     "file.delete.delay.ms": ("77", lambda t: t.log.file_delete_delay_ms, 77),
     "flush.messages": ("77", lambda t: t.log.flush_messages, 77),
     "flush.ms": ("77", lambda t: t.log.flush_ms, 77),
     "index.interval.bytes": ("77", lambda t: t.log.index_interval_bytes, 77),
     "internal.segment.bytes": ("77", lambda t: t.log.segment_bytes, 77),
+    "max.compaction.lag.ms": ("77", lambda t: t.partition.compaction.max_lag_ms, 77),
     "max.message.bytes": ("77", lambda t: t.partition.max_message_bytes, 77),
     "message.timestamp.after.max.ms": ("77", lambda t: t.partition.timestamp_after_max_ms, 77),
     "message.timestamp.before.max.ms": ("77", lambda t: t.partition.timestamp_before_max_ms, 77),
     "message.timestamp.type": ("LogAppendTime", lambda t: t.partition.log_append_time, True),
+    "min.cleanable.dirty.ratio": ("0.7", lambda t: t.partition.compaction.min_dirty_ratio, 0.7),
+    "min.compaction.lag.ms": ("77", lambda t: t.partition.compaction.min_lag_ms, 77),
     "min.insync.replicas": ("7", lambda t: t.partition.min_insync_replicas, 7),
     "preallocate": ("true", lambda t: t.log.preallocate, True),
     "retention.bytes": ("77", lambda t: t.log.retention_bytes, 77),
