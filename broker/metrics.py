@@ -54,6 +54,11 @@ TRAFFIC: tuple[tuple[str, str, Callable[[TopicTraffic], int]], ...] = (
         "Bytes fetched by replicas that a reassignment adds.",
         lambda each: each.reassignment_bytes_in,
     ),
+    (
+        "nokeycompactedtopicrecords",
+        "Records without a key that compacted topics refused.",
+        lambda each: each.keyless_records,
+    ),
 )
 
 

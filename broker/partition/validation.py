@@ -13,6 +13,7 @@ Kafka decompresses every batch and reads every record. The work here is bounded:
 - The record count in the header is compared with the size of the payload, or with the largest size
   that the payload can expand to.
 - The maximum timestamp in the header is not recomputed from the records.
+- The records of a compacted topic are all read for their keys (`key_check.py`).
 
 Errors that pass are inside of the payload, or a wrong maximum timestamp in the header. The readers
 of this project rely on the header alone, and raise CorruptBatch for a payload that they cannot
@@ -21,6 +22,7 @@ read.
 
 from __future__ import annotations
 
+from quorate.broker.partition.key_check import KEYED_BYTES, check_keys
 from quorate.broker.partition.settings import NO_LIMIT, PartitionSettings
 from quorate.quorum.log.batch import (
     CODEC_MASK,
@@ -36,7 +38,7 @@ from quorate.quorum.log.batch import (
 from quorate.quorum.log.compression import decompress_beginning
 from quorate.quorum.log.compression_frames import expansion
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import ONE_BYTE_DELTA_MS, decode_records
+from quorate.quorum.log.record import ONE_BYTE_DELTA_MS
 from quorate.quorum.log.record_framing import LEAST_RECORD_BYTES, check_framing
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
@@ -46,10 +48,6 @@ LATEST_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
 """The latest timestamp of a batch. The decoder of records needs room for a delta above it."""
 CHECKED_BYTES = 32 * 1024
 """Bytes of a compressed payload that are decompressed and checked, in about 50 us at most."""
-KEYS_CHECKED = 16_384
-"""Records of one batch whose keys are checked on the event loop, in a few milliseconds."""
-KEYED_BYTES = 1 << 20
-"""Bytes of a compressed payload that are decompressed for the check of its keys."""
 _CODECS = 5  # none gzip snappy lz4 zstd
 _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
@@ -192,22 +190,4 @@ def _check_payload(payload: Buffer, header: BatchHeader, settings: PartitionSett
         payload, whole = decompress_beginning(header.codec, payload, wanted)
     check_framing(payload, count, whole=whole)
     if keyed:
-        _check_keys(payload, header, whole)
-
-
-def _check_keys(payload: Buffer, header: BatchHeader, whole: bool) -> None:
-    """Raise KafkaError if a record of a compacted topic has no key.
-
-    Kafka checks all keys. Here the number of checked keys is bounded. This is safe because nothing
-    in this project removes records by their keys."""
-    count = header.record_count
-    records = decode_records(payload, count, 0, header.base_timestamp_ms)
-    try:
-        for _, record in zip(range(min(count, KEYS_CHECKED)), records, strict=False):
-            if record.key is None:
-                raise KafkaError(
-                    ErrorCode.INVALID_RECORD, "a compacted topic accepts no record without a key"
-                )
-    except CorruptBatch:
-        if whole:
-            raise
+        check_keys(payload, header, whole=whole)

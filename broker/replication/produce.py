@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from quorate.broker.partition.key_check import KeylessRecords
 from quorate.broker.partition.partition import ACKS_ALL
 from quorate.broker.partition.partition_producers import ProducersNotLoaded
 from quorate.broker.replication.delayed_operations import DelayedOperations
@@ -36,7 +37,11 @@ from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
-from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
+from quorate.quorum.protocol.hot.produce import (
+    ProducePartition,
+    ProducePartitionResult,
+    RecordError,
+)
 from quorate.quorum.seams import Clock
 
 MAX_WAITING_BYTES = 64 << 20
@@ -255,6 +260,11 @@ class RecordAppender:
                 wall_ms=self._clock.wall_ms(),
                 internal=internal,
             )
+        except KeylessRecords as error:
+            hosted.traffic.keyless_records += error.count
+            text, record_text = error.texts(repr(hosted))
+            errors = [RecordError(index, record_text) for index in error.indexes]
+            return failed(each, error.code, text)._replace(record_errors=errors)
         except KafkaError as error:
             return failed(each, error.code, error.message, hosted)
         except CorruptBatch as error:

@@ -18,7 +18,7 @@ class TopicTraffic:
     `messages_in` and `bytes_in` count the records and bytes that this broker appends as a leader.
     `bytes_out` counts the bytes that consumers read. Replication has its own counters.
     `reassignment_bytes_in` is the part of `replication_bytes_in` that a new replica of a
-    reassignment fetched.
+    reassignment fetched. `keyless_records` counts the records that a compacted topic refused.
 
     `produce_requests` and `fetch_requests` count each partition of a request once, also if it
     failed. `failed_produce_requests` counts failed appends, but no failure of the wait for other
@@ -38,6 +38,7 @@ class TopicTraffic:
     replication_bytes_in: int = 0
     replication_bytes_out: int = 0
     reassignment_bytes_in: int = 0
+    keyless_records: int = 0
 
     def add(self, other: TopicTraffic) -> None:
         """Add the counters of `other` to these."""

@@ -20,6 +20,7 @@ from quorate.quorum.log.batch import batches, build_batch, records_of
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
@@ -427,3 +428,26 @@ def test_a_stop_during_a_cleaning_leaves_a_whole_log(make_cluster: MakeCluster) 
         assert cluster.hosted(1, topic).log.recovery.scanned_bytes == 0
         names = cluster.nodes[1].disk.list(f"{LOG_DIR}/t-0")
         assert not [each for each in names if each.endswith((".swap", ".cleaned"))]
+
+
+def test_a_record_without_a_key_is_refused_with_its_index(make_cluster: MakeCluster) -> None:
+    cluster = compacted(make_cluster)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    keys = [b"a", None, b"b", None]
+    batch = build_batch(
+        [Record(number, 1_700_000_000_000, key, b"v") for number, key in enumerate(keys)],
+        leader_epoch=0,
+    )
+    answers: list[Any] = []
+    append = ProducePartition("", topic, 0, memoryview(batch))
+    cluster.nodes[1].replicas.append([append], -1, 30_000, answers.extend)
+    cluster.run(50)
+    (answer,) = answers
+    assert answer.error == ErrorCode.INVALID_RECORD
+    assert [each.batch_index for each in answer.record_errors] == [1, 3]
+    assert answer.record_errors[0].message == (
+        "Compacted topic cannot accept message without key in topic partition t-0."
+    )
+    hosted = cluster.hosted(1, topic)
+    assert (hosted.log.end_offset, hosted.traffic.keyless_records) == (0, 2)
