@@ -18,16 +18,19 @@ from prometheus_client.metrics_core import Metric
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
 from quorate.broker.controller.lifecycle import BrokerLifecycle, State
 from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.quotas.connection_rates import CONNECTION_CREATION_RATE
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.watch.families import counter, counters, gauge, gauges
 from quorate.quorum.watch.metrics import lag_ms
+from quorate.quorum.watch.quotas import clients, throttles
 
 REPLICAS = "kafka_server_replicamanager_"
 PARTITION = ("topic", "partition")
@@ -70,6 +73,7 @@ class MetricSources(Protocol):
     isr_sender: AlterPartitionSender
     groups: GroupCoordinator
     connections: ConnectionQuotas
+    quotas: BrokerQuotas
     client_ports: list[KafkaServer]
     lifecycle: BrokerLifecycle | None
 
@@ -134,6 +138,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_shares(node)
     yield from of_fetchers(node)
     yield from of_metadata(node)
+    yield from of_quotas(node.quotas, node.core.clock.now_ms())
     yield counter(
         "quorate_groups_rebuilt_shards_total",
         "Partitions of __consumer_offsets whose groups were loaded again after a failure.",
@@ -279,6 +284,23 @@ def of_fetchers(node: MetricSources) -> Iterator[Metric]:
         (*client, *PARTITION),
         ((("ReplicaFetcherThread", *labels), lag) for labels, lag in lags),
     )
+
+
+def of_quotas(quotas: BrokerQuotas, now_ms: int) -> Iterator[Metric]:
+    """Yield the rates and the throttle times of clients that have quotas, and the totals."""
+    addresses = quotas.connection_rates
+    yield from throttles(
+        [
+            *((each.key, each.throttled, each.throttled_ms) for each in quotas.clients.rates),
+            (CONNECTION_CREATION_RATE, addresses.throttled, addresses.throttled_ms),
+        ]
+    )
+    for rates, kind, measure in (
+        (quotas.clients.produce, "produce", "byte_rate"),
+        (quotas.clients.fetch, "fetch", "byte_rate"),
+        (quotas.clients.request, "request", "request_time"),
+    ):
+        yield from clients(rates, f"kafka_server_{kind}_", measure, now_ms)
 
 
 def of_metadata(node: MetricSources) -> Iterator[Metric]:

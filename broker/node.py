@@ -18,6 +18,7 @@ from quorate.broker.controller.controller_client import ControllerClient
 from quorate.broker.controller.lifecycle import BrokerLifecycle, LifecycleSettings, State
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.settings import GroupSettings
+from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.suspects import Suspects
@@ -40,6 +41,7 @@ from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.unhandled import on_unhandled
+from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
@@ -97,6 +99,7 @@ class BrokerNode:
             seams.clock, seams.random, GroupSettings.of(config), self.replicas, config.node_id
         )
         self.connections = ConnectionQuotas(seams.clock, ConnectionLimits.of(config))
+        self.quotas = BrokerQuotas(Windows.of(config), self.connections)
         self.services = Services(
             config=config,
             clock=seams.clock,
@@ -106,6 +109,7 @@ class BrokerNode:
             forwarder=self.client,
             producer_ids=ProducerIds(self.client, config.node_id, self._broker_epoch),
             suspects=self.suspects,
+            quotas=self.quotas,
             groups=self.groups,
             connections=self.connections,
             resources=core.resources,
@@ -232,6 +236,8 @@ class BrokerNode:
             self.replicas.apply(image, delta)
             self.groups.apply(image, delta)
             self.suspects.image_changed(delta)
+            if delta.client_quotas:
+                self.quotas.apply(image)
             if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
                 self._reconfigure(image)
         if self.lifecycle is None:
@@ -256,6 +262,7 @@ class BrokerNode:
             self.replicas.apply(image, delta)
             self.groups.apply(image, delta)
             self._reconfigure(image)
+            self.quotas.apply(image)
             self.replicas.when_settled(self._serve)
 
         return install

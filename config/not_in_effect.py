@@ -84,11 +84,8 @@ REASONS = (
         (r"delegation\.token\..+", r"connection\.failed\.authentication\.delay\.ms"),
     ),
     (
-        "there are no quotas",
-        (
-            r"(controller\.)?quota\.window\.(num|size\.seconds)",
-            r"(replication|alter\.log\.dirs\.replication)\.quota\.window\.(num|size\.seconds)",
-        ),
+        "replication is not throttled",
+        (r"(replication|alter\.log\.dirs\.replication)\.quota\.window\.(num|size\.seconds)",),
     ),
     (
         "a node has one data directory",

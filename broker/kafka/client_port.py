@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
+from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
 from quorate.broker.kafka.delete_records import DeleteRecordsHandler
 from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
@@ -22,6 +23,7 @@ from quorate.broker.kafka.list_config_resources import ListConfigResourcesHandle
 from quorate.broker.kafka.list_offsets import ListOffsetsHandler
 from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.kafka.metadata import MetadataHandler
+from quorate.broker.kafka.metered import MeteredFetchHandler, MeteredProduceHandler
 from quorate.broker.kafka.offset_commit import OffsetCommitHandler
 from quorate.broker.kafka.offset_delete import OffsetDeleteHandler
 from quorate.broker.kafka.offset_fetch import OffsetFetchHandler
@@ -35,6 +37,7 @@ from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
+from quorate.quorum.rpc.kafka.metering import Metering
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
@@ -55,6 +58,7 @@ class Services:
     forwarder: Forwarder
     producer_ids: ProducerIds
     suspects: Suspects
+    quotas: BrokerQuotas
     groups: GroupCoordinator
     connections: ConnectionQuotas
     resources: NodeResources
@@ -86,7 +90,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
 
     api_keys = (*handlers, *raw, ApiKey.API_VERSIONS)
     handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, services.features).handle
-    return KafkaServer(
+    server = KafkaServer(
         handlers,
         services.clock,
         raw_handlers=raw,
@@ -94,6 +98,15 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         quotas=services.connections,
         resources=services.resources,
     )
+    clients = services.quotas.clients
+    metered: dict[int, RawHandler] = {
+        ApiKey.PRODUCE: MeteredProduceHandler(replicas, topics).handle,
+        ApiKey.FETCH: MeteredFetchHandler(
+            replicas, topics, config["fetch.max.bytes"], clients
+        ).handle,
+    }
+    services.quotas.add(Metering(server, clients, metered))
+    return server
 
 
 def metadata_handlers(services: Services, listener: str) -> Handlers:

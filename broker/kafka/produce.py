@@ -99,20 +99,34 @@ class ProduceHandler:
             self.replicas.append(part, request.acks, request.timeout_ms, collector.slot(index))
             yield
 
-    def _answer(self, context: RequestContext, results: Sequence[ProducePartitionResult]) -> None:
+    def _answer(
+        self,
+        context: RequestContext,
+        results: Sequence[ProducePartitionResult],
+        throttle_time_ms: int = 0,
+    ) -> None:
         if len(results) > SLICED_ABOVE:
-            context.run(self._answer_steps(context, results))
+            context.run(self._answer_steps(context, results, throttle_time_ms))
             return
         leaders = [each.leader for each in results if each.leader is not None]
         endpoints = self.topics.endpoints(leaders) if leaders else ()
-        context.respond_raw(build_produce_response(context.version, results, endpoints=endpoints))
+        context.respond_raw(
+            build_produce_response(
+                context.version, results, endpoints=endpoints, throttle_time_ms=throttle_time_ms
+            )
+        )
 
     def _answer_steps(
-        self, context: RequestContext, results: Sequence[ProducePartitionResult]
+        self,
+        context: RequestContext,
+        results: Sequence[ProducePartitionResult],
+        throttle_time_ms: int,
     ) -> IncrementalWork[None]:
         leaders = {each.leader for each in results if each.leader is not None}
         endpoints = self.topics.endpoints(leaders)
-        body = yield from build_produce_steps(context.version, results, endpoints=endpoints)
+        body = yield from build_produce_steps(
+            context.version, results, endpoints=endpoints, throttle_time_ms=throttle_time_ms
+        )
         context.respond_raw(body)
 
     def _end_without_answer(

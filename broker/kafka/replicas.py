@@ -16,6 +16,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
+    FetchPartitionResult,
     FetchRequest,
     NodeEndpoint,
     ProducePartition,
@@ -104,6 +105,14 @@ class Replicas(Protocol):
 
         Call `respond` once, when `min_bytes` are there or the request's time is over.
         """
+        ...
+
+    def withdraw_fetch(
+        self, session_id: int, results: Sequence[FetchPartitionResult], *, ends: bool
+    ) -> None:
+        """Take back results that `fetch_as_consumer` reported, because they are not sent.
+
+        The session sends them again, or it ends if `ends`. Ignore an unknown session."""
         ...
 
 

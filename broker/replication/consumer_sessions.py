@@ -115,6 +115,15 @@ class ConsumerSession:
                 self.partitions[name] = self.partitions.pop(name)
         return changed
 
+    def resend(self, results: Sequence[FetchPartitionResult]) -> None:
+        """Note that results that `unsent` returned were not sent."""
+        if len(results) > SLICED_ABOVE:  # one step; the next response has all partitions
+            self._sent = {}
+            return
+        for result in results:
+            if (name := key_of(result)) in self.partitions:
+                self._sent[name] = NEVER_SENT
+
 
 def key_of(partition: FetchPartition | FetchPartitionResult) -> Key:
     """Return the key of a partition: by topic id, or by name if the request has no topic ids."""
@@ -162,6 +171,19 @@ class ConsumerSessions:
                 self._with_names, request, max_bytes, respond, uses_topic_ids, client, reader
             )
             client.run(self._name_steps(partitions, go_on))
+
+    def withdraw(
+        self, session_id: int, results: Sequence[FetchPartitionResult], *, ends: bool
+    ) -> None:
+        """Take back results that `fetch` reported, because they are not sent (KAFKA-6946).
+
+        The session sends them again, or it ends if `ends`. Ignore an unknown session."""
+        session = self._cache.get(session_id)
+        if isinstance(session, ConsumerSession):
+            if ends:
+                self._cache.remove(session_id)
+            else:
+                session.resend(results)
 
     def _name_steps(
         self, partitions: list[FetchPartition], go_on: Callable[[list[FetchPartition]], None]

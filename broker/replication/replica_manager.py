@@ -106,7 +106,8 @@ class ReplicaManager:
             clock, delayed_operations, self.registry, loader.load, self._flush, on_failure
         ).append
         self.delete_records = DeleteRecords(delayed_operations, self.registry).delete_records
-        self.fetch_as_consumer = ConsumerSessions(self.consumer_fetches, self.registry, cache).fetch
+        sessions = ConsumerSessions(self.consumer_fetches, self.registry, cache)
+        self.fetch_as_consumer, self.withdraw_fetch = sessions.fetch, sessions.withdraw
         context = self._fetcher_context(broker_id, on_failure, on_link_lost)
         self.fetchers = ReplicaFetcherManager(seams, settings, context, address_of)
         opening = PartitionOpener(seams, self.registry, self.logs, broker_id, propose)

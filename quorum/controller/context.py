@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from quorate.config.topic_keys import TOPIC_KEYS
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.partition_index import PartitionIndex
+from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.controller.sessions import Sessions
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.ids import Uuid
@@ -21,6 +22,8 @@ from quorate.quorum.metadata.image import (
     Topic,
 )
 from quorate.quorum.metadata.persistent_map import PersistentMap
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.quotas.mutation_quotas import MutationQuota
 from quorate.quorum.seams import Random
 
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
@@ -29,13 +32,23 @@ CLUSTER_DEFAULT = (BROKER_RESOURCE, "")
 NO_CONFIGS: PersistentMap[str, str] = PersistentMap()
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The client that sent a request: its client id, and the version of the request."""
+
+    client_id: str
+    version: int
+
+
 @dataclass(slots=True, kw_only=True)
 class Context:
     """Everything that a rule may read. `settings` are this controller's, and `random` is the only
     source of chance.
 
     Rules read the cluster's state from `image` and return records instead of writing to it. They
-    may change only `sessions` and `hints`. Invariant: `index` describes `image`.
+    may change only `sessions`, `hints` and `mutation_quota`, which is that of the request.
+
+    Invariant: `index` describes `image`.
 
     `now_ms` is monotonic time, in milliseconds. `next_offset` is the offset that the first record
     of the result will get.
@@ -47,8 +60,17 @@ class Context:
     hints: Hints
     image: MetadataImage = field(default_factory=MetadataImage)
     index: PartitionIndex = field(default_factory=PartitionIndex)
+    mutation_quota: MutationQuota = field(default_factory=MutationQuota)
     now_ms: int = 0
     next_offset: int = 0
+
+    def charge(self, partitions: int) -> None:
+        """Charge the client of the request for the creation or deletion of `partitions` partitions.
+        Raise RequestRefused with THROTTLING_QUOTA_EXCEEDED if its quota is used up (KIP-599)."""
+        if not self.mutation_quota.accepts(partitions):
+            raise RequestRefused(
+                ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded."
+            )
 
     def is_active(self, broker_id: int) -> bool:
         """Return True if the broker is registered, unfenced and not in controlled shutdown. Only

@@ -15,13 +15,14 @@ This module knows no Raft, no connections and no wire format.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from quorate.quorum.controller import broker_changes, scheduled_elections
 from quorate.quorum.controller.alter_partition import alter_partition
 from quorate.quorum.controller.client_quotas import alter_client_quotas
 from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
-from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.context import Caller, Context
 from quorate.quorum.controller.elect_leaders import elect_leaders
 from quorate.quorum.controller.features import activation_records
 from quorate.quorum.controller.heartbeat import heartbeat
@@ -69,6 +70,7 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
+from quorate.quorum.quotas.mutation_quotas import MutationQuota, MutationQuotas
 from quorate.quorum.seams import Random
 
 RULES: dict[type, Callable[[Context, Any], Result]] = {
@@ -89,6 +91,13 @@ RULES: dict[type, Callable[[Context, Any], Result]] = {
     AlterClientQuotasRequest: alter_client_quotas,
 }
 """The rule of each request class. The request classes of clients are Kafka's schemas."""
+STRICT_SINCE: dict[type, int] = {
+    CreateTopicsRequest: 6,
+    CreatePartitionsRequest: 3,
+    DeleteTopicsRequest: 5,
+}
+"""The requests that the quota controller_mutation_rate bounds, and the first version whose clients
+know its error (KIP-599)."""
 
 
 class Controller:
@@ -117,6 +126,8 @@ class Controller:
         )
         self._active = False
         self.expired_sessions = 0
+        self.mutation_quotas = MutationQuotas(settings.mutation_windows)
+        """The quotas of clients that create and delete partitions. No record holds their state."""
 
     @property
     def index(self) -> PartitionIndex:
@@ -216,15 +227,33 @@ class Controller:
 
     # ------------------------------------------------------------------------------------- requests
 
-    def handle(self, request: object, *, now_ms: int, next_offset: int) -> Result:
+    def handle(
+        self, request: object, *, now_ms: int, next_offset: int, caller: Caller | None = None
+    ) -> Result:
         """Apply the rule of the request's class and return its result.
 
-        `next_offset` is the offset that the first record of the result will get. Rules answer
+        `next_offset` is the offset that the first record of the result will get. `caller` is the
+        client that sent the request, or None for a node. Rules answer
         errors in the response. Any exception, such as KeyError for an unknown request class, means
         that no record was returned and the image has not changed.
         """
         self._at(now_ms, next_offset)
-        return RULES[type(request)](self._context, request)
+        strict_since = STRICT_SINCE.get(type(request))
+        if caller is None or strict_since is None or not self.image.client_quotas:
+            return RULES[type(request)](self._context, request)
+        self._context.mutation_quota = quota = self.mutation_quotas.of_request(
+            self.image.client_quotas,
+            caller.client_id,
+            now_ms,
+            strict=caller.version >= strict_since,
+        )
+        try:
+            result = RULES[type(request)](self._context, request)
+        finally:
+            self._context.mutation_quota = MutationQuota()
+        self.mutation_quotas.note(quota)
+        response: Any = result.response
+        return replace(result, response=replace(response, throttle_time_ms=quota.throttle_ms))
 
     def contact(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
         """Extend the session of a broker whose heartbeat arrived. Do nothing if the epoch is not

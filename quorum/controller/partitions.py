@@ -77,6 +77,9 @@ def grow(
     count = len(topic.partitions)
     check_count(asked, count)
     check_room(before + asked.count - count)
+    if asked.assignments is not None:
+        check_assignment_count(asked, asked.count - count)
+    context.charge(asked.count - count)
     return [
         new_partition(context, topic.id, count + index, replicas, Cause.PARTITION_GROWTH)
         for index, replicas in enumerate(new_assignments(context, topic, asked, count, placer))
@@ -97,6 +100,17 @@ def check_count(asked: CreatePartitionsTopic, count: int) -> None:
         )
 
 
+def check_assignment_count(asked: CreatePartitionsTopic, additional: int) -> None:
+    """Raise RequestRefused unless the request has one assignment for each additional partition."""
+    assigned = len(asked.assignments or ())
+    if assigned != additional:
+        raise RequestRefused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{assigned} assignment(s) were specified.",
+        )
+
+
 def new_assignments(
     context: Context, topic: Topic, asked: CreatePartitionsTopic, count: int, placer: Placer
 ) -> list[tuple[int, ...]]:
@@ -109,12 +123,6 @@ def new_assignments(
     additional, factor = asked.count - count, len(set(first.replicas) - set(first.removing))
     if asked.assignments is None:
         return placer.place(additional, factor, context.random)
-    if len(asked.assignments) != additional:
-        raise RequestRefused(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {additional} additional partition(s), but only "
-            f"{len(asked.assignments)} assignment(s) were specified.",
-        )
     return [
         checked(context, assignment, factor, count + index)
         for index, assignment in enumerate(asked.assignments)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from quorate.config.key import Value
 from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
+from quorate.quorum.quotas.sampled_rate import Windows
 
 SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27), ELIGIBLE_LEADER_REPLICAS: (0, 1)}
 """The lowest and the highest supported level of each feature. metadata.version is supported from
@@ -54,6 +55,8 @@ class ControllerSettings:
     hints: bool = True
     """quorate.hints.enable, which Kafka does not have. If it is True, a broker whose process is
     proved dead is fenced before its session expires (`hints.py`)."""
+    mutation_windows: Windows = Windows()
+    """controller.quota.window.num and controller.quota.window.size.seconds."""
     takeover_probe_delay_ms: int = 300
     """The time that a broker has to connect to a new active controller, before that controller
     probes it. Kafka has no such probes. No key sets it."""

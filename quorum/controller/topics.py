@@ -117,6 +117,7 @@ def create_topic(context: Context, topic: CreatableTopic, before: int, placer: P
         assignments = manual_topic(context, topic.assignments)
     else:
         assignments = placed(context, topic, before, placer)
+    context.charge(len(assignments))
     topic_id = random_uuid(context.random)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += (topic_config_record(topic.name, key, value) for key, value in configs.items())
@@ -235,6 +236,11 @@ def delete_topics(context: Context, request: DeleteTopicsRequest) -> Result:
             continue
         if DeleteTopicState(name=topic.name) in times and state.name is None:
             continue  # the request also names it; the error is answered there
+        try:
+            context.charge(len(topic.partitions))
+        except RequestRefused as refused:
+            responses.append(not_deleted(state, refused))
+            continue
         removed.append(topic.id)
         responses.append(DeletableTopicResult(name=topic.name, topic_id=topic.id))
     records = tuple(RemoveTopicRecord(topic_id=topic_id) for topic_id in removed)

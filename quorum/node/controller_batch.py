@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from quorate.quorum.controller.context import Caller
 from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS
 
 
@@ -17,6 +18,7 @@ class Refusal(enum.Enum):
     NOT_CONTROLLER = "not the active controller"
     UNKNOWN = "leadership was lost before the outcome was known"
     TOO_LARGE = "the request changes more at once than one batch of the metadata log can hold"
+    EXPIRED = "the request waited for longer than its timeout; nothing was changed"
     FAILED = "the controller could not carry out the request; nothing was changed"
 
 
@@ -24,6 +26,15 @@ Answer = Callable[[object], None]
 """A callback that receives the encoded response of the rules, or a Refusal. It must not raise."""
 Encode = Callable[[object], object]
 """Turns the response of the rules into what `Answer` gets. It may raise; see `submit`."""
+
+
+def discard(_: object) -> None:
+    """Discard the answer to a tick, a probe or an activation, which no node asked for."""
+
+
+def unencoded(response: object) -> object:
+    """Return the response as it is, for a node of this process."""
+    return response
 
 
 # Neither class is frozen: one of each is made for every request, and a frozen one takes three times
@@ -55,6 +66,8 @@ class WaitingRequest:
     answer: Answer
     encode: Encode
     linearizable: bool
+    caller: Caller | None
+    deadline_ms: int
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.watch.families import counter, gauge
 from quorate.quorum.watch.metrics import lag_ms
+from quorate.quorum.watch.quotas import throttles
 
 PREFIX = "kafka_controller_kafkacontroller_"
 
@@ -40,6 +41,10 @@ def controller_metrics(
         "quorate_controller_failed_requests_total",
         "Requests refused because a rule or its records failed in an unexpected way.",
         shell.failed_requests,
+    )
+    mutations = rules.mutation_quotas
+    yield from throttles(
+        [("controller_mutation_rate", mutations.throttled, mutations.throttled_ms)]
     )
 
 
@@ -94,6 +99,6 @@ def of_the_node(
     yield "eventqueueoperationsstartedcount", "Requests and events ruled on.", shell.operations
     yield (
         "eventqueueoperationstimedoutcount",
-        "Requests turned away because the queue was full.",
-        shell.turned_away,
+        "Requests that waited longer than their timeout, or found the queue full.",
+        shell.turned_away + shell.expired_requests,
     )

@@ -39,6 +39,7 @@ from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_requests import REFUSED, check_broker
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
@@ -192,6 +193,8 @@ class ControllerNode:
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
         """Let the rules follow the committed image. The rules of the active controller are ahead of
         it, because they followed the records when these were appended."""
+        if delta.client_quotas:
+            self.port.apply_quotas(image)
         if not self.shell.active:
             self._carry_out(self.rules.replayed(image, delta))
             self._activate_when_ready()
@@ -202,6 +205,7 @@ class ControllerNode:
         def install_image() -> None:
             index = self.rules.index
             self._carry_out(install())
+            self.port.apply_quotas(image)
             self._activate_when_ready()
             self.core.committed_image.release(index.emptied())
 
@@ -286,6 +290,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
         inter_broker_listener=config["inter.broker.listener.name"] or "REPLICATION",
         hints=config["quorate.hints.enable"],
+        mutation_windows=Windows.of(config, "controller."),
         topic_defaults=topic_defaults(config),
     )
 

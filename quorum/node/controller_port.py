@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
@@ -25,6 +27,8 @@ from quorate.quorum.protocol.codec import DecodeError, decode, encode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.protocol.wire import Message
+from quorate.quorum.quotas.client_quotas import ClientQuotas
+from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
@@ -33,6 +37,7 @@ from quorate.quorum.rpc.kafka.connection_quotas import (
     ConnectionLimits,
     ConnectionQuotas,
 )
+from quorate.quorum.rpc.kafka.metering import Metering
 from quorate.quorum.rpc.kafka.sasl import no_sasl
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.seams import Link, LinkHandler
@@ -65,6 +70,7 @@ RULED = (
 REFUSALS = {
     Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
     Refusal.UNKNOWN: ErrorCode.REQUEST_TIMED_OUT,
+    Refusal.EXPIRED: ErrorCode.REQUEST_TIMED_OUT,
     Refusal.TOO_LARGE: ErrorCode.POLICY_VIOLATION,
     Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
@@ -100,10 +106,17 @@ class ControllerPort:
             quotas=ConnectionQuotas(clock, ConnectionLimits.of(config, OTHERS_FILES)),
             resources=core.resources,
         )
+        self._quotas = ClientQuotas(Windows.of(config))
+        self._metering = Metering(self._server, self._quotas)
 
     def accept(self, link: Link) -> LinkHandler:
         """Return the handler of a new connection of a client (the Accept of `Wire.KAFKA`)."""
         return self._server.accept(link)
+
+    def apply_quotas(self, image: MetadataImage) -> None:
+        """Apply the client quotas of the committed `image` to the clients of this port."""
+        self._quotas.configure(image.client_quotas)
+        self._metering.follow()
 
     def envelope(self, peer: Peer, message: EnvelopeRequest, reply: Reply) -> None:
         """Handle a request that a broker forwards for its client (KIP-590). Call `reply` once, now
@@ -131,7 +144,8 @@ class ControllerPort:
 
         # The address tells links apart. The hash of a Peer covers its whole Hello, which costs more
         # than the rest of the queue.
-        self._ask(request, message.version, peer.address, answer)
+        caller = Caller(message.client_id, message.version)
+        self._ask(request, caller, peer.address, answer)
 
     def _direct(self, context: RequestContext, request: Message) -> None:
         def answer(response: Any) -> None:
@@ -141,25 +155,35 @@ class ControllerPort:
             else:
                 context.respond_raw(response)
 
-        self._ask(request, context.version, context.connection, answer)
+        caller = Caller(context.client_id or "", context.version)
+        self._ask(request, caller, context.connection, answer)
 
     def _ask(
-        self, request: Message, version: int, source: Hashable, answer: Callable[[object], None]
+        self, request: Message, caller: Caller, source: Hashable, answer: Callable[[object], None]
     ) -> None:
-        """Call `answer` once, with the response's bytes in `version` or with a Refusal.
+        """Call `answer` once, with the response's bytes in the version of `caller` or with a
+        Refusal.
 
         A response of the rules is encoded before anything is appended. A response of Raft is
         encoded when it arrives. It holds nothing that the client sent, so it can be encoded."""
 
         def encoded(response: object) -> object:
-            return response if isinstance(response, Refusal) else encode(response, version)
+            return response if isinstance(response, Refusal) else encode(response, caller.version)
 
         if request.API_KEY == ApiKey.DESCRIBE_QUORUM:
             answer(encoded(self._describe_quorum(request)))
         elif self._voters.handles(request):
             self._voters.ask(request, lambda response: answer(encoded(response)))
         else:
-            self._shell.submit(request, answer, encode=encoded, source=source, linearizable=True)
+            self._shell.submit(
+                request,
+                answer,
+                encode=encoded,
+                source=source,
+                linearizable=True,
+                caller=caller,
+                timeout_ms=getattr(request, "timeout_ms", 0),
+            )
 
     def _describe_quorum_directly(
         self, context: RequestContext, request: DescribeQuorumRequest

@@ -34,6 +34,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Protocol
 
+from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.result import Effect, Result
 from quorate.quorum.controller.sessions import NEVER_MS
@@ -48,6 +49,8 @@ from quorate.quorum.node.controller_batch import (
     Refusal,
     WaitingAnswer,
     WaitingRequest,
+    discard,
+    unencoded,
 )
 from quorate.quorum.node.controller_decision import (
     Decision,
@@ -94,21 +97,13 @@ class MetadataLog(Protocol):
         BatchTooLarge, which the bounds of `controller_decision.py` must prevent."""
 
 
-def _nobody(_: object) -> None:
-    """Discard the answer to a tick, a probe or an activation, which no node asked for."""
-
-
-def _as_it_is(response: object) -> object:
-    return response
-
-
 class ControllerShell:
     """The shell of one controller. Owned by the node's event loop; no method blocks.
 
-    Three attributes count for the metrics. `operations` counts decisions on requests, events, ticks
+    Four attributes count for the metrics. `operations` counts decisions on requests, events, ticks
     and activations, also failed ones. `turned_away` counts requests that the active controller
     refused because its queue was full or MAX_UNCOMMITTED answers waited. `failed_requests` counts
-    requests refused with FAILED."""
+    requests refused with FAILED, and `expired_requests` those refused with EXPIRED."""
 
     def __init__(
         self,
@@ -128,7 +123,7 @@ class ControllerShell:
         self._log = log
         self._discard_uncommitted = discard_uncommitted
         self._carry_out = carry_out
-        self.operations = self.turned_away = self.failed_requests = 0
+        self.operations = self.turned_away = self.failed_requests = self.expired_requests = 0
         self._failures = LogLimit(clock)
         self._requests: ControllerQueue[WaitingRequest] = ControllerQueue()
         self._waiting: deque[WaitingAnswer] = deque()
@@ -152,9 +147,11 @@ class ControllerShell:
         request: object,
         answer: Answer,
         *,
-        encode: Encode = _as_it_is,
+        encode: Encode = unencoded,
         source: Hashable | None = None,
         linearizable: bool = False,
+        caller: Caller | None = None,
+        timeout_ms: int = 0,
     ) -> None:
         """Decide `request` in a later iteration of the loop, in the order of `ControllerQueue`.
         Call `answer` with the encoded response when the decision is committed, or with a Refusal.
@@ -169,10 +166,15 @@ class ControllerShell:
         changes nothing. A deposed leader that does not know of its successor can then not answer
         from an old image (R33 in tests/scenarios).
 
+        `caller` is the client that sent the request, or None for a node. If the request waits for
+        longer than `timeout_ms` before its decision, the answer is EXPIRED, and nothing changes. A
+        timeout that is not positive means no limit.
+
         The answer is NOT_CONTROLLER, before the return, if this controller is not active, if the
         queue is full or holds too many requests of `source`, or if MAX_UNCOMMITTED answers wait for
         a commit."""
-        waiting = WaitingRequest(request, answer, encode, linearizable)
+        deadline_ms = self._clock.now_ms() + timeout_ms if timeout_ms > 0 else NEVER_MS
+        waiting = WaitingRequest(request, answer, encode, linearizable, caller, deadline_ms)
         stalled = len(self._waiting) >= MAX_UNCOMMITTED
         if not self.active or stalled or not self._requests.push(waiting, source):
             self.turned_away += self.active
@@ -268,8 +270,12 @@ class ControllerShell:
 
     def _serve(self, asked: WaitingRequest) -> None:
         """Decide one request and carry the decision out, or refuse it."""
+        if asked.deadline_ms != NEVER_MS and self._clock.now_ms() > asked.deadline_ms:
+            self.expired_requests += 1
+            asked.answer(Refusal.EXPIRED)
+            return
         try:
-            decision = self._decide(partial(self._handle, asked.request), asked.encode)
+            decision = self._decide(partial(self._handle, asked), asked.encode)
         except StateInDoubt:
             raise
         except TooLarge:
@@ -295,12 +301,14 @@ class ControllerShell:
             )
         asked.answer(Refusal.FAILED)
 
-    def _handle(self, request: object, now_ms: int, next_offset: int) -> Result:
-        return self._controller.handle(request, now_ms=now_ms, next_offset=next_offset)
+    def _handle(self, asked: WaitingRequest, now_ms: int, next_offset: int) -> Result:
+        return self._controller.handle(
+            asked.request, now_ms=now_ms, next_offset=next_offset, caller=asked.caller
+        )
 
     def _rule_now(self, rule: Rule) -> None:
         """Decide without a request. An exception stops the node, because its state is in doubt."""
-        self._carry(self._decide(rule, _as_it_is), _nobody)
+        self._carry(self._decide(rule, unencoded), discard)
         self._append()
         self._arm()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import NoOpRecord
@@ -86,7 +87,8 @@ def test_r33_who_asks_a_controller_that_was_replaced_hears_nothing_old(paused: b
         else:
             isolate(stage, old)
         assert shell.active, "it does not know"
-        port._ask(ListPartitionReassignmentsRequest(), 0, None, answers.append)
+        caller = Caller("", 0)
+        port._ask(ListPartitionReassignmentsRequest(), caller, None, answers.append)
         if paused:
             old.process.host.resume()
         await stage.until(lambda: bool(answers), "answered", 10)

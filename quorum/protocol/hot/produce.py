@@ -185,8 +185,9 @@ def build_produce_steps(
     partitions: Sequence[ProducePartitionResult],
     *,
     endpoints: Sequence[NodeEndpoint] = (),
+    throttle_time_ms: int = 0,
 ) -> IncrementalWork[bytes]:
-    """Return the result of `build_produce_response` without throttling, in steps."""
+    """Return the result of `build_produce_response`, in steps."""
     flexible = version >= FLEXIBLE_SINCE
     out = bytearray()
     topics = yield from by_topic_steps(partitions)
@@ -202,7 +203,7 @@ def build_produce_steps(
                 yield
         if flexible:
             out.append(0)
-    out += INT32.pack(0)  # no throttling
+    out += INT32.pack(throttle_time_ms)
     if flexible:
         write_endpoints(out, endpoints if version >= 10 else ())
     return bytes(out)

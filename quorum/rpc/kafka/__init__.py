@@ -12,6 +12,9 @@ Files in reading order:
 - `server.py` is the server of one port. `server_state.py` holds its routes and settings.
 - `connection.py` is the queue of one connection. `context.py` is one request, through which its
   handler answers.
+- `metered_context.py` measures a request and throttles its client while quotas are set.
+  `metering.py` switches that on and off. `reading_pause.py` is the time in which a connection is
+  not read.
 - `boundary.py` decides for each exception if it fails the request or stops the node.
 - `request_scheduler.py` runs long requests in slices. `connection_quotas.py` bounds connections and
   queued requests. `idle_connections.py` closes unused connections. `node_resources.py` holds the

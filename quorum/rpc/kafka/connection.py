@@ -16,14 +16,13 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import Api, ApiKey
 from quorate.quorum.protocol.codec import decode_steps, reader
-from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.protocol.schemas.api_versions import ApiVersion, ApiVersionsResponse
 from quorate.quorum.protocol.varint import DecodeError
-from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.budget import SMALL_BYTES
 from quorate.quorum.rpc.kafka.connection_quotas import ALWAYS_TAKEN
 from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
+from quorate.quorum.rpc.kafka.reading_pause import ReadingPause
 from quorate.quorum.rpc.kafka.server_state import Route, ServerState
+from quorate.quorum.rpc.kafka.unsupported_version import unsupported_api_versions
 from quorate.quorum.seams import Address, Link
 
 logger = logging.getLogger("quorate.kafka")
@@ -46,9 +45,9 @@ class Connection:
     __slots__ = (
         "_buffered_bytes",
         "_checking",
-        "_held",
         "_in_flight_bytes",
         "_memory_counted",
+        "_pause",
         "_paused",
         "_polls",
         "_queue",
@@ -85,7 +84,7 @@ class Connection:
         self._undrained = False  # True while the client does not take its responses
         self._polls = not getattr(link, "reports_drains", False)
         self._paused = False
-        self._held = False
+        self._pause: ReadingPause | None = None
         self._checking = False
         self._refused = False
         self._spoke = False  # True after the first valid request
@@ -193,10 +192,13 @@ class Connection:
                 self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
 
     def pause_reading_for(self, delay_ms: int) -> None:
-        """Pause reading for `delay_ms`, or longer if a bound is reached then."""
-        self._held = True
-        self.clock.call_later(delay_ms, self._release)
-        self.update_reading()
+        """Pause reading for `delay_ms`, or longer if another pause ends later or a bound is reached
+        then."""
+        if self._pause is not None:
+            self._pause.extend(delay_ms)
+        elif not self.closed:
+            self._pause = ReadingPause(self.clock, delay_ms, self._pause_ended)
+            self.update_reading()
 
     def send_ready(self, answered: RequestContext) -> None:
         """Send all responses that are ready at the head of the queue.
@@ -252,7 +254,7 @@ class Connection:
             self._unsupported(route.api, version, correlation_id)
             return None
         route.requests += 1
-        context = RequestContext(self, api_key, version, correlation_id)
+        context = self.server.new_context(self, api_key, version, correlation_id)
         context.request_bytes = len(frame)
         context.frame = frame
         self.used_ms = context.received_ms
@@ -285,6 +287,7 @@ class Connection:
         """Decode a large request in steps, then run its handler.
 
         The memory of its decoded elements is counted until the request is answered."""
+        context.runs_in_slices()
         request: Any
         request, elements = yield from decode_steps(route.api.request, context.version, body)
         if not self._spoke:
@@ -349,7 +352,7 @@ class Connection:
         full = (
             self._undrained
             or crowded
-            or self._held
+            or self._pause is not None
             or self._ready_bytes > settings.max_ready_bytes
             or bool(self.work.tasks)
             or requests >= settings.max_in_flight
@@ -380,20 +383,7 @@ class Connection:
         if not self.closed:
             self.update_reading()
 
-    def _release(self) -> None:
-        self._held = False
+    def _pause_ended(self) -> None:
+        self._pause = None
         if not self.closed:
             self.update_reading()
-
-
-def unsupported_api_versions(api: Api) -> Message:
-    """Return the version 0 response that names the versions of `api`, for a client with a later
-    version."""
-    return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=(
-            ApiVersion(
-                api_key=api.key, min_version=api.advertised_min, max_version=api.max_version
-            ),
-        ),
-    )

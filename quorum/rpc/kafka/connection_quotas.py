@@ -7,6 +7,8 @@
   is closed.
 - More than `max_creation_rate` in a second: the new connections are read later, by at most
   MAX_THROTTLE_MS (KIP-612).
+- More than the quota `connection_creation_rate` of its address: the new connection is closed after
+  the throttle time, and not read until then (KIP-612).
 - Idle for `max_idle_ms`: the connection is closed (`idle_connections.py`).
 - The server always reads up to ALWAYS_TAKEN requests of each connection. The requests beyond this
   number are counted over all connections. While `max_queued_requests` of these wait, connections
@@ -26,6 +28,7 @@ from typing import Any, Protocol
 
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.open_files import open_files
+from quorate.quorum.quotas.connection_rates import ConnectionRates
 from quorate.quorum.rpc.kafka.idle_connections import UsedConnection, close_idle
 from quorate.quorum.seams import Address, Clock, Timer
 
@@ -141,6 +144,8 @@ class ConnectionQuotas:
         self._waiting: dict[QuotaConnection, None] = {}  # not read while the queue is full
         self._creation_due_ms = 0.0
         self._idle_timer: Timer | None = None
+        self.rates: ConnectionRates | None = None
+        """The rates of new connections per address, or None while no quota bounds them."""
 
     def __len__(self) -> int:
         """Return the number of open connections."""
@@ -155,6 +160,8 @@ class ConnectionQuotas:
             most = limits.max_of_host(host)
             reason = f"{host} already has the configured maximum of {most} connections"
             connection.close_with(reason, logging.WARNING)
+            return
+        if self.rates is not None and self._refused_later(self.rates, connection):
             return
         if len(self._open) > limits.max_connections:
             self._make_room(connection)
@@ -244,6 +251,23 @@ class ConnectionQuotas:
             oldest = nsmallest(CANDIDATES, others, key=lambda each: each.used_ms)
             self._unused.extend((each.used_ms, each) for each in oldest)
         return newcomer
+
+    def _refused_later(self, rates: ConnectionRates, connection: QuotaConnection) -> bool:
+        """Return True if the address of a new connection exceeds its quota (KIP-612).
+
+        The connection is then not read, and closed after the throttle time. A client that connects
+        in a loop therefore cannot do so faster. The number of such connections is bounded as that
+        of all connections."""
+        host = connection.peer.host
+        delay_ms = rates.record(host, self._clock.now_ms())
+        if not delay_ms:
+            return False
+        if len(self._open) > self.limits.max_connections:
+            self._make_room(connection)
+        reason = f"{host} creates more connections than its quota connection_creation_rate allows"
+        connection.pause_reading_for(2 * delay_ms)
+        self._clock.call_later(delay_ms, lambda: connection.close_with(reason, logging.DEBUG))
+        return True
 
     def _throttle(self, connection: QuotaConnection) -> None:
         rate = self.limits.max_creation_rate

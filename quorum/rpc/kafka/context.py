@@ -54,6 +54,9 @@ class RequestConnection(Protocol):
     def add_response_bytes(self, size_bytes: int) -> None:
         """Count `size_bytes` more of a response that is being built."""
 
+    def pause_reading_for(self, delay_ms: int) -> None:
+        """Do not read the connection for `delay_ms`."""
+
     def send_ready(self, answered: RequestContext) -> None:
         """Send the responses that are ready at the head of the queue. `answered` has just got its
         response."""
@@ -181,6 +184,12 @@ class RequestContext:
         size_bytes = elements * ELEMENT_BYTES
         self.ready_bytes += size_bytes
         self.connection.add_response_bytes(size_bytes)
+
+    def runs_in_slices(self) -> None:
+        """Do nothing. A metered request learns here that the scheduler measures its CPU."""
+
+    def used_cpu(self, cpu_ms: float) -> None:
+        """Do nothing. A metered request counts here the CPU of a slice of its steps."""
 
     def run(self, steps: IncrementalWork[None]) -> None:
         """Let the server run `steps`, which answer this request, in slices

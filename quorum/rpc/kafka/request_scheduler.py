@@ -99,6 +99,9 @@ class ScheduledRequest(Protocol):
     def abandon(self) -> None:
         """Discard the state that waits for the request."""
 
+    def used_cpu(self, cpu_ms: float) -> None:
+        """Count `cpu_ms` of CPU that a slice of the request has used."""
+
 
 class Task:
     """The steps of one request, and the CPU that they have used so far."""
@@ -209,7 +212,7 @@ class RequestScheduler:
         work = self._next()
         if work is None:
             return
-        self._running = work.tasks[0]
+        self._running = running = work.tasks[0]
         self.slices += 1
         begun_ms = self._clock.cpu_ms()
         try:
@@ -220,6 +223,7 @@ class RequestScheduler:
             self.cpu_ms += spent_ms
             self._credit_ms -= spent_ms
             work.used_ms += spent_ms
+            running.context.used_cpu(spent_ms)
             if work.tasks and not work.waits:
                 self._push(work)
 

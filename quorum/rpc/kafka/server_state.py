@@ -11,7 +11,7 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.rpc.kafka.boundary import Boundary
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
-from quorate.quorum.rpc.kafka.context import RequestContext
+from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.seams import Clock
 
@@ -19,6 +19,9 @@ Handler = Callable[[RequestContext, Any], IncrementalWork[None] | None]
 """Takes the context and the decoded request. The server runs the steps that it returns."""
 RawHandler = Callable[[RequestContext, memoryview], IncrementalWork[None] | None]
 """Takes the context and the body after the header. The server runs the steps that it returns."""
+
+NewContext = Callable[[RequestConnection, int, int, int], RequestContext]
+"""Takes the connection, the API key, the version and the correlation id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,8 @@ class ServerState:
         self.quotas = ConnectionQuotas(clock) if quotas is None else quotas
         self.resources = NodeResources(clock) if resources is None else resources
         self.boundary = Boundary(clock)
+        self.new_context: NewContext = RequestContext
+        """Creates the context of each request. Metering (`metering.py`) replaces it."""
 
     @property
     def api_keys(self) -> tuple[int, ...]:

@@ -70,10 +70,10 @@ async def a_rule_raises(stage: Simulation) -> None:
     await settled(stage)
     handle = Controller.handle
 
-    def raising(self: Controller, request: Any, **times: int) -> Any:
+    def raising(self: Controller, request: Any, **facts: Any) -> Any:
         if isinstance(request, ListPartitionReassignmentsRequest):
             raise LookupError(A_BUG)
-        return handle(self, request, **times)
+        return handle(self, request, **facts)
 
     with mock.patch.object(Controller, "handle", raising):
         request = ListPartitionReassignmentsRequest(timeout_ms=500, topics=None)

@@ -26,6 +26,7 @@ from quorate.quorum.node.node_settings import (
     raft_settings,
     snapshot_settings,
 )
+from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.rpc.budget import MemoryLimits
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits
 from quorate.quorum.rpc.socket_options import SocketOptions
@@ -77,6 +78,12 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         (7777, 7777),
     ),
     "connections.max.idle.ms": ("77", lambda c: ConnectionLimits.of(c).max_idle_ms, 77),
+    "controller.quota.window.num": ("7", lambda c: controller(c).mutation_windows.count, 7),
+    "controller.quota.window.size.seconds": (
+        "7",
+        lambda c: controller(c).mutation_windows.size_ms,
+        7000,
+    ),
     "controller.quorum.auto.join.enable": ("true", lambda c: raft_settings(c).auto_join, True),
     "controller.quorum.election.backoff.max.ms": (
         "77",
@@ -252,6 +259,8 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         77,
     ),
     "queued.max.request.bytes": ("77", lambda c: MemoryLimits.of(c).request_bytes, 77),
+    "quota.window.num": ("7", lambda c: Windows.of(c).count, 7),
+    "quota.window.size.seconds": ("7", lambda c: Windows.of(c).size_ms, 7000),
     "queued.max.requests": ("77", lambda c: ConnectionLimits.of(c).max_queued_requests, 77),
     "quorate.fetch.sessions.max.bytes": ("77", lambda c: MemoryLimits.of(c).session_bytes, 77),
     "quorate.hints.enable": (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
+from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.result import NOTHING, Effect, Result
 from quorate.quorum.controller.sessions import NEVER_MS
@@ -68,7 +70,14 @@ class FakeRules:
     loaded_image: MetadataImage | None = None
     deactivated: int = 0
 
-    def handle(self, request: Result | Exception, *, now_ms: int, next_offset: int) -> Result:
+    def handle(
+        self,
+        request: Result | Exception,
+        *,
+        now_ms: int,
+        next_offset: int,
+        caller: Caller | None = None,
+    ) -> Result:
         self.offsets.append(next_offset)
         if isinstance(request, Exception):
             raise request
@@ -355,9 +364,9 @@ def test_long_work_is_appended_in_slices_between_which_the_loop_runs() -> None:
     each = Shell()
     handle = each.rules.handle
 
-    def slow(request: Result, *, now_ms: int, next_offset: int) -> Result:
+    def slow(request: Result, **facts: Any) -> Result:
         each.clock.time_ms += controller_shell.SLICE_MS // 2
-        return handle(request, now_ms=now_ms, next_offset=next_offset)
+        return handle(request, **facts)
 
     each.rules.handle = slow  # type: ignore[method-assign,assignment]
     for number in range(6):
@@ -384,3 +393,20 @@ def test_what_waits_for_a_commit_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
         **{name: f"done {name}" for name in "01234"},
     }
     assert each.committed_image.last.offset == 4, "the newest image is kept"
+
+
+def test_a_request_that_waits_longer_than_its_timeout_is_not_decided() -> None:
+    """The queue was not served for a while. Requests without a timeout wait (KIP-500)."""
+    shell = Shell()
+    for name, timeout_ms in (("patient", 500), ("late", 499), ("endless", 0), ("negative", -1)):
+        shell.shell.submit(
+            Result([config(len(name))]),
+            partial(shell.answers.__setitem__, name),
+            timeout_ms=timeout_ms,
+        )
+    shell.clock.time_ms += 500
+    shell.clock.advance(0)
+    assert shell.answers == {"late": Refusal.EXPIRED}
+    assert (shell.shell.expired_requests, len(shell.rules.offsets)) == (1, 3)
+    shell.shell.committed(shell.log.end_offset)
+    assert set(shell.answers) == {"patient", "late", "endless", "negative"}

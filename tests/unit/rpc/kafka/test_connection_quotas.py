@@ -11,6 +11,8 @@ from quorate.config.node_keys import NODE_KEYS
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
+from quorate.quorum.quotas.connection_rates import ConnectionRates
+from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.rpc.kafka import connection_quotas as connections
 from quorate.quorum.rpc.kafka.connection import CLOSE_TIMEOUT_MS
 from quorate.quorum.rpc.kafka.connection_quotas import (
@@ -279,3 +281,24 @@ def test_a_nodes_limits_are_its_configs() -> None:
     assert limits.max_connections == 7
     hosts = ("10.0.0.1", "::1", "::2", "10.0.0.2")
     assert [limits.max_of_host(each) for each in hosts] == [5, 6, 7, 3]
+
+
+def test_more_connections_than_an_addresss_quota_are_closed_later() -> None:
+    """They are not read, and closed after the throttle time. Other addresses are not affected."""
+    port = Port()
+    rates = ConnectionRates(Windows(2, 1000))
+    rates.configure({(("ip", "10.0.0.1"),): {"connection_creation_rate": 2.0}})
+    port.connections.rates = rates
+    first, second, third = (port.client("10.0.0.1") for _ in range(3))
+    other = port.client("10.0.0.2")
+    assert (first.is_read(), second.is_read(), other.is_read()) == (True, True, True)
+    assert (third.is_read(), third.is_open()) == (False, True)
+    port.clock.advance(499)
+    assert third.is_open()
+    port.clock.advance(1)
+    assert not third.is_open()
+    assert not third.is_read()
+    third.gone()
+    port.clock.advance(1000)
+    assert port.client("10.0.0.1").is_read()
+    assert first.is_open()
