@@ -48,8 +48,10 @@ class OffsetCheckpoints:
         self._log_dir = log_dir
         self._files = CheckpointFiles(disk, log_dir)
         self._written: dict[str, dict[PartitionName, int]] = {}
-        self._removed: dict[PartitionName, None] = {}
-        """Removed partitions whose offsets may still be in the files."""
+        self._removals = 0
+        self._removed: dict[str, dict[PartitionName, int]] = {each: {} for each in self._by_file}
+        """By file, the removed partitions whose offsets it may still have, and the number of each
+        removal."""
 
     def read(self) -> None:
         """Load the four files. Blocks. A damaged file counts as empty: the start reads more, and
@@ -94,27 +96,39 @@ class OffsetCheckpoints:
 
     def remove(self, name: PartitionName) -> None:
         """Remove the offsets of `name` from memory. The files follow with their next write."""
-        for offsets in self._by_file.values():
+        self._removals += 1
+        for checkpoint, offsets in self._by_file.items():
             if offsets.pop(name, None) is not None:
-                self._removed[name] = None
+                self._removed[checkpoint][name] = self._removals
 
     def require_removed(self, name: PartitionName) -> None:
         """Make the removal of `name` durable if it is not. Blocks.
 
         Otherwise a crash would let a new log of this name be opened with the offsets of the old
         one."""
-        if name in self._removed:
+        if any(name in removed for removed in self._removed.values()):
             self.write_all()
             self._written.clear()
-            self._removed.clear()
+            for removed in self._removed.values():
+                removed.clear()
 
     def submit(self, checkpoint: str, done: Callable[[None, BaseException | None], None]) -> None:
         """Write one file in the disk's thread, and call `done` on the event loop afterwards. Do
         nothing, and do not call `done`, if its offsets are those that were submitted last."""
         offsets = self._by_file[checkpoint]
-        if self._written.get(checkpoint) != offsets:
-            copy = self._written[checkpoint] = dict(offsets)
-            self._disk.submit(self._files.writing(checkpoint, copy), done)
+        if self._written.get(checkpoint) == offsets:
+            return
+        copy = self._written[checkpoint] = dict(offsets)
+        removals = self._removals
+
+        def written(_: None, error: BaseException | None) -> None:
+            if error is None:
+                removed = self._removed[checkpoint]
+                for name in [each for each, number in removed.items() if number <= removals]:
+                    del removed[name]
+            done(None, error)
+
+        self._disk.submit(self._files.writing(checkpoint, copy), written)
 
     def submit_high_watermarks(
         self,
