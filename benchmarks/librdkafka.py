@@ -78,9 +78,10 @@ def create_topic(
 ) -> AdminClient:
     """Create a topic with three replicas, and return the admin client.
 
-    Retry after every error, because the brokers may have just started. Raise the last
-    KafkaException if ANSWER_TIMEOUT_S has passed when an attempt fails. The last attempt may take
-    that long again. A topic that exists is an error, too."""
+    Retry after every KafkaException, because the brokers may have just started. Raise the last one
+    if ANSWER_TIMEOUT_S has passed when an attempt fails. The last attempt may take that long again.
+    An attempt without a result in that time raises TimeoutError. A topic that exists is an error,
+    too."""
     client = admin(bootstrap)
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while True:

@@ -1,9 +1,10 @@
 """Produce throughput through librdkafka, with acks=all and three replicas, for 1 KB and 100 B
 records.
 
-The average rate counts the records that the partitions hold at the end, and the time until the last
-acknowledgement. The slowest second is shown next to it, because a rate has a meaning only if it is
-sustained. It counts acknowledgements, and only while the benchmark sends.
+The average rate is the number of records in the partitions at the end, divided by the time until
+the last acknowledgement. The slowest second is shown next to it, because a rate has a meaning only
+if it is sustained. The rate of a second is the number of acknowledgements in it. Only seconds in
+which the benchmark sends count.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def produce(bootstrap: str, topic: str, size: int, seconds: float) -> tuple[floa
 
 def drain(producer: Producer) -> None:
     """Wait for all acknowledgements. Raise RuntimeError if some are missing after
-    ANSWER_TIMEOUT_S."""
+    `librdkafka.ANSWER_TIMEOUT_S`."""
     if producer.flush(librdkafka.ANSWER_TIMEOUT_S):
         raise RuntimeError("not all records were acknowledged")
 

@@ -63,8 +63,8 @@ class Sampler:
     def write(self, file: Path) -> None:
         """Write the counts to a JSON file.
 
-        `samples` is the number of samples. `places` has one list per place: file, function, own
-        samples, total samples."""
+        `samples` is the number of samples, without the ignored ones. `places` has one list per
+        place: file, function, own samples, total samples."""
         shown = [[*where, self.own[where], count] for where, count in self.total.items()]
         file.write_text(json.dumps({"samples": self.own.total(), "places": shown}))
 

@@ -1,4 +1,4 @@
-"""The reasons why a broker is not ready. Clients should use a broker only if it has none.
+"""The reasons why a broker is not ready. Clients should use a broker only if it is ready.
 
 A ready broker is registered, is in the state RUNNING, and has replayed its own registration. In its
 image it is not fenced, and no other process has registered as this broker. A broker without a link
@@ -21,7 +21,8 @@ def broker_reasons(
     is ready.
 
     `lifecycle` is None before the broker's start. `unopened` is the number of partitions whose logs
-    are not open yet. It is not a separate reason. It is shown with a state other than RUNNING."""
+    are not open yet. The reason for a state other than RUNNING contains this number. The number
+    alone is no reason."""
     if lifecycle is None or lifecycle.broker_epoch < 0:
         yield "the broker is not registered yet"
         return

@@ -2,8 +2,10 @@
 
 `quorum/offline/force_voters.py` has the rules of a rebuild. This module shows the plan, asks for
 confirmation and shows the next steps. An earlier rebuild that was interrupted is completed before
-the plan is made, and so before the confirmation. A dry run is refused in this case. With
-`--output json`, the command prints the plan after the rebuild. `--dry-run` shows the plan before.
+the plan is made, and so before the confirmation. A dry run is refused in this case.
+
+With `--format json`, the command prints the plan only after the rebuild. Run it with `--dry-run`
+first to see the plan before.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def assignment_of(admin: Admin, topics: Sequence[str]) -> Assignment:
 def current(admin: Admin, topics: Sequence[str] | None) -> Assignment:
     """Return the replicas of the topics' partitions. None means all topics.
 
-    Topics that do not exist are left out."""
+    Topics with an error are left out, such as those that do not exist."""
     return replicas_in(admin.metadata(topics))
 
 

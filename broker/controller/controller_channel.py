@@ -3,8 +3,8 @@
 `send` returns immediately. It calls `done` exactly once and later, on the event loop:
 
 - with the response, which may carry any error except NOT_CONTROLLER
-- with None if no response arrives within `timeout_ms`, if the connection is lost, or if the request
-  cannot be sent
+- with None if no response arrives within `timeout_ms`, if the connection is lost, if the channel is
+  closed, or if the request cannot be sent
 
 `timeout_ms` includes the search for the active controller and every repetition.
 

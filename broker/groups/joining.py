@@ -79,10 +79,10 @@ class Joining:
         each one as a response.
 
         Since v4, a dynamic client without a member id receives one with MEMBER_ID_REQUIRED and has
-        to join again with it (KIP-394). A static client becomes a member immediately, or replaces
-        the member with its instance id (KIP-345). Requests that wait under the replaced member id
-        get FENCED_INSTANCE_ID. If a member sends a second JoinGroup while the first one waits, the
-        first one gets REBALANCE_IN_PROGRESS.
+        to join again with it (KIP-394). Before v4 it becomes a member immediately. A static client
+        becomes a member immediately, or replaces the member with its instance id (KIP-345).
+        Requests that wait under the replaced member id get FENCED_INSTANCE_ID. If a member sends a
+        second JoinGroup while the first one waits, the first one gets REBALANCE_IN_PROGRESS.
 
         The request gets one of these errors if the client is not admitted:
 

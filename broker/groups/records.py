@@ -32,7 +32,7 @@ OFFSET_VALUE_VERSION = 3
 EXPIRING_OFFSET_VALUE_VERSION = 1
 """The version in which the value of an offset with an expiry time is written. No other version has
 the field. An OffsetCommit before v5 may name a retention time, which gives the offset its expiry
-time."""
+time. This version has no leader epoch, so `leader_epoch` must be -1 in such a value."""
 _INT16 = struct.Struct(">h")
 
 
@@ -162,7 +162,8 @@ def version_of(value: Value) -> int:
 def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
     """Return the record, or None if its type is not in KEY_TYPES.
 
-    Raise DecodeError if the bytes are damaged or have an unknown version."""
+    `subscription` and `assignment` of a member are views of `value`, which keep it in memory. Raise
+    DecodeError if the bytes are damaged or have an unknown version."""
     types = KEY_TYPES.get(_leading(key))
     if types is None:
         return None

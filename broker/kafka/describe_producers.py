@@ -23,13 +23,13 @@ from quorate.quorum.protocol.schemas.describe_producers import (
 from quorate.quorum.rpc.kafka.server import RequestContext
 
 ENTRIES = 5
-"""The number of entries that a `Pace` counts for one described partition. It also counts one for
-each producer of the partition."""
+"""The number of entries that one described partition counts in a `Pace`, which divides work into
+steps. Each producer of the partition counts one more."""
 NUMBERS_PER_ENTRY = 4
-"""The number of partition numbers of a request that count as one entry in a `Pace`."""
+"""The number of partition numbers in a request that count as one entry in a `Pace`."""
 MAX_WAITS = 1000
 """Maximum number of requests that wait for the producer states of one partition. Produce requests
-and requests of closed connections count, too."""
+count, too. A request of a closed connection counts until the load ends."""
 TOO_MANY_WAIT = "too many requests wait until the producer states of the partition are loaded"
 
 
@@ -42,12 +42,13 @@ class DescribeProducersHandler:
     def handle(
         self, context: RequestContext, request: DescribeProducersRequest
     ) -> IncrementalWork[None] | None:
-        """Send the producers of each named partition. Return the steps that are left, or None.
+        """Send the producers of each named partition. Return the steps that are left, which the
+        caller runs, or None.
 
         If producer states must be loaded, the response follows when the last of them is loaded.
-        None does not mean that the response is sent. A partition that the request names more than
-        once is described once. Any replica answers, also a follower, as in Kafka. Errors of a
-        partition:
+        The result is None then, too, so None does not mean that the response is sent. A partition
+        that the request names more than once is described once. Any replica answers, also a
+        follower, as in Kafka. Errors of a partition:
 
         - INVALID_TOPIC_EXCEPTION if the topic's name is not legal.
         - The error of `PartitionRegistry.why_missing` if the replica is not open on this broker.

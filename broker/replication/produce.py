@@ -341,8 +341,9 @@ class DelayedProduce:
         self._done = done
 
     def acknowledged(self, index: int, error: int) -> None:
-        """End the wait of the partition at `index`, with an error code or 0. Answer the request if
-        no other partition waits. Do nothing if the request has timed out."""
+        """End the wait of the partition at `index`, with an error code or 0. An error replaces that
+        of the partition's stored result. Answer the request if no other partition waits. Do
+        nothing if the request has timed out."""
         if index not in self.open:  # the request has timed out
             return
         del self.open[index]

@@ -34,7 +34,8 @@ class Ledger:
     partitions: int
     record_bytes: int
     acknowledged: array[int] = field(default_factory=lambda: array("q"))
-    """The acknowledged offset of each record by its number, or NOT_ACKNOWLEDGED."""
+    """The acknowledged offset of each record by its number, or NOT_ACKNOWLEDGED (`comparison.py`).
+    """
     sent: int = 0
     """The number of records for which `take` returned a number."""
     confirmed: int = 0

@@ -13,9 +13,9 @@ class Kind(enum.Enum):
     """The meaning of a result for the data, and for a repair."""
 
     TORN = "torn"
-    """An interrupted write or a missing segment above the trusted offset. A voter has acknowledged
-    no such records of the metadata log. The next start cuts the log there. So does a repair, unless
-    the log also has a DAMAGED result."""
+    """An interrupted write or a missing segment above the trusted offset. In the metadata log, the
+    node has not acknowledged these records. The next start cuts the log there. A repair also cuts
+    the log there, unless the log has a DAMAGED result, too."""
     DERIVED = "derived"
     """A fault of a file that can be rebuilt from other files, or that a start can do without. The
     next start rebuilds, ignores or sets aside the file. A repair rebuilds only indexes and leader
@@ -37,7 +37,7 @@ class CheckResult:
     what: str
     """A phrase that follows the path: the fault."""
     way_out: str = ""
-    """The action that removes the fault, empty if none is needed."""
+    """The action that removes the fault, or an empty text if none is needed or known."""
     position: int = UNKNOWN
     """The position of the fault in the file, in bytes."""
     offset: int = UNKNOWN

@@ -38,5 +38,6 @@ def copy_tail(disk: Disk, segment: Segment, position: int) -> None:
 def rename_whole(disk: Disk, segment: Segment) -> None:
     """Rename the data file of a segment to its `.damaged` file. The caller removes the indexes.
 
-    Block. The new name is durable after the next flush of the log. Raise OSError."""
+    Block. The next flush of the log syncs the directory, and makes the new name durable. Raise
+    OSError."""
     disk.rename(segment.path, segment.path + DAMAGED_SUFFIX)

@@ -22,12 +22,16 @@ other replicas have all acknowledged records (`set_aside` of `OpenOptions`), the
 | anywhere, with `set_aside`                       | The log is cut there. The cut bytes are kept |
 |                                                  | in `.damaged` files.                         |
 
-A batch's CRC does not cover its leader epoch. Recovery compares the epoch with the saved epochs,
-those of the epoch checkpoint. The vouched offset is the trusted offset that the log has without
-`set_aside`. Below it a different epoch is damage, unless no epoch is saved for the batch's offset.
-Above it the saved epochs may be out of date. An epoch there is also accepted if it is not above
-`latest_unsaved_epoch`, which the owner of the log sets. An epoch that is lower than the one of the
-batch before is damage at any offset. Kafka accepts any epoch.
+A batch's CRC does not cover its leader epoch. Recovery therefore compares the epoch with the saved
+epochs, which are those of the epoch checkpoint. Kafka accepts any epoch. The saved epochs are right
+below the vouched offset, which is the trusted offset that the log has without `set_aside`. Three
+rules make an epoch damage:
+
+- At any offset: it is lower than the epoch of the batch before.
+- Below the vouched offset: it differs from the epoch that is saved for the batch's offset. If none
+  is saved there, any epoch is accepted.
+- Above the vouched offset: it differs from the saved epoch, and is above `latest_unsaved_epoch`,
+  which the owner of the log sets.
 
 A cut removes the fault and everything after it, before anything is appended. Otherwise old bytes
 could follow a new batch (R43 in tests/scenarios). `scan.py` distinguishes a torn batch from damage.
@@ -161,8 +165,8 @@ class LogRecovery:
         """Return the steps that check all batches, from the segment of the trusted offset on.
 
         The steps cut the log at a fault that may be cut off, and raise CorruptLog for any other
-        (see the module). If the epoch checkpoint is missing or damaged, they also read the headers
-        of the older segments."""
+        (see the module). They do not check the batches of older segments. If the epoch checkpoint
+        is missing or damaged, they read the headers of those batches for the epochs."""
         if self._stored:
             first = 0
             while (

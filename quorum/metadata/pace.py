@@ -60,7 +60,8 @@ def freed(topics: PersistentMap[Uuid, Topic]) -> IncrementalWork[None]:
     """Free the topics of an image that is no longer used, in steps.
 
     Freeing a million partitions in one step takes half a second. The steps drop one topic after the
-    other. The caller must keep no reference to the map, because it would keep the topics alive.
+    other. No other reference to the map or to its image may exist, because it would keep the topics
+    alive. A caller that holds one must drop it before the first step.
     """
     pace = Pace()
     for topic_id in list(topics):

@@ -117,10 +117,13 @@ def vote_saved(core: Core, epoch: int) -> None:
 def on_vote_request(core: Core, token: int, request: VoteRequest) -> None:
     """Grant or refuse a vote or a pre-vote. The reply names the request by `token`.
 
-    An invalid request gets an error and changes nothing. A request is invalid if it is for another
-    cluster or node, if its epoch is earlier than this node's, or if its epoch is too far ahead
-    (MAX_EPOCH_JUMP). It is also invalid if the candidate has the id of a voter but another
-    directory id, or if the end of its log lies in an impossible epoch.
+    An invalid request gets an error and changes nothing. A request is invalid in these cases:
+
+    - It is for another cluster or node.
+    - Its epoch is earlier than this node's, or too far ahead (MAX_EPOCH_JUMP).
+    - The candidate has the id of a voter but another directory id, or a negative id.
+    - The end of the candidate's log is impossible. Its epoch must be below that of a vote, and not
+      above that of a pre-vote. Neither the epoch nor the offset may be negative.
 
     A valid request of a later epoch raises the epoch of this node, even if it asks for a pre-vote,
     because another node is in that epoch already.

@@ -36,8 +36,8 @@ class WebSocketSide:
         on_gone: Callable[[Link], None],
     ) -> None:
         """Create the server side. `accept` makes the handler of each link. A frame above
-        `max_frame_bytes` or MAX_NODE_FRAME_BYTES closes its link. The first frame has a smaller
-        bound (`websocket_frames.py`).
+        `max_frame_bytes` closes its link, and so does one above MAX_NODE_FRAME_BYTES. The first
+        frame has a smaller bound (`websocket_frames.py`).
 
         `on_link` is called with each link whose HTTP handshake is complete, before `accept`.
         `on_gone` is called with the link when its connection ends, for any reason."""

@@ -44,8 +44,9 @@ class NoJava(AnalyticsError):
 def damage_said_plainly() -> Iterator[None]:
     """Raise a DamagedLog in place of Spark's exception if a task failed with a DamagedLog.
 
-    The new exception has the message of the task's. All other exceptions pass unchanged. Spark
-    wraps the exceptions of tasks in its own errors, with the stack traces of two languages.
+    Spark wraps the exceptions of tasks in its own errors, with the stack traces of two languages.
+    The new DamagedLog has only the message of the task's DamagedLog. All other exceptions pass
+    unchanged.
     """
     try:
         yield

@@ -1,8 +1,9 @@
 """The InitProducerId messages (KIP-98, KIP-360, KIP-939): the id and epoch of a producer.
 
-Quorate serves versions 0 to 5, so the fields of version 6 never travel. It has no transactions. It
-refuses a request with a transactional id with INVALID_REQUEST, and answers any other request with a
-new producer id and epoch 0 (`broker/kafka/producer_ids.py`)."""
+Quorate serves versions 0 to 5, so the fields of version 6 never travel. It has no transactions, so
+it refuses a request with a transactional id with INVALID_REQUEST. The answer to any other request
+is a new producer id with epoch 0. If the broker has no ids and gets none from the controller, the
+answer is the retriable error COORDINATOR_LOAD_IN_PROGRESS (`broker/kafka/producer_ids.py`)."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ class LeaderIdAndEpoch:
 class PartitionProduceResponse:
     """The outcome in one partition: the offset of the first new record, or an error.
 
-    `log_append_time_ms` is -1 unless the broker sets the timestamps of the topic's records."""
+    If nothing was appended, `base_offset` is -1. `log_append_time_ms` is -1 unless the broker sets
+    the timestamps of the topic's records."""
 
     index: int = wire("int32")
     error_code: int = wire("int16", default=0)
