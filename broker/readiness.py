@@ -21,8 +21,8 @@ def broker_reasons(
     is ready.
 
     `lifecycle` is None before the broker's start. `unopened` is the number of partitions whose logs
-    are not open yet. The reason for a state other than RUNNING contains this number. The number
-    alone is no reason."""
+    are not open yet. If it is not 0, the reason for a state other than RUNNING contains it. The
+    number alone is no reason."""
     if lifecycle is None or lifecycle.broker_epoch < 0:
         yield "the broker is not registered yet"
         return

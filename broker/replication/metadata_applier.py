@@ -63,8 +63,8 @@ class MetadataApplier:
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """Apply images to the partitions of `registry`. `topic_settings` returns a topic's
-        effective settings. `on_failure` gets the LogError or OSError of a failed opening or
-        deletion. The node must stop then, because the work in the background has ended."""
+        effective settings. `on_failure` gets the error of a failed opening or deletion. The node
+        must stop then, because the work in the background has ended."""
         self._clock = seams.clock
         self._registry = registry
         self._fetchers = fetchers

@@ -18,7 +18,8 @@ class TopicTraffic:
     `messages_in` and `bytes_in` count the records and bytes that this broker appends as a leader.
     `bytes_out` counts the bytes that consumers read. Replication has its own counters.
     `reassignment_bytes_in` is the part of `replication_bytes_in` that a new replica of a
-    reassignment fetched. `keyless_records` counts the records that a compacted topic refused.
+    reassignment fetched. `keyless_records` counts the records without a key for which a compacted
+    topic refused their batch.
 
     `produce_requests` and `fetch_requests` count each partition of a request once, also if it
     failed. `failed_produce_requests` counts failed appends, but no failure of the wait for other

@@ -56,7 +56,8 @@ class ControllerSettings:
     """quorate.hints.enable, which Kafka does not have. If it is True, a broker whose process is
     proved dead is fenced before its session expires (`hints.py`)."""
     mutation_windows: Windows = Windows()
-    """controller.quota.window.num and controller.quota.window.size.seconds."""
+    """controller.quota.window.num and controller.quota.window.size.seconds: the sample windows of
+    the quota controller_mutation_rate."""
     takeover_probe_delay_ms: int = 300
     """The time that a broker has to connect to a new active controller, before that controller
     probes it. Kafka has no such probes. No key sets it."""

@@ -5,7 +5,7 @@ decision starts from the latest image, which contains the changes of all decisio
 records are appended as one batch, which costs one write, one fsync and one round of replication
 (group commit). A full batch is appended earlier (`controller_decision.py` has the bounds). If
 requests are left after SLICE_MS, the batch is appended, and they wait for the next iteration. With
-controller.quorum.append.linger.ms, a request waits that long for others before it is decided.
+controller.quorum.append.linger.ms, the first request waits that long for others to share its batch.
 
 A request is decided completely before anything changes: the rule runs, its records are encoded and
 read back, they are replayed on the latest image, and the answer is encoded. The image is a
@@ -72,7 +72,7 @@ image of a new batch replaces that of the batch before."""
 SLICE_MS = 10
 """Time, in ms, after which the controller appends its batch and lets the event loop run."""
 MAX_LINGERING = 1_000
-"""Number of queued requests with which the controller waits for no more."""
+"""Number of queued requests that ends the wait of controller.quorum.append.linger.ms."""
 NO_OP = Result((NoOpRecord(),))
 """A record that changes nothing. A linearizable request appends it if the batch has no other
 record, because its answer must wait for a new commit."""
@@ -116,7 +116,7 @@ class ControllerShell:
         linger_ms: int = 0,
     ) -> None:
         """`discard_uncommitted` makes the rules follow the committed image again. `carry_out` gets
-        the effects of decisions. `linger_ms` is the time that a request waits for others that can
+        the effects of decisions. `linger_ms` is the longest time that a request waits for others to
         share its batch. If it is 0, only requests of one iteration of the loop share a batch."""
         self._clock = clock
         self._controller = controller

@@ -60,9 +60,9 @@ def moment(
 
     - OutOfHistory: the log is empty, it ends before `offset`, or its first record is later than
       `offset` or `time_ms`.
-    - OutOfHistory also if older segments were deleted and their snapshot is missing, and a record
-      changes an object that the snapshot created. If no record does, the missing snapshot is not
-      noticed, and the image lacks these objects.
+    - OutOfHistory: older segments were deleted, their snapshot is missing, and a record changes an
+      object of the snapshot. If no record does, the missing snapshot is not noticed, and the image
+      lacks its objects.
     - NoMetadataLog: the directory holds no metadata log.
     - DamagedLog: bytes of the log that are not its torn end cannot be read.
     - MalformedRecord, DecodeError or CorruptBatch: a record cannot be decoded (`walk.py`)."""
