@@ -118,8 +118,8 @@ class BrokerLifecycle:
     monotonic time of the last good answer to a heartbeat, in ms.
 
     From SHUTTING_DOWN on, the lifecycle sends no more requests. The owner stops the broker and then
-    calls `close`. If a request is in flight, a method that sends a heartbeat immediately sends it
-    after the good answer to that request."""
+    calls `close`. Some methods send a heartbeat immediately. If a request is in flight, they send
+    it after a good answer to that request, or after the backoff that follows another answer."""
 
     def __init__(
         self,
@@ -174,8 +174,8 @@ class BrokerLifecycle:
 
     def logs_loaded(self) -> None:
         """Note that all logs of the first image are open. Heartbeats ask to be unfenced if the
-        metadata has also reached this broker's own registration. In RECOVERY that is the case, so
-        send one immediately."""
+        metadata has also reached this broker's own registration. In RECOVERY it has, so send a
+        heartbeat immediately."""
         self._loaded = True
         if self.state is State.RECOVERY:
             self._next(0)

@@ -42,7 +42,7 @@ async def kill(run: ScenarioRun, values: Values) -> None:
 
 
 async def start(run: ScenarioRun, values: Values) -> None:
-    """Start the node's process, and do not wait until it is ready. Do nothing if it runs."""
+    """Start the node's process if it does not run, and do not wait until it is ready."""
     node = run.node_named(values["node"])
     await asyncio.to_thread(run.cluster.restart, node)
     run.fault_states.end(node, run.clock.now_ms())

@@ -3,8 +3,8 @@
 An entity is a user, a client id, both together, or an IP address. A name of None is the default of
 its type. An error of one entity fails none of the others. All records are one atomic batch.
 
-Each quota is a number above 0. QUOTA_KEYS holds the kind of each. The removal of a quota that is
-not set changes nothing.
+Each quota is a number above 0. CLIENT_KEYS and IP_KEYS hold the kind of each. The removal of a
+quota that is not set changes nothing.
 """
 
 from __future__ import annotations

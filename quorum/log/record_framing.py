@@ -28,7 +28,8 @@ STEPS = 16
 BYTES_PER_STEP = 16 * 1024
 """The walk gets one more step for each BYTES_PER_STEP bytes of the payload."""
 RUN_AT_FIRST = 64
-"""The number of records in the first comparison of a run. Each later comparison takes more."""
+"""The number of records in the first comparison of a run. Each later comparison takes up to
+RUN_AT_FIRST times as many as the one before."""
 COPIED_BYTES = 64 * 1024
 """The largest payload that is copied first, because slices of a view cost ten times as much."""
 RECORDS_PER_STEP = 32

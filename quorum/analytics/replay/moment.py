@@ -28,8 +28,8 @@ class Moment:
     """The state of the cluster after the record at `offset`."""
 
     offset: int
-    """The offset that the caller of `moment` named. Otherwise, the offset of the last record that
-    took effect."""
+    """The offset that the caller of `moment` named. If it named none, the offset of the last record
+    that took effect."""
     epoch: int
     """The epoch of the last record that took effect, even if `offset` is that of a later
     record."""
