@@ -65,8 +65,8 @@ def clean_log(
             check()
     except (CleaningAborted, LogError, OSError) as error:
         yield lambda: discard_cleaned(log.disk, log.directory)
-        lost = log.deleted or any(each.removed for each in remaining)
-        if isinstance(error, FileNotFoundError) and lost:
+        check()  # a file that was truncated under the pass looks damaged, or is missing
+        if isinstance(error, FileNotFoundError) and any(each.removed for each in remaining):
             raise CleaningAborted from None
         raise
     return end_offset

@@ -36,7 +36,7 @@ def power_cuts_while_snapshots_are_taken() -> None:
     storage.test_a_power_cut_at_any_disk_call(storage.history)
 
 
-def _on_brokers(script: Callable[[Callable[..., ReplicaCluster]], Any]) -> None:
+def on_brokers(script: Callable[[Callable[..., ReplicaCluster]], Any]) -> None:
     made: list[ReplicaCluster] = []
 
     def make(**settings: Any) -> ReplicaCluster:
@@ -51,11 +51,11 @@ def _on_brokers(script: Callable[[Callable[..., ReplicaCluster]], Any]) -> None:
 
 
 def crashes_while_a_partition_is_cut() -> None:
-    _on_brokers(damage.test_the_recovery_point_is_lowered_before_a_truncation)
+    on_brokers(damage.test_the_recovery_point_is_lowered_before_a_truncation)
 
 
 def damage_below_the_recovery_point_is_read() -> None:
-    _on_brokers(
+    on_brokers(
         partial(
             damaged_reads.test_a_leader_that_reads_damage_stops_and_is_repaired, reader="consumer"
         )

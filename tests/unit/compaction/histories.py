@@ -16,6 +16,7 @@ from quorate.broker.compaction.cleaning import Cleaning, CleaningPlan
 from quorate.broker.compaction.log_cleaning import CleaningAborted, clean_log, source_of
 from quorate.quorum.log.batch import batches, build_batch, records_of
 from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.file_removal import remove_files
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.record import Record
@@ -159,7 +160,7 @@ class Replica:
                 result = None
                 try:
                     result = job()
-                except OSError as error:
+                except (LogError, OSError) as error:
                     job = work.throw(error)
                     result = job()
         except StopIteration as end:

@@ -1,0 +1,115 @@
+"""Safeguards of the log cleaner: what may be removed, and the order in which segments are
+replaced."""
+
+from __future__ import annotations
+
+from quorate.broker.compaction import batch_filter, cleaning
+from quorate.broker.compaction.batch_filter import Retention
+from quorate.broker.compaction.record_spans import RecordSpan
+from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
+from quorate.quorum.log.names import DELETED_SUFFIX
+from quorate.quorum.log.segment_swap import SegmentSwap
+from tests.sim.ablations.ablation import Ablation
+from tests.sim.ablations.storage_scripts import on_brokers
+from tests.sim.ablations.stories import Script
+from tests.unit.compaction import test_property
+from tests.unit.replication import test_log_cleaner
+
+_keeps = Retention.keeps
+_begin = SegmentSwap.begin
+
+
+def crashes_during_cleanings() -> None:
+    test_property.test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(0)
+
+
+def truncations_during_cleanings() -> None:
+    test_property.test_an_unclean_truncation_at_any_moment_is_not_undone_by_the_next_start(0)
+
+
+def truncation_below_the_checkpoint() -> None:
+    on_brokers(test_log_cleaner.test_a_truncation_lowers_the_checkpoint_before_it_removes_records)
+
+
+def retry_after_a_cleaning() -> None:
+    on_brokers(test_log_cleaner.test_the_last_batch_of_an_idempotent_producer_stays)
+
+
+def drop_tombstones_at_once(
+    self: Retention, offset: int, span: RecordSpan, *, tombstones: bool
+) -> bool:
+    return _keeps(self, offset, span, tombstones=False)
+
+
+def rename_the_sources_first(self: SegmentSwap) -> None:
+    for source in self.sources:
+        self._disk.rename(source.path, source.path + DELETED_SUFFIX)
+        source.path += DELETED_SUFFIX
+    _begin(self)
+
+
+ABLATIONS = (
+    Ablation(
+        "delete-horizon",
+        "a tombstone stays for delete.retention.ms, so that readers that began before it see it",
+        Retention,
+        "keeps",
+        drop_tombstones_at_once,
+        Script(test_property.test_a_reader_that_began_before_a_tombstone_sees_it),
+        "for key, value in state.items()",
+    ),
+    Ablation(
+        "swap-order",
+        "the cleaned segment is named `.swap` before its sources are renamed",
+        SegmentSwap,
+        "begin",
+        rename_the_sources_first,
+        Script(crashes_during_cleanings),
+        "",
+    ),
+    Ablation(
+        "cleaned-fsync",
+        "a cleaned segment is on the disk before it replaces others",
+        cleaning,
+        "seal",
+        lambda disk, directory, cleaned: cleaned.seal(),
+        Script(crashes_during_cleanings),
+        "",
+    ),
+    Ablation(
+        "cancelled-swap",
+        "before a truncation a replacement that has begun is cancelled durably",
+        SegmentSwap,
+        "cancel",
+        lambda self: None,
+        Script(truncations_during_cleanings),
+        "",
+    ),
+    Ablation(
+        "cleaner-checkpoint",
+        "before a log is cut the checkpoint of the cleaner is lowered, durably",
+        OffsetCheckpoints,
+        "lower_cleaner_offset",
+        lambda self, name, offset: None,
+        Script(truncation_below_the_checkpoint),
+        "",
+    ),
+    Ablation(
+        "offset-gaps",
+        "a compacted log is marked durably before its first offset is missing",
+        cleaning,
+        "allow_gaps",
+        lambda disk, directory: None,
+        Script(crashes_during_cleanings),
+        "",
+    ),
+    Ablation(
+        "last-batch-of-a-producer",
+        "the cleaner keeps the last batch of each active producer, so that a retry is known",
+        batch_filter,
+        "_keeps_empty",
+        lambda header, retention, *, last: last,
+        Script(retry_after_a_cleaning),
+        "",
+    ),
+)
