@@ -56,7 +56,7 @@ ABLATIONS = (
         "keeps",
         drop_tombstones_at_once,
         Script(test_property.test_a_reader_that_began_before_a_tombstone_sees_it),
-        "for key, value in state.items()",
+        "if value is not None} == latest(",
     ),
     Ablation(
         "swap-order",
@@ -65,7 +65,7 @@ ABLATIONS = (
         "begin",
         rename_the_sources_first,
         Script(crashes_during_cleanings),
-        "",
+        "no batch up to",
     ),
     Ablation(
         "cleaned-fsync",
@@ -74,7 +74,7 @@ ABLATIONS = (
         "seal",
         lambda disk, directory, cleaned: cleaned.seal(),
         Script(crashes_during_cleanings),
-        "",
+        "has magic 0",
     ),
     Ablation(
         "cancelled-swap",
@@ -83,7 +83,7 @@ ABLATIONS = (
         "cancel",
         lambda self: None,
         Script(truncations_during_cleanings),
-        "",
+        "replica.read() == found",
     ),
     Ablation(
         "cleaner-checkpoint",
@@ -92,7 +92,7 @@ ABLATIONS = (
         "lower_cleaner_offset",
         lambda self, name, offset: None,
         Script(truncation_below_the_checkpoint),
-        "",
+        "all(each[T0] == log.end_offset",
     ),
     Ablation(
         "offset-gaps",
@@ -101,7 +101,7 @@ ABLATIONS = (
         "allow_gaps",
         lambda disk, directory: None,
         Script(crashes_during_cleanings),
-        "",
+        "the batch has base offset",
     ),
     Ablation(
         "last-batch-of-a-producer",
@@ -110,6 +110,6 @@ ABLATIONS = (
         "_keeps_empty",
         lambda header, retention, *, last: last,
         Script(retry_after_a_cleaning),
-        "",
+        "[(0, 4)]",
     ),
 )

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.sim.ablations import lost_quorum, partitions, quorum, storage, untrusted
+from tests.sim.ablations import (
+    compaction,
+    lost_quorum,
+    partitions,
+    quorum,
+    storage,
+    untrusted,
+)
 from tests.sim.ablations.ablation import Ablation
 
 ABLATIONS: dict[str, Ablation] = {
     each.name: each
-    for table in (quorum, lost_quorum, partitions, storage, untrusted)
+    for table in (quorum, lost_quorum, partitions, storage, compaction, untrusted)
     for each in table.ABLATIONS
 }
 README = Path(__file__).parents[1] / "README.md"
