@@ -137,6 +137,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_requests(node)
     yield from of_shares(node)
     yield from of_fetchers(node)
+    yield from of_throttles(node)
     yield from of_metadata(node)
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     yield counter(
@@ -301,6 +302,18 @@ def of_quotas(quotas: BrokerQuotas, now_ms: int) -> Iterator[Metric]:
         (quotas.clients.request, "request", "request_time"),
     ):
         yield from clients(rates, f"kafka_server_{kind}_", measure, now_ms)
+
+
+def of_throttles(node: MetricSources) -> Iterator[Metric]:
+    """Yield the rates of the replicas that the throttles of replication apply to."""
+    help_ = "Bytes per second of the throttled replicas"
+    replicas = node.replicas
+    for side, throttle in (
+        ("leader", replicas.leader_throttle),
+        ("follower", replicas.follower_throttle),
+    ):
+        name = f"kafka_server_{side}replication_byte_rate"
+        yield gauge(name, f"{help_} of this broker as a {side}.", throttle.byte_rate)
 
 
 def of_metadata(node: MetricSources) -> Iterator[Metric]:

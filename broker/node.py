@@ -26,8 +26,10 @@ from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
 from quorate.broker.replication.replica_manager import ReplicaManager
+from quorate.broker.replication.replication_throttle import UNLIMITED
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.topic_settings import EffectiveTopicSettings, dynamic_settings
+from quorate.config.dynamic_broker_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
@@ -283,6 +285,10 @@ class BrokerNode:
         self.connections.limits = ConnectionLimits.of(settings)
         self.replicas.fetchers.resize(settings["num.replica.fetchers"])
         self.replicas.cleaner.configure(CleanerSettings.of(settings))
+        self.replicas.limit_replication(
+            settings.get(LEADER_THROTTLED_RATE, UNLIMITED),
+            settings.get(FOLLOWER_THROTTLED_RATE, UNLIMITED),
+        )
 
     def _serve(self) -> None:
         assert self.lifecycle is not None

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
+from quorate.config.dynamic_broker_keys import BROKER_KEYS
 from quorate.config.node_config import NodeConfig
-from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import effective_topic_configs, topic_defaults
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 
@@ -28,8 +28,9 @@ def dynamic_texts(config: NodeConfig, image: MetadataImage) -> dict[str, str]:
 
 
 def parsed(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the typed values of the known node configs in `texts`. Ignore unknown keys."""
-    return {name: NODE_KEYS[name].parse(text) for name, text in texts.items() if name in NODE_KEYS}
+    """Return the typed values of the known broker configs in `texts`. Ignore unknown keys."""
+    known = (name for name in texts if name in BROKER_KEYS)
+    return {name: BROKER_KEYS[name].parse(texts[name]) for name in known}
 
 
 def dynamic_settings(config: NodeConfig, image: MetadataImage) -> dict[str, Any]:
@@ -53,7 +54,7 @@ class EffectiveTopicSettings:
         overrides = image.config(TOPIC_RESOURCE, topic)
         defaults = self._node_defaults(image)
         configs = effective_topic_configs(overrides, defaults)
-        return TopicSettings.of(configs, self._replication)
+        return TopicSettings.of(configs, self._replication, self._config.node_id)
 
     def _node_defaults(self, image: MetadataImage) -> Mapping[str, Any]:
         dynamic = dynamic_texts(self._config, image)

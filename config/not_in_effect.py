@@ -22,10 +22,6 @@ NOT_YET = {
         "compression.lz4.level",
         "compression.zstd.level",
     ),
-    "replication is not throttled yet": (
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
-    ),
 }
 """The keys of the tables that are not in effect yet, by reason. No other key of a table may be
 without an effect (tests/unit/config/test_key_effects.py)."""
@@ -84,12 +80,12 @@ REASONS = (
         (r"delegation\.token\..+", r"connection\.failed\.authentication\.delay\.ms"),
     ),
     (
-        "replication is not throttled",
-        (r"(replication|alter\.log\.dirs\.replication)\.quota\.window\.(num|size\.seconds)",),
-    ),
-    (
         "a node has one data directory",
-        (r"num\.replica\.alter\.log\.dirs\.threads", r"log\.dir\.failure\.timeout\.ms"),
+        (
+            r"num\.replica\.alter\.log\.dirs\.threads",
+            r"log\.dir\.failure\.timeout\.ms",
+            r"alter\.log\.dirs\.replication\.quota\.window\.(num|size\.seconds)",
+        ),
     ),
     (
         "the coordinator appends with each request and reads back with bounded memory",

@@ -142,6 +142,20 @@ REPLICATION = (
         "The time that a follower waits for the response to a fetch.",
     ),
     Key(
+        "replication.quota.window.num",
+        INT,
+        11,
+        "The number of windows over which the throttles of replication measure a rate.",
+        at_least(1),
+    ),
+    Key(
+        "replication.quota.window.size.seconds",
+        INT,
+        1,
+        "The length of one window of the throttles of replication.",
+        at_least(1),
+    ),
+    Key(
         "replica.high.watermark.checkpoint.interval.ms",
         LONG,
         5000,

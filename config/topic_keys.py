@@ -116,16 +116,14 @@ TOPIC_KEYS = table(
         "follower.replication.throttled.replicas",
         Kind.LIST,
         (),
-        "The replicas that the follower's replication throttle applies to. No effect: "
-        "replication is not throttled.",
+        "The replicas that follower.replication.throttled.rate applies to, or * for all.",
         throttled_replicas,
     ),
     Key(
         "leader.replication.throttled.replicas",
         Kind.LIST,
         (),
-        "The replicas that the leader's replication throttle applies to. No effect: "
-        "replication is not throttled.",
+        "The replicas that leader.replication.throttled.rate applies to, or * for all.",
         throttled_replicas,
     ),
     Key(

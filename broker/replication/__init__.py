@@ -21,6 +21,7 @@ In reading order:
   fetch sessions of both (KIP-227).
 - `replica_fetcher_manager.py`, `fetcher_numbers.py`, `replica_fetcher.py` and
   `partition_fetch_state.py`: this broker as a follower.
+- `replication_throttle.py` and `simple_rate.py`: the throttles of replication (KIP-73).
 - `metadata_applier.py` and `partition_opener.py`: metadata changes become replicas and roles.
 - `producer_loader.py`, `damage.py`, `traffic.py`, `settings.py`: producer states, damaged logs,
   counters and settings.

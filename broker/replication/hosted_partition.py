@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from quorate.broker.partition.partition import Partition
+from quorate.broker.replication.settings import TopicSettings
 from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
@@ -79,7 +80,9 @@ class HostedPartition:
     """One open replica of this broker, with its waiting requests (Kafka's HostedPartition).
 
     The event loop owns it. `key` is (topic id, partition number). `gone` is True once the replica
-    was removed. `adding` is True while a reassignment adds this replica. `incomplete` is the
+    was removed. `adding` is True while a reassignment adds this replica. `in_isr` is True while the
+    metadata has it in the ISR. `leader_throttled` and `follower_throttled` are True if the topic's
+    throttled replicas list it (`replication_throttle.py`). `incomplete` is the
     registry's set of partitions that this broker leads and whose ISR lacks a replica or has a
     proposal to be sent.
 
@@ -99,9 +102,12 @@ class HostedPartition:
         "_uncommitted",
         "adding",
         "damage",
+        "follower_throttled",
         "gone",
+        "in_isr",
         "incomplete",
         "key",
+        "leader_throttled",
         "log",
         "partition",
         "poison",
@@ -126,6 +132,9 @@ class HostedPartition:
         """The followers to which this leader has sent consumers, each with the time until which it
         counts as read. None if there are none."""
         self.adding = False
+        self.in_isr = False
+        self.leader_throttled = False
+        self.follower_throttled = False
         self.gone = False
         self.damage = ""  # the last logged damage
         self.poison = ""  # the last logged batch that cannot be decoded
@@ -196,6 +205,11 @@ class HostedPartition:
         self._uncommitted.append((self.log.end_offset, size_bytes))
         for watcher in self.watchers:
             watcher.appended(self, size_bytes)
+
+    def throttle_by(self, settings: TopicSettings) -> None:
+        """Note whether the settings of the topic list this replica as throttled."""
+        self.leader_throttled = self.key[1] in settings.leader_throttled
+        self.follower_throttled = self.key[1] in settings.follower_throttled
 
     def sent_reader(self, broker_id: int, until_ms: int) -> None:
         """Note that a consumer was sent to a follower, which counts as read until that time.

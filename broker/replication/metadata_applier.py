@@ -153,6 +153,7 @@ class MetadataApplier:
     def _take_role(self, hosted: HostedPartition, value: images.Partition) -> None:
         partition = hosted.partition
         hosted.adding = self._broker_id in value.adding
+        hosted.in_isr = self._broker_id in value.isr
         if value.leader == self._broker_id:
             self._fetchers.unfollow(hosted.key)
             if partition.make_leader(value, self._clock.now_ms()):
@@ -198,6 +199,7 @@ class MetadataApplier:
             hosted.settle()
 
     def _configure_one(self, hosted: HostedPartition, settings: TopicSettings) -> None:
+        hosted.throttle_by(settings)
         hosted.log.settings = settings.log
         hosted.partition.configure(settings.partition, self._clock.now_ms())
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.replication_throttle import ReplicationThrottle
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition
@@ -62,6 +63,8 @@ class FetcherContext:
     """Starts a load of the producer states (`producer_loader.py`)."""
     flush: Callable[[HostedPartition, Callable[[], None]], None]
     """Flushes the log of a partition, and then calls the function."""
+    throttle: ReplicationThrottle
+    """The throttle of this broker as a follower."""
     on_disk_failure: Callable[[OSError], None]
     link_lost: Callable[[int], None]
     """Called with the leader's broker id when a link to it fails or cannot be opened. It is not
@@ -76,13 +79,23 @@ class PartitionFetchState:
     def __init__(self, hosted: HostedPartition, leader_epoch: int) -> None:
         self.hosted = hosted
         self.leader_epoch = leader_epoch
-        self.leader_high_watermark = 0
+        self.leader_high_watermark = -1
 
     @property
     def lag(self) -> int:
         """Return the number of records by which this log is behind the leader's high watermark, as
         of the last answer; 0 before the first one."""
         return max(0, self.leader_high_watermark - self.hosted.log.end_offset)
+
+    @property
+    def may_be_held_back(self) -> bool:
+        """Return True if an exceeded throttle applies to the partition: it is listed, and outside
+        of the ISR. A replica that has reached the leader's high watermark counts as in the ISR, as
+        in Kafka. One that has no answer yet does not count as such (KAFKA-15080)."""
+        hosted = self.hosted
+        if not hosted.follower_throttled or hosted.in_isr:
+            return False
+        return self.leader_high_watermark < 0 or self.lag > 0
 
     def request(self, key: Key, max_bytes: int) -> FetchPartition:
         """Return the partition's entry of the next Fetch request."""
@@ -131,6 +144,8 @@ class PartitionFetchState:
             if len(result.records):
                 partition.append_as_follower(result.records, wall_ms=wall_ms)
                 hosted.traffic.replication_bytes_in += len(result.records)
+                if hosted.follower_throttled:
+                    context.throttle.record(len(result.records))
                 if hosted.adding:
                     hosted.traffic.reassignment_bytes_in += len(result.records)
                 if partition.producers.wanted:

@@ -177,7 +177,11 @@ class PartitionOpener:
             high_watermark=opened.parameters.high_watermark,
         )
         self._logs.take_over(opened.parameters, log, lambda: partition.producers.loaded)
-        return HostedPartition(wanted.key, wanted.topic, partition, log, self._clock, self._propose)
+        hosted = HostedPartition(
+            wanted.key, wanted.topic, partition, log, self._clock, self._propose
+        )
+        hosted.throttle_by(wanted.settings)
+        return hosted
 
     def _broker(self, broker_id: int) -> images.Broker | None:
         return self._registry.image.brokers.get(broker_id)

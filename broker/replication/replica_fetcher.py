@@ -7,6 +7,9 @@ Rules:
 
 - A fetch at an offset acknowledges everything below it. A partition is therefore named again only
   after its append, and nothing is fetched ahead.
+- A partition outside of the ISR is not named while the follower's throttle holds it back
+  (`replication_throttle.py`). It is tried again with each request, thus at the latest when the
+  present one has waited for replica.fetch.wait.max.ms.
 - An answer counts only for the leader epoch in which it was requested.
 - An error delays one partition by replica.fetch.backoff.ms at most. A lost link delays all of them,
   by a wait that doubles from RECONNECT_FIRST_MS to replica.fetch.backoff.ms. New metadata ends
@@ -184,6 +187,11 @@ class ReplicaFetcher:
                 key: each for key, each in self._partitions.items() if key not in self._backing_off
             }
             self._forgotten.clear()
+        named = self._to_request
+        held_back: dict[Key, PartitionFetchState] = {}
+        if self._context.throttle.exceeded:
+            held_back = {key: each for key, each in named.items() if each.may_be_held_back}
+            named = {key: each for key, each in named.items() if key not in held_back}
         max_bytes = settings.replica_fetch_max_bytes
         request = FetchRequest(
             self._context.broker_id,
@@ -194,11 +202,11 @@ class ReplicaFetcher:
             0,
             self._session_id,
             self._session_epoch,
-            [each.request(key, max_bytes) for key, each in self._to_request.items()],
+            [each.request(key, max_bytes) for key, each in named.items()],
             [("", topic_id, partition_id) for topic_id, partition_id in self._forgotten],
             "",
         )
-        self._to_request.clear()
+        self._to_request = held_back
         self._forgotten.clear()
         return request
 

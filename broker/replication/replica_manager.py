@@ -29,6 +29,7 @@ from quorate.broker.replication.producer_loader import ProducerLoader
 from quorate.broker.replication.read_replicas import ReadReplicas
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from quorate.broker.replication.replica_sessions import ReplicaSessions
+from quorate.broker.replication.replication_throttle import ReplicationThrottle
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
@@ -97,8 +98,11 @@ class ReplicaManager:
         self.session_cache = cache = SessionCache(
             clock, seams.random, settings.max_fetch_sessions, memory.limits.session_bytes
         )
+        windows = settings.replication_quota_windows, settings.replication_quota_window_seconds
+        self.leader_throttle = ReplicationThrottle(clock, windows[0], windows[1] * 1000)
+        self.follower_throttle = ReplicationThrottle(clock, windows[0], windows[1] * 1000)
         self.replica_sessions = ReplicaSessions(
-            clock, delayed_operations, callbacks, self.registry, cache, room
+            clock, delayed_operations, callbacks, self.registry, cache, self.leader_throttle, room
         )
         self._producer_loader = loader = ProducerLoader(seams.disk, on_failure)
         self.load_producers = loader.load
@@ -137,6 +141,7 @@ class ReplicaManager:
             truncated=self._truncated,
             load_producers=self.load_producers,
             flush=self._flush,
+            throttle=self.follower_throttle,
             on_disk_failure=on_failure,
             link_lost=on_link_lost,
         )
@@ -173,6 +178,14 @@ class ReplicaManager:
         The first image must be one with which the broker has caught up, and its delta must name
         everything that this broker hosts."""
         self._applier.apply(image, delta)
+
+    def limit_replication(self, leader_rate: int, follower_rate: int) -> None:
+        """Set the rates of the replication throttles, in bytes per second. What was held back is
+        tried again."""
+        self.follower_throttle.limit = follower_rate
+        if leader_rate != self.leader_throttle.limit:
+            self.leader_throttle.limit = leader_rate
+            self.replica_sessions.throttle_changed()
 
     @property
     def unopened(self) -> int:

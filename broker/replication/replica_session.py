@@ -17,6 +17,9 @@ Rules:
 - A partition that a request names counts as fetched at the offset named. One that it does not name
   is still at its earlier offset. While nothing is readable for such a partition, its follower has
   everything (`Partition.follower_seen`).
+- A partition whose follower is outside of the ISR is left out while the leader's throttle holds it
+  back (`replication_throttle.py`). It stays readable, and is tried again with each answer and each
+  fetch, thus at the latest after the follower's maximum wait.
 - A partition that neither this broker nor its metadata knows is not kept: at most MAX_UNKNOWN of
   them wait, and none stays after its error.
 """
@@ -33,6 +36,7 @@ from quorate.broker.replication.fetch_session_cache import FIRST_EPOCH, NO_SESSI
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.reading import failed, fetched
+from quorate.broker.replication.replication_throttle import ReplicationThrottle
 from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition, FetchRequest
@@ -57,6 +61,7 @@ class SessionContext:
     delayed_operations: DelayedOperations
     callbacks: CoalescedCallbacks
     registry: PartitionRegistry
+    throttle: ReplicationThrottle
     room: Callable[[], int]
 
 
@@ -175,12 +180,6 @@ class ReplicaSession:
         elif wanted.fetch_offset < hosted.log.end_offset:
             self._readable[key] = hosted
         hosted.settle()
-        if (
-            hosted.readers_until_ms is not None
-            and key in self._moved
-            and hosted.is_read_at(self._replica_id, now_ms)
-        ):
-            self._urgent = True
 
     def _watch(self, key: Key, hosted: HostedPartition) -> None:
         if self._watched.get(key) is not hosted:
@@ -272,8 +271,28 @@ class ReplicaSession:
         self._answer()
 
     def _try(self) -> None:
-        if self._respond is not None and (self._errors or self._readable or self._urgent):
+        if self._respond is not None and (
+            self._errors or self._urgent or (self._readable and self._may_read_any())
+        ):
             self._answer()
+
+    def throttle_changed(self) -> None:
+        """Try again to read what the throttle held back."""
+        self._context.callbacks.wake(self._try)
+
+    def _may_read_any(self) -> bool:
+        """Return True unless the throttle holds back every readable partition."""
+        if not self._context.throttle.exceeded:
+            return True
+        return not all(map(self._is_held_back, self._readable.values()))
+
+    def _is_held_back(self, hosted: HostedPartition) -> bool:
+        """Return True if an exceeded throttle applies to the partition and the follower
+        (ReplicaManager.shouldLeaderThrottle)."""
+        if not hosted.leader_throttled:
+            return False
+        leadership = hosted.partition.leadership
+        return leadership is not None and self._replica_id not in leadership.isr.committed
 
     def _answer(self) -> None:
         respond, self._respond = self._respond, None
@@ -296,10 +315,14 @@ class ReplicaSession:
     def _read_into(self, partitions: list[FetchPartitionResult]) -> None:
         """Read the readable partitions, the one that has waited longest first, until the response
         is full. At least one is read."""
+        throttle, throttled_bytes = self._context.throttle, 0
+        exceeded = throttle.exceeded
         max_bytes = left_bytes = min(self._max_bytes, self._context.room())
         for key, hosted in list(self._readable.items()):
             if left_bytes <= 0:
                 break
+            if exceeded and self._is_held_back(hosted):
+                continue
             wanted = self._partitions[key]
             limit = min(wanted.max_bytes, left_bytes)
             try:
@@ -314,11 +337,15 @@ class ReplicaSession:
                 left_bytes -= len(records)
                 hosted.traffic.fetch_requests += 1
                 hosted.traffic.replication_bytes_out += len(records)
+                if hosted.leader_throttled:
+                    throttled_bytes += len(records)
                 result = fetched(wanted, hosted, records)
             partitions.append(result)
             del self._readable[key]
             self._moved.pop(key, None)
             self._answered.add(key)
+        if throttled_bytes:
+            throttle.record(throttled_bytes)
 
     def _give_up_awaiting(self) -> None:
         now_ms = self._context.clock.now_ms()

@@ -25,6 +25,7 @@ from quorate.broker.replication.replica_session import (
     Respond,
     SessionContext,
 )
+from quorate.broker.replication.replication_throttle import ReplicationThrottle
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from quorate.quorum.seams import Clock
@@ -44,16 +45,18 @@ class ReplicaSessions:
         callbacks: CoalescedCallbacks,
         registry: PartitionRegistry,
         cache: SessionCache,
+        throttle: ReplicationThrottle,
         room: Callable[[], int] = lambda: NO_BOUND,
     ) -> None:
-        """Serve the partitions of `registry`. `room` returns the bytes that one more response may
-        have (`quorum/rpc/budget.py`)."""
+        """Serve the partitions of `registry`. `throttle` is that of this broker as a leader. `room`
+        returns the bytes that one more response may have (`quorum/rpc/budget.py`)."""
         self._registry = registry
         self._context = SessionContext(
             clock=clock,
             delayed_operations=delayed_operations,
             callbacks=callbacks,
             registry=registry,
+            throttle=throttle,
             room=room,
         )
         self._cache = cache
@@ -110,6 +113,11 @@ class ReplicaSessions:
         changed their role."""
         for session in self._sessions.values():
             session.retry_awaiting()
+
+    def throttle_changed(self) -> None:
+        """Try again to send what the throttle held back. Call it when its limit was changed."""
+        for session in self._sessions.values():
+            session.throttle_changed()
 
     def end_idle(self) -> None:
         """End the sessions that have sent no fetch for IDLE_SESSION_MAX_MS. Call it

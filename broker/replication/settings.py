@@ -3,13 +3,14 @@ settings of a topic."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.settings import PartitionSettings
+from quorate.broker.replication.replication_throttle import NO_PARTITIONS, throttled_partitions
 from quorate.quorum.log.settings import NEVER, UNLIMITED, LogSettings
 
 KIB = 1024
@@ -46,6 +47,8 @@ class ReplicationSettings:
     max_frame_bytes: int = 100 * MIB
     replica_selector: str | None = None
     num_replica_fetchers: int = 1
+    replication_quota_windows: int = 11
+    replication_quota_window_seconds: int = 1
 
     @classmethod
     def of(cls, node: Mapping[str, Any], log_dir: str) -> ReplicationSettings:
@@ -79,6 +82,8 @@ _NODE_KEYS = {
     "max_frame_bytes": "socket.request.max.bytes",
     "replica_selector": "replica.selector.class",
     "num_replica_fetchers": "num.replica.fetchers",
+    "replication_quota_windows": "replication.quota.window.num",
+    "replication_quota_window_seconds": "replication.quota.window.size.seconds",
 }
 
 
@@ -88,9 +93,14 @@ class TopicSettings:
 
     partition: PartitionSettings = field(default_factory=PartitionSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    leader_throttled: Container[int] = NO_PARTITIONS
+    follower_throttled: Container[int] = NO_PARTITIONS
+    """The partitions whose replica on this broker is listed in the throttled replicas."""
 
     @classmethod
-    def of(cls, configs: Mapping[str, Any], replication: ReplicationSettings) -> TopicSettings:
+    def of(
+        cls, configs: Mapping[str, Any], replication: ReplicationSettings, broker_id: int
+    ) -> TopicSettings:
         """Return the settings of a topic's effective, typed configs
         (`quorate.config.topic_keys`). Retention is unlimited if cleanup.policy lacks delete. A
         segment of a compacted topic is active for max.compaction.lag.ms at most (KIP-354)."""
@@ -127,5 +137,11 @@ class TopicSettings:
                 flush_ms=configs["flush.ms"],
                 retention_bytes=configs["retention.bytes"] if deletes else UNLIMITED,
                 retention_ms=configs["retention.ms"] if deletes else UNLIMITED,
+            ),
+            leader_throttled=throttled_partitions(
+                configs["leader.replication.throttled.replicas"], broker_id
+            ),
+            follower_throttled=throttled_partitions(
+                configs["follower.replication.throttled.replicas"], broker_id
             ),
         )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from quorate.config.dynamic_broker_keys import BROKER_KEYS, UNSUPPORTED
 from quorate.config.key import ConfigError, Key, Update, is_number
-from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
@@ -62,10 +62,12 @@ def check_topic_values(name: str, current: Mapping[str, str], values: Values) ->
 
 
 def check_node_values(name: str, current: Mapping[str, str], values: Values) -> None:
-    """Raise RequestRefused if a known key is read-only, must be set per broker, or gets a value
-    that is not valid."""
+    """Raise RequestRefused if a known key is read-only, must be set per broker, gets a value that
+    is not valid, or is set although it has no effect."""
     for key_name, value in values.items():
-        key = NODE_KEYS.get(key_name)
+        if key_name in UNSUPPORTED and value is not None:
+            raise invalid_request(f"Cannot set {key_name}: {UNSUPPORTED[key_name]}.")
+        key = BROKER_KEYS.get(key_name)
         if key is None:
             continue
         if key.update is Update.READ_ONLY:
@@ -101,7 +103,7 @@ class ConfigResourceKind:
 
 KINDS: dict[int, ConfigResourceKind] = {
     TOPIC_RESOURCE: ConfigResourceKind(check_topic, check_topic_values, TOPIC_KEYS, False),
-    BROKER_RESOURCE: ConfigResourceKind(check_node, check_node_values, NODE_KEYS, True),
+    BROKER_RESOURCE: ConfigResourceKind(check_node, check_node_values, BROKER_KEYS, True),
 }
 """The checks by Kafka's resource type."""
 

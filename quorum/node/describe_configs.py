@@ -8,10 +8,11 @@ itself, topics, and the dynamic defaults of the cluster (the broker with the emp
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
+from quorate.config.dynamic_broker_keys import BROKER_KEYS, DYNAMIC_BROKER_KEYS
 from quorate.config.key import Key, Update
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
@@ -69,8 +70,8 @@ class DescribeConfigsHandler:
     ) -> IncrementalWork[None] | None:
         """Answer the request, or return the rest of the work as steps if it is long.
 
-        Keys that do not exist are left out. So are keys without a dynamic default, if the broker
-        name is empty.
+        Keys that do not exist are left out. So are dynamic keys that are not set, and keys without
+        a dynamic default, if the broker name is empty.
         A result has INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION or INVALID_REQUEST (another
         broker's id, or an unsupported type) in place of configs."""
         return begun(self._describe(context, request))
@@ -123,7 +124,7 @@ class DescribeConfigsHandler:
 
     def _keys(
         self, kind: int, name: str
-    ) -> tuple[dict[str, Key], Callable[[Key], Described | None]]:
+    ) -> tuple[Mapping[str, Key], Callable[[Key], Described | None]]:
         image = self.image()
         if kind == TOPIC_RESOURCE:
             problem = what_is_wrong(name)
@@ -137,14 +138,14 @@ class DescribeConfigsHandler:
             return shown, lambda key: self._of_topic(image, name, key)
         if kind == BROKER_RESOURCE:
             if name == "":
-                return NODE_KEYS, lambda key: self._of_all_brokers(image, key)
+                return BROKER_KEYS, lambda key: self._of_all_brokers(image, key)
             if name != str(self.node.node_id):
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
                     f"Unexpected broker id, expected {self.node.node_id} or empty string, "
                     f"but received {clipped(name)}",
                 )
-            return NODE_KEYS, lambda key: self._of_this_broker(image, key)
+            return BROKER_KEYS, lambda key: self._of_this_broker(image, key)
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"resource type {kind} has no configs here: name 2 (topic) or 4 (broker)",
@@ -167,7 +168,11 @@ class DescribeConfigsHandler:
         values = list(self._dynamic(image, "", key.name))
         return (values[0], values) if values else None
 
-    def _of_this_broker(self, image: MetadataImage, key: Key) -> Described:
+    def _of_this_broker(self, image: MetadataImage, key: Key) -> Described | None:
+        if key.name in DYNAMIC_BROKER_KEYS:  # described while it is set, as in Kafka
+            names = (str(self.node.node_id), "")
+            values = [each for name in names for each in self._dynamic(image, name, key.name)]
+            return (values[0], values) if values else None
         values = list(self._values(image, key.name))
         return (values[0] if values else (key.name, None, Source.DEFAULT)), values
 

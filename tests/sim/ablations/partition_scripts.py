@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quorate.broker.replication.replication_throttle import ALL_PARTITIONS, UNLIMITED
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
 from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterableConfig,
@@ -109,6 +110,22 @@ def read_from_a_follower_before_it_is_committed() -> None:
         kept = cluster.content(2, topic)[1]
         seen = bytes(read.records)
         assert seen in (b"", kept), "R60: a consumer has read a record that no replica has any more"
+    finally:
+        cluster.close()
+
+
+def acks_all_while_a_throttle_is_exceeded() -> None:
+    """2 is in the ISR. It copies records of a throttled partition, more than the rate allows."""
+    cluster = ReplicaCluster(brokers=2)
+    try:
+        cluster.throttled = {"leader": ALL_PARTITIONS}
+        cluster.nodes[1].replicas.limit_replication(10, UNLIMITED)
+        topic = cluster.create("t", [led_by(1, 2)])
+        cluster.run(50)
+        for _ in range(5):
+            answers = cluster.produce(1, topic, bytes(1000))
+            cluster.run(400)
+            assert answers, "acks=all was not answered: the throttle holds the ISR back"
     finally:
         cluster.close()
 

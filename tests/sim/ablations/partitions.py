@@ -9,7 +9,7 @@ from quorate.broker.partition import isr_states as isr
 from quorate.broker.partition import leadership, local_replica, partition, producer_state
 from quorate.broker.partition.replica_state import ReplicaState
 from quorate.broker.replication import consumer_fetches as fetches
-from quorate.broker.replication import reading
+from quorate.broker.replication import reading, replica_session
 from quorate.quorum.controller import (
     alter_partition,
     configs,
@@ -271,6 +271,15 @@ ABLATIONS = (
         follower_to_log_end,
         Script(scripts.read_from_a_follower_before_it_is_committed),
         "R60",
+    ),
+    Ablation(
+        "throttle-exemption",
+        "a throttle of replication never holds back a member of the ISR (KIP-73)",
+        replica_session.ReplicaSession,
+        "_is_held_back",
+        lambda self, hosted: hosted.leader_throttled,
+        Script(scripts.acks_all_while_a_throttle_is_exceeded),
+        "acks=all was not answered",
     ),
     Ablation(
         "broker-epoch",

@@ -17,7 +17,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
-from quorate.quorum.metadata.records import PartitionRecord, TopicRecord
+from quorate.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.schemas.cluster import (
@@ -105,6 +105,29 @@ def test_some_configs_of_a_broker_are_read_only(node: NodeConfig) -> None:
     result = configs(node, BROKER_RESOURCE, "1", ("node.id", "min.insync.replicas"))
     read_only = {each.name: each.read_only for each in result.configs}
     assert read_only == {"node.id": True, "min.insync.replicas": False}
+
+
+def test_a_dynamic_key_is_described_while_it_is_set(node: NodeConfig) -> None:
+    rate = "leader.replication.throttled.rate"
+    image = ORDERS
+
+    def described(name: str) -> list[tuple[str | None, int]]:
+        handler = DescribeConfigsHandler(node=node, image=lambda: image)
+        resource = DescribeConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name=name, configuration_keys=(rate,)
+        )
+        asked = Asked()
+        handler.handle(asked.context, DescribeConfigsRequest(resources=(resource,)))
+        return [(each.value, each.config_source) for each in asked.answer.results[0].configs]
+
+    assert described("1") == described("") == []
+    for name, value in (("", "7"), ("1", "8")):
+        record = ConfigRecord(
+            resource_type=BROKER_RESOURCE, resource_name=name, name=rate, value=value
+        )
+        image, _ = replay(image, [record], EpochOffset(1, 3), 1000)
+    assert described("1") == [("8", 2)], "that of the broker comes before that of all"
+    assert described("") == [("7", 3)]
 
 
 @pytest.mark.parametrize("keys", [None, ()])

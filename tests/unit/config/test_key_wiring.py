@@ -61,7 +61,7 @@ def cleaner(config: NodeConfig) -> CleanerSettings:
 def topic(config: NodeConfig, overrides: Mapping[str, str] | None = None) -> TopicSettings:
     """Return the settings of a topic with these configs on the node."""
     configs = effective_topic_configs(overrides or {}, topic_defaults(config))
-    return TopicSettings.of(configs, replication(config))
+    return TopicSettings.of(configs, replication(config), config.node_id)
 
 
 NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
@@ -156,6 +156,12 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         77,
     ),
     "log.cleaner.threads": ("7", lambda c: cleaner(c).threads, 7),
+    "replication.quota.window.num": ("7", lambda c: replication(c).replication_quota_windows, 7),
+    "replication.quota.window.size.seconds": (
+        "7",
+        lambda c: replication(c).replication_quota_window_seconds,
+        7,
+    ),
     "log.flush.offset.checkpoint.interval.ms": (
         "77",
         lambda c: replication(c).flush_checkpoint_interval_ms,

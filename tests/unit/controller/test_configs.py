@@ -141,6 +141,16 @@ def test_kafka_14136_a_brokers_value_is_always_written() -> None:
         ("one", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
         ("-1", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
         ("1", "log.dirs", "/x", ErrorCode.INVALID_REQUEST),
+        ("1", "leader.replication.throttled.rate", "1000", ErrorCode.NONE),
+        ("", "follower.replication.throttled.rate", "0", ErrorCode.NONE),
+        ("1", "follower.replication.throttled.rate", "-1", ErrorCode.INVALID_REQUEST),
+        ("1", "leader.replication.throttled.rate", "1.5", ErrorCode.INVALID_REQUEST),
+        (
+            "1",
+            "replica.alter.log.dirs.io.max.bytes.per.second",
+            "1000",
+            ErrorCode.INVALID_REQUEST,
+        ),
         ("1", "unclean.leader.election.enable", "perhaps", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -150,6 +160,19 @@ def test_broker_configs(name: str, key: str, value: str, error: ErrorCode) -> No
     assert response.error_code == error
     written = driver.image.config(BROKER_RESOURCE, name)
     assert written == ({key: value} if error == ErrorCode.NONE else {})
+
+
+def test_throttles_that_are_not_set_can_be_deleted() -> None:
+    """Kafka's reassignment tool deletes all three of each broker."""
+    keys = (
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+    driver = with_topic()
+    change = resource(BROKER_RESOURCE, "1", *((key, DELETE, None) for key in keys))
+    assert alter(driver, change)[0].error_code == ErrorCode.NONE
+    assert driver.image.config(BROKER_RESOURCE, "1") == {}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from quorate.broker.replication.consumer_fetches import Fetch
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.replica_manager import ReplicaManager
+from quorate.broker.replication.replication_throttle import NO_PARTITIONS
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
@@ -127,6 +128,8 @@ class ReplicaCluster:
         self.lose_answers = False
         self.waiting: list[Proposal] = []
         self.settings_made: list[str] = []
+        self.throttled: dict[str, Container[int]] = {}
+        """The throttled partitions of each side, "leader" or "follower", of all topics."""
         self.fetched_by: Counter[str | None] = Counter()
         """The followers' fetches by client id."""
         self.unanswered: set[str | None] = set()
@@ -203,7 +206,12 @@ class ReplicaCluster:
 
     def topic_settings(self, image: MetadataImage, topic: str) -> TopicSettings:
         self.settings_made.append(topic)
-        return TopicSettings(partition=self.partition_settings, log=self.log_settings)
+        return TopicSettings(
+            partition=self.partition_settings,
+            log=self.log_settings,
+            leader_throttled=self.throttled.get("leader", NO_PARTITIONS),
+            follower_throttled=self.throttled.get("follower", NO_PARTITIONS),
+        )
 
     def kill(self, broker_id: int) -> SimDisk:
         """Kill a process. Its writes stay in the page cache. Return its disk."""

@@ -1,0 +1,45 @@
+"""The configs of brokers that exist only in the metadata log, not in a node's file.
+
+`quorate reassign-partitions --throttle` and Kafka's tool set the throttles on the brokers that move
+replicas, and remove them afterwards. In Kafka, DynamicConfig declares these keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quorate.config.key import CLUSTER_WIDE, MAX_LONG, Key, Kind, at_least, table
+from quorate.config.node_keys import NODE_KEYS
+
+LEADER_THROTTLED_RATE = "leader.replication.throttled.rate"
+FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
+
+DYNAMIC_BROKER_KEYS = table(
+    Key(
+        LEADER_THROTTLED_RATE,
+        Kind.LONG,
+        MAX_LONG,
+        "The bytes per second that followers outside of the ISR may read from the listed replicas "
+        "of this broker.",
+        at_least(0),
+        CLUSTER_WIDE,
+    ),
+    Key(
+        FOLLOWER_THROTTLED_RATE,
+        Kind.LONG,
+        MAX_LONG,
+        "The bytes per second that the listed replicas of this broker may fetch while they are "
+        "outside of the ISR.",
+        at_least(0),
+        CLUSTER_WIDE,
+    ),
+)
+"""The keys by name."""
+BROKER_KEYS: Mapping[str, Key] = {**NODE_KEYS, **DYNAMIC_BROKER_KEYS}
+"""All keys that a broker resource may have."""
+UNSUPPORTED: Mapping[str, str] = {
+    "replica.alter.log.dirs.io.max.bytes.per.second": "a broker moves no replicas between log "
+    "directories",
+}
+"""Dynamic keys of Kafka that cannot be set, by the reason. They can be deleted, because Kafka's
+reassignment tool deletes them."""
