@@ -23,10 +23,10 @@ def asked(
     sessions = cluster.nodes[1].replicas.replica_sessions
     fetch = sessions.fetch
 
-    def noted(request: Any, done: Any) -> None:
+    def noted(request: Any, done: Any, client_id: str | None) -> None:
         requests.append((cluster.loop.time(), request))
         if not silent:
-            fetch(request, done)
+            fetch(request, done, client_id)
 
     monkeypatch.setattr(sessions, "fetch", noted)
     return requests
