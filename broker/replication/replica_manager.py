@@ -37,7 +37,7 @@ from quorate.quorum.log.settings import NEVER
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.budget import Memory
-from quorate.quorum.seams import Address, Seams, Timer
+from quorate.quorum.seams import Address, Clock, Seams, Timer
 
 JOIN_CHECK_INTERVAL_MS = 500
 """The interval at which caught-up followers outside of the ISR are proposed again, and unsent
@@ -98,9 +98,7 @@ class ReplicaManager:
         self.session_cache = cache = SessionCache(
             clock, seams.random, settings.max_fetch_sessions, memory.limits.session_bytes
         )
-        windows = settings.replication_quota_windows, settings.replication_quota_window_seconds
-        self.leader_throttle = ReplicationThrottle(clock, windows[0], windows[1] * 1000)
-        self.follower_throttle = ReplicationThrottle(clock, windows[0], windows[1] * 1000)
+        self.leader_throttle, self.follower_throttle = replication_throttles(clock, settings)
         self.replica_sessions = ReplicaSessions(
             clock, delayed_operations, callbacks, self.registry, cache, self.leader_throttle, room
         )
@@ -288,6 +286,16 @@ class ReplicaManager:
 
     def _high_watermarks(self) -> Iterator[tuple[PartitionName, int]]:
         return ((name_of(each), each.partition.high_watermark) for each in self.registry)
+
+
+def replication_throttles(
+    clock: Clock, settings: ReplicationSettings
+) -> tuple[ReplicationThrottle, ReplicationThrottle]:
+    """Return the throttles of a broker as a leader and as a follower, without limits."""
+    windows = settings.replication_quota_windows
+    window_ms = settings.replication_quota_window_seconds * 1000
+    leader = ReplicationThrottle(clock, windows, window_ms)
+    return leader, ReplicationThrottle(clock, windows, window_ms)
 
 
 def name_of(hosted: HostedPartition) -> PartitionName:
