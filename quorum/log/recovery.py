@@ -22,6 +22,9 @@ other replicas have all acknowledged records (`set_aside` of `OpenOptions`), the
 | anywhere, with `set_aside`                       | The log is cut there. The cut bytes are kept |
 |                                                  | in `.damaged` files.                         |
 
+Recovery begins with the last segment that begins below the trusted offset. It does not check older
+segments.
+
 A batch's CRC does not cover its leader epoch. Recovery therefore compares the epoch with the saved
 epochs, which are those of the epoch checkpoint. Kafka accepts any epoch. The saved epochs are right
 below the vouched offset, which is the trusted offset that the log has without `set_aside`. Three
@@ -162,7 +165,8 @@ class LogRecovery:
         self._require_end(start_offset)
 
     def check(self) -> IncrementalWork[None]:
-        """Return the steps that check all batches, from the segment of the trusted offset on.
+        """Return the steps that check all batches, from the last segment that begins below the
+        trusted offset.
 
         The steps cut the log at a fault that may be cut off, and raise CorruptLog for any other
         (see the module). They do not check the batches of older segments. If the epoch checkpoint
