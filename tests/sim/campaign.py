@@ -58,6 +58,7 @@ class Tally:
     events: int = 0
     cpu_s: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
+    effects: Counter[str] = field(default_factory=Counter)
     coverage: Counter[str] = field(default_factory=Counter)
     profiles: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
@@ -75,6 +76,7 @@ class Tally:
         self.events += found.events
         self.cpu_s += found.cpu_s
         self.faults += found.faults
+        self.effects += found.effects
         self.coverage += found.coverage
         self.profiles[f"{found.quorum} {found.profile}"] += 1
 
@@ -94,9 +96,12 @@ class Tally:
         yield self.line()
         yield f"CPU: {self.cpu_s:.0f} s, {self.cpu_s / max(1, self.seeds):.2f} s a seed"
         yield from self._per_seed()
-        counted = (("clusters", self.profiles), ("faults", self.faults), ("checks", self.checks))
-        for title, counts in counted:
+        for title, counts in (("clusters", self.profiles), ("checks", self.checks)):
             yield f"{title}: " + ", ".join(f"{each} {n}" for each, n in counts.most_common())
+        yield "faults with an effect, of those drawn: " + ", ".join(
+            f"{each} {self.effects[each]}/{n}" for each, n in self.faults.most_common()
+        )
+        yield f"data lost beside other faults: {self.coverage['data lost beside other faults']}"
         for kind in ("raft", "record", "cause"):
             seen = {
                 each.removeprefix(f"{kind} "): n

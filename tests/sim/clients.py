@@ -324,7 +324,10 @@ class Consumer(Client):
         topic_id, leader = await self.leader(place)
         position = self.positions.setdefault(place, Position())
         asked = FetchPartition(
-            partition=place[1], fetch_offset=position.offset, partition_max_bytes=FETCH_BYTES
+            partition=place[1],
+            current_leader_epoch=self.topics[place[0]].epochs[place[1]],
+            fetch_offset=position.offset,
+            partition_max_bytes=FETCH_BYTES,
         )
         topic = FetchTopic(topic=place[0], topic_id=topic_id, partitions=(asked,))
         request = FetchRequest(max_wait_ms=100, min_bytes=1, topics=(topic,))

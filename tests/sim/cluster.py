@@ -68,6 +68,7 @@ class Machine:
     wall_offset_ms: int = 0
     clock_rate: float = 1.0
     disk_delay_s: float = 0.0  # before anything that is submitted to the disk is done
+    disk_delays: int = 0  # how often that was the case
     process: Process | None = None
     stopping: bool = False
     may_fail: bool = False  # its disk does: the node may stop itself
@@ -246,6 +247,7 @@ class SimCluster:
         random = self._disk_random
 
         def later(callback: Callable[[], None]) -> None:
+            machine.disk_delays += machine.disk_delay_s > 0
             delay_s = machine.disk_delay_s + 0.00005 + 0.0005 * random.random() ** 4
             host.call_at(self.loop.time() + delay_s, callback)
 
@@ -320,6 +322,13 @@ class SimCluster:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._raised(error, error)
+
+    def faults_done(self, task: asyncio.Task[Any]) -> None:
+        """Fail the run if the task that draws faults has failed, also by a PowerCut: it belongs to
+        no machine whose power could be gone."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.fail(error)
 
     def _raised(self, error: BaseException, failure: BaseException) -> None:
         """Whatever no one caught stops the node that it was raised in."""

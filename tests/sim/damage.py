@@ -22,6 +22,7 @@ from quorate.quorum.log.names import LOG_SUFFIX
 from tests.sim.cluster import Machine, SimCluster
 from tests.sim.disk import SimDisk
 from tests.sim.disk_faults import DISK_FAULTS, DISK_LIES
+from tests.sim.effects import Effects
 from tests.sim.limits import Limits
 
 if TYPE_CHECKING:
@@ -78,11 +79,26 @@ def was_synced(disk: SimDisk, path: str) -> bool:
     return any(str(each) == name and offset > 0 for each, offset in points.items())
 
 
+def durable_logs(machine: Machine) -> list[str]:
+    """Return the files of partitions' logs of which something is durable."""
+    return [
+        path
+        for path in machine.disk.files(f"/{machine.name}")
+        if path.endswith(LOG_SUFFIX)
+        and METADATA_TOPIC not in path
+        and machine.disk.inode(path).durable
+    ]
+
+
 class Damage:
-    """`later` undoes in the end, too, as a fault of its own."""
+    """`later` undoes in the end, too, as a part of the fault."""
 
     def __init__(
-        self, cluster: SimCluster, limits: Limits, later: Callable[[Undo, float], None]
+        self,
+        cluster: SimCluster,
+        limits: Limits,
+        effects: Effects,
+        later: Callable[[Undo, float, Fault], None],
     ) -> None:
         self.kinds: dict[str, Callable[[Fault], Undo | None]] = {
             "flip": self._flip,
@@ -92,6 +108,7 @@ class Damage:
         }
         self._cluster = cluster
         self._limits = limits
+        self._effects = effects
         self._later = later
         self._stops: dict[str, int] = {}
         cluster.found_damage = self._found
@@ -105,13 +122,15 @@ class Damage:
     def failing(self, machine: Machine, fault: Fault) -> Undo:
         """The disk does not do what it is asked, and says so, until it is mended."""
         machine.may_fail = True
-        mend = DISK_FAULTS[fault.kind](machine.disk, Random(fault.seed))
+        disk = machine.disk
+        mend = DISK_FAULTS[fault.kind](disk, Random(fault.seed))
         self._limits.lost_data(machine)
 
         def mended() -> None:
             self._cluster.note(f"disk of {machine.name} is good")
             mend()
             machine.may_fail = False
+            self._effects.mark(fault, disk.hurt)
 
         return mended
 
@@ -204,6 +223,7 @@ class Damage:
         machine.disk.flip(path, position, mask)
         flipped = machine.disk.content(path)[position]
         self._cluster.note(f"flip {path} at {position}")
+        self._effects.mark(fault)
         self._start_damaged(machine, durable)
         disk = machine.disk
         if path in disk.files(f"/{machine.name}"):
@@ -230,16 +250,14 @@ class Damage:
         if not machine.is_broker or not self.may_scar(machine):
             return None
         self._cluster.kill(machine)
+        machine.disk = machine.disk.restart()  # the one of the dead process cannot be read
         disk, random = machine.disk, Random(fault.seed)
-        files = [
-            path
-            for path in disk.files(f"/{machine.name}")
-            if path.endswith(LOG_SUFFIX) and METADATA_TOPIC not in path and disk.inode(path).durable
-        ]
+        files = durable_logs(machine)
         path = random.choice(files) if files else ""
         position = random.randrange(0, len(disk.inode(path).durable)) if files else 0
         if files and (was_synced(disk, path) or not is_in_an_epoch(disk.content(path), position)):
             self._cluster.note(f"flip {path} at {position}")
+            self._effects.mark(fault)
             disk.scar(path, position, 1 << random.randrange(0, 8))
         self._note_scars(machine)
         self._limits.lost_data(machine)
@@ -251,10 +269,12 @@ class Damage:
         if not self.may_scar(machine):
             return None
         machine.lying = True
-        mend = DISK_LIES[fault.kind](machine.disk, Random(fault.seed))
+        disk = machine.disk
+        mend = DISK_LIES[fault.kind](disk, Random(fault.seed))
 
         def undo() -> None:
             mend()
+            self._effects.mark(fault, disk.hurt)
             if not self._limits.may_lose_unsynced(machine):  # the disk gets it written after all
                 machine.lying = False
                 machine.disk.mend()
@@ -280,7 +300,7 @@ class Damage:
             if machine.process is None and Random(fault.seed).getrandbits(1):
                 self._cluster.note(f"{machine.name} goes on with what is in its page cache")
                 self._start(machine)
-                self._later(cut_power, fault.lasts_s)
+                self._later(cut_power, fault.lasts_s, fault)
             else:
                 cut_power()
 

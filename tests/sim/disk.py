@@ -67,6 +67,7 @@ class SimDisk:
         self.before: Before = lambda operation, path: None
         self.capacity_bytes: int | None = None
         self.landed: Landed = honestly
+        self.hurt = 0  # operations that failed, and sectors that did not land where they should
         self._random = random
         self._later = later
         self._root = root or Directory()

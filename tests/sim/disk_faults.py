@@ -21,6 +21,7 @@ def _raising(
 
     def before(operation: str, path: str) -> None:
         if (not operations or operation in operations) and when():
+            disk.hurt += 1
             raise OSError(number, errno.errorcode[number], path)
 
     disk.before = before
@@ -81,6 +82,7 @@ def _lying(disk: SimDisk, random: Random, astray: Callable[[Write], None]) -> Me
             if random.getrandbits(1):
                 kept.append(sector)
             else:
+                disk.hurt += 1
                 astray(sector)
         return kept
 

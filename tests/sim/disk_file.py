@@ -33,6 +33,7 @@ class SimFile:
         if room is not None and growth > room:
             written = max(0, len(write.data) - (growth - room))
             self._inode.change(Write(offset, write.data[:written]))
+            self._disk.hurt += 1
             raise OSError(errno.ENOSPC, "No space left on device", self.path)
         self._inode.change(write)
 

@@ -3,21 +3,23 @@
 Faults stay within the fault model, so that every failure is a bug (`limits.py`). A process is
 killed at any time, and `kill -9` keeps the written bytes. A controller loses power at any time, a
 broker only while others surely keep its records. `damage.py` damages stored bytes. A fault that is
-not allowed at the moment does nothing. A schedule therefore stays fair if parts of it are left out.
+not allowed at the moment does nothing, and it spares the nodes that are protected at the moment. A
+schedule therefore stays fair if parts of it are left out. `effects.py` counts what had an effect.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
 from tests.sim.cluster import Machine, SimCluster
 from tests.sim.damage import Damage
 from tests.sim.disk_faults import DISK_FAULTS
+from tests.sim.effects import Effects
 from tests.sim.electorate import Electorate
-from tests.sim.limits import Limits
+from tests.sim.limits import BESIDE, Limits
 
 Undo = Callable[[], None]
 
@@ -45,16 +47,15 @@ class Fault:
 class Faults:
     """Carries faults out, and undoes them when they end."""
 
-    def __init__(
-        self, cluster: SimCluster, electorate: Electorate, healthy: Callable[[], bool]
-    ) -> None:
+    def __init__(self, cluster: SimCluster, electorate: Electorate) -> None:
         self.done: list[Fault] = []
+        self.effects = Effects()
         self._cluster = cluster
         self._electorate = electorate
-        self._limits = Limits(cluster, electorate, healthy, lambda: self.under_way)
-        self.damage = Damage(cluster, self._limits, self._undo_later)
+        self.limits = Limits(cluster, electorate, lambda: self._undo.values())
+        self.damage = Damage(cluster, self.limits, self.effects, self._undo_later)
         self.may_scar = self.damage.may_scar
-        self._undo: dict[Undo, None] = {}
+        self._undo: dict[Undo, Fault] = {}
         self._kinds: dict[str, Callable[[Fault], Undo | None]] = {
             "kill": self._kill,
             "lose_power": self._lose_power,
@@ -81,16 +82,22 @@ class Faults:
         return len(self._undo)
 
     def carry_out(self, fault: Fault) -> None:
-        if self._limits.is_fragile:
-            return
+        if protected := self.limits.protected():
+            fault = replace(
+                fault,
+                names=tuple(each for each in fault.names if each not in protected),
+                others=tuple(each for each in fault.others if each not in protected),
+            )
+            if fault.kind not in BESIDE or len(fault.names) < (1, 2)[fault.kind == "break_links"]:
+                return
         self._cluster.note(f"fault: {fault}")
         undo = self._kinds[fault.kind](fault)
         self.done.append(fault)
         if undo is not None:
-            self._undo_later(undo, fault.lasts_s)
+            self._undo_later(undo, fault.lasts_s, fault)
 
-    def _undo_later(self, undo: Undo, delay_s: float) -> None:
-        self._undo[undo] = None
+    def _undo_later(self, undo: Undo, delay_s: float, fault: Fault) -> None:
+        self._undo[undo] = fault
         loop = self._cluster.loop
         loop.call_at(loop.time() + delay_s, self._end, undo)
 
@@ -134,42 +141,47 @@ class Faults:
 
     def _kill(self, fault: Fault) -> Undo:
         machines = self._running(fault)
+        self.effects.mark(fault, machines)
         for machine in machines:
             self._cluster.kill(machine)
         return self._restart(machines)
 
     def _lose_power(self, fault: Fault) -> Undo | None:
-        machines = [each for each in self._running(fault) if self._limits.may_lose_unsynced(each)]
+        machines = [each for each in self._running(fault) if self.limits.may_lose_unsynced(each)]
+        self.effects.mark(fault, machines)
         for machine in machines:
             self.damage.cut_power(machine)
-            self._limits.lost_data(machine)
+            self.limits.lost_data(machine)
         return self._restart(machines)
 
     def _wipe(self, fault: Fault) -> Undo | None:
         """The directory of a controller is gone, and it comes back as another replica; or that of
         a broker, which then owns nothing that it had."""
         (machine,) = self._machines(fault)
-        if machine.process is None or not self._limits.may_lose_unsynced(machine):
+        if machine.process is None or not self.limits.may_lose_unsynced(machine):
             return None
         if not machine.is_broker:
             if not self._electorate.may_wipe(machine):
                 return None
             self._electorate.wiped(machine.key)
+        self.effects.mark(fault)
         self._cluster.kill(machine)
         self._cluster.wipe(machine)
         machine.lying = machine.scarred = False
-        self._limits.lost_data(machine)
+        self.limits.lost_data(machine)
         return self._restart([machine])
 
     def _stop(self, fault: Fault) -> Undo:
         """SIGTERM: a controlled shutdown, or the leadership of the quorum handed over."""
         machines = [each for each in self._running(fault) if not each.stopping]
+        self.effects.mark(fault, machines)
         for machine in machines:
             self._cluster.stop(machine)
         return self._restart(machines)
 
     def _kill_all(self, fault: Fault) -> Undo:
         machines = self._running(fault)
+        self.effects.mark(fault, len(machines) > 1)
         random = Random(fault.seed)
         for machine in machines:
             if machine.is_broker or random.getrandbits(1):
@@ -186,6 +198,7 @@ class Faults:
         def undo() -> None:
             for host in hosts:
                 self._cluster.note(f"resume {host.name}")
+                self.effects.mark(fault, host.held)
                 host.resume()
 
         return undo
@@ -194,6 +207,7 @@ class Faults:
         for machine in self._machines(fault):
             machine.wall_offset_ms = int(fault.values["offset_ms"])
             if machine.process is not None:
+                self.effects.mark(fault)
                 machine.process.clock.wall_offset_ms = machine.wall_offset_ms
 
     # -- disks -----------------------------------------------------------------------------------
@@ -201,9 +215,11 @@ class Faults:
     def _slow_disk(self, fault: Fault) -> Undo:
         (machine,) = self._machines(fault)
         machine.disk_delay_s = fault.values["delay_s"]
+        before = machine.disk_delays
 
         def undo() -> None:
             machine.disk_delay_s = 0.0
+            self.effects.mark(fault, machine.disk_delays - before)
 
         return undo
 
@@ -211,13 +227,13 @@ class Faults:
         """Make the disk fail. The node stops, or continues without the failed operation. `undo`
         mends the disk and boots the machine."""
         (machine,) = self._machines(fault)
-        if machine.process is None or not self._limits.may_lose_unsynced(machine):
+        if machine.process is None or not self.limits.may_lose_unsynced(machine):
             return None
         mended = self.damage.failing(machine, fault)
 
         def undo() -> None:
             mended()
-            if self._limits.may_lose_unsynced(machine):
+            if self.limits.may_lose_unsynced(machine):
                 self.damage.cut_power(machine)
             if machine.process is None:
                 self._cluster.start(machine)
@@ -226,6 +242,17 @@ class Faults:
 
     # -- network ---------------------------------------------------------------------------------
 
+    def _hindered(self, fault: Fault, pairs: Sequence[tuple[str, str]]) -> Undo:
+        """Return a function that counts the fault if it hindered something on these paths since
+        now."""
+        paths = [self._cluster.network.path(*pair) for pair in pairs]
+        before = sum(path.hindered for path in paths)
+
+        def felt() -> None:
+            self.effects.mark(fault, sum(path.hindered for path in paths) > before)
+
+        return felt
+
     def _block(self, fault: Fault, *, both_ways: bool) -> Undo:
         network = self._cluster.network
         pairs = [(a, b) for a in fault.names for b in fault.others if a != b]
@@ -233,8 +260,10 @@ class Faults:
             pairs += [(b, a) for a, b in pairs]
         for source, target in pairs:
             network.block(source, target)
+        felt = self._hindered(fault, pairs)
 
         def undo() -> None:
+            felt()
             self._cluster.note(f"no longer: {fault}")
             for source, target in pairs:
                 network.unblock(source, target)
@@ -243,7 +272,7 @@ class Faults:
 
     def _break_links(self, fault: Fault) -> None:
         """Closed while both ends live: a hint that lies."""
-        self._cluster.network.break_links(*fault.names)
+        self.effects.mark(fault, self._cluster.network.break_links(*fault.names))
 
     def _refuse(self, fault: Fault) -> Undo:
         """A live peer whose link closed refuses: all the evidence there is, and it is false."""
@@ -252,8 +281,10 @@ class Faults:
         for source in fault.others:
             network.refuse(source, target)
             network.break_links(source, target)
+        felt = self._hindered(fault, [(source, target) for source in fault.others])
 
         def undo() -> None:
+            felt()
             self._cluster.note(f"no longer: {fault}")
             for source in fault.others:
                 network.path(source, target).refused = False
@@ -265,8 +296,10 @@ class Faults:
         pairs = [(a, b) for a in fault.names for b in fault.others if a != b]
         for source, target in pairs:
             network.shape(source, target, **fault.values)
+        felt = self._hindered(fault, pairs)
 
         def undo() -> None:
+            felt()
             self._cluster.note(f"no longer: {fault}")
             for source, target in pairs:
                 network.path(source, target).settings = network.settings

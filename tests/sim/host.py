@@ -44,6 +44,11 @@ class Host:
         """A task of this host; the tasks that it starts are of this host, too."""
         return self._context.run(self.loop.create_task, coroutine)
 
+    @property
+    def held(self) -> int:
+        """Return the number of events that wait for the end of a pause."""
+        return len(self._held)
+
     def pause(self) -> None:
         """SIGSTOP: time goes on without it."""
         self.paused = True

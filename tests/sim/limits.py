@@ -1,59 +1,101 @@
 """The fault model: which node may lose promised data, and when. A loss beyond it would be no bug.
 
-The records of a partition are promised while another member of the ISR keeps them. A broker
-therefore loses data only when the cluster is healthy and no other broker's disk is known to be bad.
-No other fault comes until the broker has registered again, and so has left the ISRs. A controller
-may lose unsynced data at any time, and synced data only while all other controllers have it.
+The records of a partition are promised while another member of the ISR keeps them and stays
+unfenced. A broker therefore loses data only if every ISR that contains it has such a keeper. Other
+nodes may be dead, paused or cut off meanwhile. No fault hits a keeper until the broker has
+registered again, and so has left the ISRs.
+
+A controller may lose unsynced data at any time, and synced data only while all other controllers
+have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from quorate.quorum.log.names import DAMAGED_SUFFIX
+from quorate.quorum.metadata.image import MetadataImage, Partition
 from tests.sim.cluster import Machine, SimCluster
 from tests.sim.electorate import Electorate
 
+if TYPE_CHECKING:
+    from tests.sim.faults import Fault
+
+FRESH_MS = 1200
+"""The rest of a session that was just renewed. It lasts 2 s; a broker renews it every 400 ms."""
+BESIDE = (
+    "kill",
+    "lose_power",
+    "wipe",
+    "stop",
+    "partition",
+    "partition_one_way",
+    "isolate",
+    "bridge",
+    "break_links",
+    "refuse",
+    "step_clock",
+    "sync_fails",
+    "io_errors",
+    "read_only",
+    "full",
+    "flip",
+    "flip_data",
+    "lost_writes",
+    "misdirected_writes",
+)
+"""The faults that may be under way while a broker loses data. Others delay the active controller,
+and after a delay it may fence a keeper."""
+
 
 class Limits:
+    """`under_way` returns the faults that have not ended."""
+
     def __init__(
         self,
         cluster: SimCluster,
         electorate: Electorate,
-        healthy: Callable[[], bool],
-        under_way: Callable[[], int],
+        under_way: Callable[[], Iterable[Fault]],
     ) -> None:
+        self.together = 0
+        """The number of times that a broker lost data while another node had a fault."""
         self._cluster = cluster
         self._electorate = electorate
-        self._healthy = healthy
         self._under_way = under_way
-        self._fragile: Machine | None = None  # the broker that lost data last
+        self._fragile: dict[str, tuple[str, ...]] = {}
+        """The brokers that lost data and have not registered since, each with its keepers."""
+        self._granted: dict[str, tuple[str, ...]] = {}
 
-    @property
-    def is_fragile(self) -> bool:
-        broker = self._fragile
-        if broker is not None and self._cluster.is_registered(broker):
-            self._fragile = None
-        return self._fragile is not None
+    def protected(self) -> dict[str, None]:
+        """Return the names of the keepers, which no fault may hit now."""
+        machines = self._cluster.machines
+        for name in list(self._fragile):
+            if self._cluster.is_registered(machines[name]):
+                del self._fragile[name]
+        return dict.fromkeys(name for keepers in self._fragile.values() for name in keepers)
 
     def lost_data(self, machine: Machine) -> None:
-        if machine.is_broker:
-            self._fragile = machine
+        if not machine.is_broker:
+            return
+        others = tuple(each.name for each in self._cluster.brokers if each is not machine)
+        self._fragile[machine.name] = self._granted.pop(machine.name, others)
+        self.together += any(
+            {*fault.names, *fault.others} - {machine.name} for fault in self._under_way()
+        )
 
     def may_lose_unsynced(self, machine: Machine) -> bool:
         if not machine.is_broker:
             return True
-        if self._fragile is machine and machine.process is None:
-            # No other fault has come since it lost data, but sessions may have ended of one before.
+        self.protected()
+        if machine.name in self._fragile and machine.process is None:
+            # Its keepers are still protected, but sessions may have ended of a fault before.
             return not is_last_of_an_isr(self._cluster, machine)
-        return (
-            not self._under_way()
-            and self._healthy()
-            and not isr_changes_under_way(self._cluster)
-            and not any(
-                self.is_scarred(each) for each in self._cluster.brokers if each is not machine
-            )
-        )
+        keepers = self._keepers_of(machine)
+        if keepers is None:
+            return False
+        self._granted[machine.name] = keepers
+        return True
 
     def is_scarred(self, machine: Machine) -> bool:
         """Until it is repaired, and that is durable. What was set aside does not count."""
@@ -66,6 +108,80 @@ class Limits:
         if machine.is_broker:
             return self.may_lose_unsynced(machine)
         return self._electorate.others_have(machine)
+
+    def _keepers_of(self, machine: Machine) -> tuple[str, ...] | None:
+        """Return the brokers that keep what this one may lose, or None if some ISR has none."""
+        image = settled_image(self._cluster)
+        faults = list(self._under_way())
+        protected = self.protected()
+        if (
+            image is None
+            or machine.name in protected
+            or isr_changes_under_way(self._cluster)
+            or any(fault.kind not in BESIDE for fault in faults)
+        ):
+            return None
+        hit = {name for fault in faults for name in (*fault.names, *fault.others)}
+        safe = {
+            each.id: each.name
+            for each in self._cluster.brokers
+            if each is not machine and each.name not in hit and self._is_safe(each, image)
+        }
+        keepers: dict[str, None] = {}
+        for _, _, partition in image.all_partitions():
+            if machine.id in partition.isr:
+                found = keepers_of(partition, machine.id, safe)
+                if not found:
+                    return None
+                keepers.update(dict.fromkeys(found))
+        return tuple(keepers)
+
+    def _is_safe(self, machine: Machine, image: MetadataImage) -> bool:
+        """Return True if the broker has all its data, and a session that was just renewed."""
+        broker = image.brokers.get(machine.id)
+        return (
+            machine.process is not None
+            and not machine.process.host.paused
+            and not (machine.stopping or machine.may_fail or machine.lying)
+            and not self.is_scarred(machine)
+            and machine.disk_delay_s == 0
+            and machine.name not in self._fragile
+            and self._cluster.is_registered(machine)
+            and broker is not None
+            and broker.active
+            and session_left_ms(self._cluster.active_controllers()[0], machine.id) >= FRESH_MS
+        )
+
+
+def keepers_of(partition: Partition, losing: int, safe: dict[int, str]) -> list[str]:
+    """Return the keepers of one partition, empty if there are too few.
+
+    The leader is enough, because only it removes others from the ISR. If the leader loses the data,
+    then every other member of the ISR may lead next, and has to be safe."""
+    if partition.leader in safe:
+        return [safe[partition.leader]]
+    others = [each for each in partition.isr if each != losing]
+    if partition.leader != losing or any(each not in safe for each in others):
+        return []
+    return [safe[each] for each in others]
+
+
+def session_left_ms(active: Machine, broker_id: int) -> int:
+    """Return the rest of a broker's session at the active controller."""
+    assert active.process is not None and active.process.controller is not None
+    session = active.process.controller.shell._controller._context.sessions.get(broker_id)
+    return 0 if session is None else session.deadline_ms - active.process.clock.now_ms()
+
+
+def settled_image(cluster: SimCluster) -> MetadataImage | None:
+    """Return the image of the only active controller, if its log has nothing uncommitted."""
+    active = cluster.active_controllers()
+    if len(active) != 1 or active[0].process is None:
+        return None
+    core = active[0].process.core
+    if core.end_offset != core.replica.raft.high_watermark:
+        return None
+    return core.committed_image.image
 
 
 def is_last_of_an_isr(cluster: SimCluster, broker: Machine) -> bool:

@@ -107,6 +107,7 @@ class SimLink:
 
     def _transmit(self, frame: bytes | None) -> None:
         if self._path.blocked:
+            self._path.hindered += 1
             self._held.append(frame)
             return
         network, other = self._network, self.other

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.sim.cluster import SimCluster
+from tests.sim.damage import durable_logs
 from tests.sim.faults import Fault, Faults
+from tests.sim.shape import Quorum
 
 HOUR_MS = 3_600_000
 
@@ -71,9 +73,11 @@ class Nemesis:
         self._faults = faults
         self._random: Random = cluster.random("nemesis")
         self._machines = list(cluster.machines)
+        self._brokers = [each.name for each in cluster.brokers] or self._machines
         self._names = [*cluster.machines, *clients]
         self._draws: dict[str, Callable[[Fault], Fault]] = {
             "kill_all": self._all_running,
+            "wipe": self._wiped,
             "step_clock": self._clock,
             "slow_disk": self._slow_disk,
             "partition": self._halves,
@@ -105,14 +109,19 @@ class Nemesis:
         loop, random = self._cluster.loop, self._cluster.random("damage")
         while True:
             await asyncio.sleep(random.expovariate(1 / DAMAGE_PAUSE_S))
-            name = random.choice(self._machines)
+            fault = self._draw(DAMAGE, random)
+            names = self._brokers if fault.kind == "flip_data" else self._machines
             for _ in range(DAMAGE_POLLS):
-                if self._faults.may_scar(self._cluster.machines[name]):
+                name = random.choice(names)
+                machine = self._cluster.machines[name]
+                if self._faults.may_scar(machine) and (
+                    fault.kind != "flip_data" or durable_logs(machine)
+                ):
                     break
                 await asyncio.sleep(DAMAGE_POLL_S)
             if loop.time() >= until_s:
                 return
-            self._faults.carry_out(replace(self._draw(DAMAGE, random), names=(name,)))
+            self._faults.carry_out(replace(fault, names=(name,)))
 
     def _draw(self, kinds: Sequence[str], random: Random) -> Fault:
         return Fault(
@@ -133,6 +142,13 @@ class Nemesis:
 
     def _one_running(self, fault: Fault) -> Fault:
         running = self._running()
+        return replace(fault, names=(self._random.choice(running),)) if running else fault
+
+    def _wiped(self, fault: Fault) -> Fault:
+        """A controller with an empty directory votes again only in a dynamic quorum."""
+        dynamic = self._cluster.shape.quorum is Quorum.DYNAMIC
+        names = self._machines if dynamic else self._brokers
+        running = [each for each in self._running() if each in names]
         return replace(fault, names=(self._random.choice(running),)) if running else fault
 
     def _all_running(self, fault: Fault) -> Fault:

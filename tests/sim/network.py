@@ -40,6 +40,7 @@ class Path:
     blocked: bool = False
     blocked_at_s: float = 0.0
     refused: bool = False  # connecting is refused though somebody listens
+    hindered: int = 0  # frames and connections that were held back, delayed or refused
 
 
 @dataclass(slots=True)
@@ -98,6 +99,7 @@ class SimNetwork:
 
     def arrival_s(self, path: Path, size_bytes: int) -> float:
         settings = path.settings
+        path.hindered += settings is not self.settings
         spread_ms = settings.max_latency_ms - settings.min_latency_ms
         delay_ms = settings.min_latency_ms + spread_ms * self.random.random()
         delay_ms += size_bytes / settings.bytes_per_ms
@@ -150,11 +152,16 @@ class SimNetwork:
         for source, target in blocked:
             self.unblock(source, target)
 
-    def break_links(self, name: str, other: str) -> None:
-        """Reset every open link between two hosts; both ends hear of it."""
-        for link in list(self.links):
-            if (link.host.name, link.peer.host) in ((name, other), (other, name)):
-                link.reset(ConnectionResetError("broken by the simulation"))
+    def break_links(self, name: str, other: str) -> int:
+        """Reset every open link between two hosts; both ends hear of it. Return their number."""
+        broken = [
+            link
+            for link in self.links
+            if (link.host.name, link.peer.host) in ((name, other), (other, name))
+        ]
+        for link in broken:
+            link.reset(ConnectionResetError("broken by the simulation"))
+        return len(broken)
 
     def listen(
         self, host: Host, address: Address, accept: Mapping[Wire, Accept], max_frame_bytes: int

@@ -53,9 +53,7 @@ class Simulation:
         self.quorum_admin = QuorumAdmin(self.cluster, self.electorate, self.voting)
         self.clients: list[Client] = [*self.admins, self.quorum_admin]
         self.cluster.dying.append(self.electorate.remember)
-        self.faults = Faults(
-            self.cluster, self.electorate, lambda: self.all_serve() and self.all_in_sync()
-        )
+        self.faults = Faults(self.cluster, self.electorate)
         self.producers: list[Producer] = []
         self.adversaries: list[Mover] = []
         self.profile = "scripted"

@@ -105,6 +105,7 @@ class Report:
     leaders: int
     trace_hash: str
     faults: Counter[str] = field(repr=False)
+    effects: Counter[str] = field(repr=False)
     coverage: Counter[str] = field(repr=False)
     checks: Counter[str] = field(repr=False)
 
@@ -206,7 +207,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         works = [replay(stage.faults, stage.cluster, plan.schedule)]
     tasks = [stage.loop.create_task(work) for work in works]
     for task in tasks:
-        task.add_done_callback(stage.cluster.task_done)
+        task.add_done_callback(stage.cluster.faults_done)
     stage.progress = Progress(stage.loop, stage.done)
     await asyncio.sleep(end_s - stage.loop.time())
     stage.progress.stop()
@@ -223,6 +224,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     else:
         some = stage.electorate.majority(random) if random.getrandbits(1) else None
         stage.faults.heal(some)
+    stage.coverage["data lost beside other faults"] += stage.faults.limits.together
     stage.healed_s = await stage.reckoning()
     stage.faults.heal()
     await stage.caught_up()
@@ -288,6 +290,7 @@ def _report(stage: Simulation, seed: int, cpu_s: float) -> Report:
         leaders=stage.invariants.raft_epochs,
         trace_hash=_hash_of(stage),
         faults=Counter(each.kind for each in stage.faults.done),
+        effects=stage.faults.effects.counts,
         coverage=stage.coverage,
         checks=stage.invariants.checks(),
     )

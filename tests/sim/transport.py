@@ -63,6 +63,7 @@ class _Attempt:
     async def made(self, timeout_ms: int) -> Link:
         loop = self._network.loop
         timeout = self._host.call_at(loop.time() + timeout_ms / 1000, self._time_out)
+        self._there.hindered += self._there.blocked
         if not self._there.blocked:
             loop.call_at(self._network.arrival_s(self._there, 0), self._knock)
         try:
@@ -77,6 +78,7 @@ class _Attempt:
             return
         listener = self._network.listeners.get(self._address)
         if listener is None or self._there.refused:
+            self._there.hindered += self._there.refused
             refused = PeerRefused(f"{self._address} refuses connections")
             self._answer(lambda: self._fail(refused))
         else:
@@ -100,6 +102,7 @@ class _Attempt:
         return self._answer(lambda: self._established(client))
 
     def _answer(self, event: Callable[[], None]) -> None:
+        self._back.hindered += self._back.blocked
         if not self._back.blocked:
             self._host.call_at(self._network.arrival_s(self._back, 0), event)
 

@@ -1,0 +1,84 @@
+"""The fault model: brokers lose data beside other faults, and a fault without an effect is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.sim.faults import Fault
+from tests.sim.run import PLACES, Simulation, play, simulation
+from tests.sim.shape import Shape
+from tests.sim.staging import healed, settled, writes_some
+
+
+def fault(stage: Simulation, kind: str, *names: str, others: tuple[str, ...] = ()) -> Fault:
+    return Fault(kind=kind, at_s=stage.loop.time(), lasts_s=1.0, names=names, others=others)
+
+
+async def one_of_three_is_dead(stage: Simulation) -> None:
+    """Another one may lose its data then. The third is protected until that one is back."""
+    await settled(stage)
+    await writes_some(stage, stage.producer("p1", PLACES), PLACES)
+    dead, losing, keeper = stage.cluster.brokers
+    faults, limits = stage.faults, stage.faults.limits
+    faults.carry_out(fault(stage, "kill", dead.name))
+    assert not limits.may_lose_unsynced(losing), "the dead one is in the ISR still"
+    isrs = [stage.isr_of(place) for place in PLACES]
+    assert all(dead.id in isr for isr in isrs)
+    await stage.until(lambda: dead.id not in stage.isr_of(PLACES[0]), "out of the ISR", 5)
+    await stage.until(lambda: limits.may_lose_unsynced(losing), "settled", 5)
+    faults.carry_out(fault(stage, "lose_power", losing.name))
+    assert losing.process is None and limits.together == 1
+    for kind in ("kill", "lose_power", "wipe", "stop", "sync_fails", "pause"):
+        faults.carry_out(fault(stage, kind, keeper.name))
+        assert keeper.process is not None and not keeper.stopping and not keeper.may_fail, kind
+    faults.carry_out(fault(stage, "isolate", keeper.name, others=tuple(stage.cluster.machines)))
+    active = stage.active().name
+    assert not stage.cluster.network.path(keeper.name, active).blocked
+    faults.carry_out(fault(stage, "kill", active))
+    assert stage.cluster.machines[active].process is None, "others are not protected"
+    await asyncio.sleep(1.5)
+    await stage.until(lambda: not limits.protected(), "registered again", 10)
+    await healed(stage)
+
+
+async def alone(stage: Simulation) -> None:
+    """No other member of the ISR keeps what this one would lose."""
+    await settled(stage)
+    losing = stage.cluster.brokers[2]
+    for machine in stage.cluster.brokers:
+        if machine is not losing:
+            stage.cluster.kill(machine)
+    await stage.until(lambda: stage.isr_of(PLACES[0]) == (losing.id,), "alone", 5)
+    assert not stage.faults.limits.may_lose_unsynced(losing)
+    stage.faults.carry_out(fault(stage, "wipe", losing.name))
+    assert losing.process is not None and not stage.faults.effects.counts
+    await healed(stage)
+
+
+async def without_effect(stage: Simulation) -> None:
+    """Nodes that do not run, and paths on which nothing is sent."""
+    await settled(stage)
+    victim = stage.cluster.brokers[0]
+    stage.cluster.kill(victim)
+    for kind in ("kill", "stop", "pause", "step_clock", "lose_power", "slow_disk", "sync_fails"):
+        values = {"offset_ms": 1.0, "delay_s": 0.1}
+        made = Fault(kind=kind, at_s=0, lasts_s=0.1, names=(victim.name,), values=values)
+        stage.faults.carry_out(made)
+    stage.faults.carry_out(fault(stage, "break_links", victim.name, "nobody"))
+    stage.faults.carry_out(fault(stage, "isolate", "nobody", others=(victim.name,)))
+    await asyncio.sleep(1.5)
+    assert not stage.faults.effects.counts
+    assert len(stage.faults.done) == 9
+    stage.faults.carry_out(fault(stage, "pause", stage.cluster.brokers[1].name))
+    await asyncio.sleep(1.5)
+    assert stage.faults.effects.counts == {"pause": 1}
+    await healed(stage)
+
+
+@pytest.mark.parametrize("script", [one_of_three_is_dead, alone, without_effect])
+def test_limits(script: Callable[[Simulation], object]) -> None:
+    with simulation(script.__name__, Shape()) as stage:
+        play(stage, script(stage))  # type: ignore[arg-type]
