@@ -15,14 +15,7 @@ from collections.abc import Iterable
 
 ONE_LOOP = "one event loop serves all connections, and one thread the disk"
 NO_PURGATORY = "a request that ended leaves nothing behind that must be purged"
-NOT_YET = {
-    "batches are stored as they were sent": (
-        "compression.type",
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.zstd.level",
-    ),
-}
+NOT_YET: dict[str, tuple[str, ...]] = {}
 """The keys of the tables that are not in effect yet, by reason. No other key of a table may be
 without an effect (tests/unit/config/test_key_effects.py)."""
 

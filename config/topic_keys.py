@@ -47,8 +47,7 @@ TOPIC_KEYS = table(
         "compression.gzip.level",
         Kind.INT,
         -1,
-        "The compression level of gzip, if compression.type is gzip. No effect: batches are "
-        "stored as they were sent.",
+        "The compression level of gzip, if compression.type is gzip.",
         between(1, 9, also=-1),
         synonyms=same("compression.gzip.level"),
     ),
@@ -56,8 +55,7 @@ TOPIC_KEYS = table(
         "compression.lz4.level",
         Kind.INT,
         9,
-        "The compression level of lz4, if compression.type is lz4. No effect: batches are "
-        "stored as they were sent.",
+        "The compression level of lz4, if compression.type is lz4.",
         between(1, 17),
         synonyms=same("compression.lz4.level"),
     ),
@@ -65,8 +63,7 @@ TOPIC_KEYS = table(
         "compression.zstd.level",
         Kind.INT,
         3,
-        "The compression level of zstd, if compression.type is zstd. No effect: batches are "
-        "stored as they were sent.",
+        "The compression level of zstd, if compression.type is zstd.",
         between(-131072, 22),
         synonyms=same("compression.zstd.level"),
     ),
@@ -74,7 +71,7 @@ TOPIC_KEYS = table(
         "compression.type",
         Kind.STRING,
         "producer",
-        "The codec of stored batches. No effect: batches are stored as they were sent.",
+        "The codec of stored batches. producer: that of the producer.",
         one_of(*COMPRESSIONS),
         synonyms=same("compression.type"),
     ),

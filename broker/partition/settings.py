@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorate.broker.compaction.cleanable import CompactionSettings
+from quorate.quorum.log.recompression import Compression
 
 NO_LIMIT = 2**63 - 1
 """The value of message.timestamp.before.max.ms with which no timestamp is too early."""
@@ -29,3 +30,6 @@ class PartitionSettings:
     timestamp_before_max_ms: int = NO_LIMIT
     timestamp_after_max_ms: int = 3_600_000
     producer_id_expiration_ms: int = 86_400_000
+    compression: Compression | None = None
+    """The codec of stored batches (compression.type). None: batches are stored as they were
+    sent."""

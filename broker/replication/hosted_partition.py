@@ -112,6 +112,7 @@ class HostedPartition:
         "partition",
         "poison",
         "readers_until_ms",
+        "recompressing",
         "topic",
         "traffic",
         "watchers",
@@ -136,6 +137,8 @@ class HostedPartition:
         self.leader_throttled = False
         self.follower_throttled = False
         self.gone = False
+        self.recompressing = 0
+        """The number of batches that wait for a recompression (`recompressions.py`)."""
         self.damage = ""  # the last logged damage
         self.poison = ""  # the last logged batch that cannot be decoded
         self._clock = clock

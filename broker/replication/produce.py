@@ -7,7 +7,8 @@
 |       | it (`isr_states.py`)                                                            |
 
 An appended batch is in the page cache. A result waits for a flush only if flush.messages makes the
-append flush the log. An idempotent batch waits, with any acks, if the producer states of its
+append flush the log. A batch waits before its append if compression.type demands another codec
+(`recompressions.py`). An idempotent batch waits, with any acks, if the producer states of its
 partition must be loaded first (`producer_loader.py`).
 
 Errors that depend on `acks`, or that end a wait:
@@ -32,8 +33,10 @@ from quorate.broker.partition.key_check import KeylessRecords
 from quorate.broker.partition.partition import ACKS_ALL
 from quorate.broker.partition.partition_producers import ProducersNotLoaded
 from quorate.broker.replication.delayed_operations import DelayedOperations
+from quorate.broker.replication.delayed_produce import DelayedProduce, Done, detached, failed
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.recompressions import Recompressions
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
@@ -42,7 +45,7 @@ from quorate.quorum.protocol.hot.produce import (
     ProducePartitionResult,
     RecordError,
 )
-from quorate.quorum.seams import Clock
+from quorate.quorum.seams import Clock, Disk
 
 MAX_WAITING_BYTES = 64 << 20
 """The bound of the memory of the batches that wait for producer states. While it is reached, a
@@ -54,8 +57,6 @@ MAX_FLUSH_WAITS = 100_000
 """Maximum number of batches that wait for flushes. While there are so many, because the disk does
 not answer, every request is answered with REQUEST_TIMED_OUT and appends nothing. Batches whose
 requests timed out count until their flush ends."""
-Done = Callable[[Sequence[ProducePartitionResult]], None]
-"""A callback that receives the final results of one call of `append`."""
 Flush = Callable[[HostedPartition, Callable[[], None]], None]
 """A function that begins a flush of a partition's log. It calls back when all records that the log
 has now are durable."""
@@ -63,6 +64,14 @@ Wait = tuple[int, HostedPartition, int]
 """(index in the request, partition, high watermark that the answer waits for). The offset is
 NO_COMMIT if the answer waits for a flush only."""
 NO_COMMIT = -1
+
+
+class MustRecompress(Exception):
+    """The batch must be rewritten with another codec, or wait for an earlier one that must."""
+
+    def __init__(self, hosted: HostedPartition) -> None:
+        super().__init__(hosted)
+        self.hosted = hosted
 
 
 class RecordAppender:
@@ -75,6 +84,7 @@ class RecordAppender:
         registry: PartitionRegistry,
         load_producers: Callable[[HostedPartition], None],
         flush: Flush,
+        disk: Disk,
         on_disk_failure: Callable[[OSError], None],
     ) -> None:
         """`load_producers` starts a load of producer states, and `HostedPartition.await_producers`
@@ -85,6 +95,7 @@ class RecordAppender:
         self._registry = registry
         self._load_producers = load_producers
         self._flush = flush
+        self.recompressions = Recompressions(clock, disk)
         self._on_disk_failure = on_disk_failure
         self._waiting_bytes = 0  # of batches that wait for producer states
         self._flush_waits = 0
@@ -121,9 +132,13 @@ class RecordAppender:
         results: list[ProducePartitionResult] = []
         waits: list[Wait] = []
         unloaded: list[tuple[int, HostedPartition]] = []
+        recompressed: list[tuple[int, HostedPartition]] = []
         for index, each in enumerate(appends):
             try:
                 result = self._append(each, acks, internal, waits, index)
+            except MustRecompress as wait:
+                recompressed.append((index, wait.hosted))
+                result = failed(each, ErrorCode.REQUEST_TIMED_OUT)  # unless it ends in time
             except ProducersNotLoaded:
                 hosted = self._registry.find(each.topic, each.topic_id, each.partition)
                 assert hosted is not None, "the replica that refused the batch is hosted"
@@ -133,6 +148,23 @@ class RecordAppender:
                 if result.error:
                     self._count_failure(each)
             results.append(result)
+        self._finish(
+            appends, results, done, waits, unloaded, recompressed, acks, timeout_ms, internal
+        )
+
+    def _finish(
+        self,
+        appends: Sequence[ProducePartition],
+        results: list[ProducePartitionResult],
+        done: Done,
+        waits: list[Wait],
+        unloaded: list[tuple[int, HostedPartition]],
+        recompressed: list[tuple[int, HostedPartition]],
+        acks: int,
+        timeout_ms: int,
+        internal: bool,
+    ) -> None:
+        """Let the partitions wait that must, or answer the request now if none must."""
         delayed: DelayedProduce | None = None
         for index, hosted, required_offset in waits:
             if hosted.log.must_flush:
@@ -153,7 +185,11 @@ class RecordAppender:
                 continue
             delayed = delayed or DelayedProduce(self._delayed_operations, results, done)
             delayed.open[index] = None
-            self._await_producers(hosted, delayed, index, _detached(appends[index]), acks)
+            self._await_producers(hosted, delayed, index, detached(appends[index]), acks)
+        for index, hosted in recompressed:
+            delayed = delayed or DelayedProduce(self._delayed_operations, results, done)
+            delayed.open[index] = None
+            self._recompress(hosted, delayed, index, appends[index], acks, internal)
         if delayed is None:
             done(results)
         else:
@@ -180,25 +216,64 @@ class RecordAppender:
                 self._count_failure(each)
                 delayed.finished(index, failed(each, error.code, error.message))
                 return
-            waits: list[Wait] = []
-            try:
-                result = self._append(each, acks, False, waits, index)
-            except ProducersNotLoaded:  # the replica was truncated, and leads again
-                self._await_producers(hosted, delayed, index, each, acks)
-                return
-            if result.error:
-                self._count_failure(each)
-            for _, _, required_offset in waits:
-                delayed.set_result(index, result)
-                if hosted.log.must_flush:
-                    self._await_flush(hosted, delayed, index, required_offset)
-                else:
-                    self._await_acks(hosted, delayed, index, required_offset)
-                return
-            delayed.finished(index, result)
+            self._append_waiting(hosted, delayed, index, each, acks, internal=False)
 
         hosted.await_producers(loaded)
         self._load_producers(hosted)
+
+    def _recompress(
+        self,
+        hosted: HostedPartition,
+        delayed: DelayedProduce,
+        index: int,
+        each: ProducePartition,
+        acks: int,
+        internal: bool,
+    ) -> None:
+        """Append the batch when it has the codec of its topic and all earlier batches of this
+        partition are appended, unless the request times out before."""
+
+        def ready(records: memoryview | None, error: KafkaError | None) -> None:
+            if not delayed.waits(index):
+                return
+            if error is not None:
+                self._count_failure(each)
+                delayed.finished(index, failed(each, error.code, error.message))
+                return
+            rewritten = each._replace(records=records)
+            self._append_waiting(hosted, delayed, index, rewritten, acks, internal=internal)
+
+        each = detached(each)
+        assert each.records is not None
+        self.recompressions.submit(hosted, each.records, ready, internal=internal)
+
+    def _append_waiting(
+        self,
+        hosted: HostedPartition,
+        delayed: DelayedProduce,
+        index: int,
+        each: ProducePartition,
+        acks: int,
+        *,
+        internal: bool,
+    ) -> None:
+        """Append a batch after a wait for its producer states or its recompression."""
+        waits: list[Wait] = []
+        try:
+            result = self._append(each, acks, internal, waits, index, waited=True)
+        except ProducersNotLoaded:  # also if the replica was truncated, and leads again
+            self._await_producers(hosted, delayed, index, each, acks)
+            return
+        if result.error:
+            self._count_failure(each)
+        for _, _, required_offset in waits:
+            delayed.set_result(index, result)
+            if hosted.log.must_flush:
+                self._await_flush(hosted, delayed, index, required_offset)
+            else:
+                self._await_acks(hosted, delayed, index, required_offset)
+            return
+        delayed.finished(index, result)
 
     def _await_flush(
         self, hosted: HostedPartition, delayed: DelayedProduce, index: int, required_offset: int
@@ -239,6 +314,8 @@ class RecordAppender:
         internal: bool,
         waits: list[Wait],
         index: int,
+        *,
+        waited: bool = False,
     ) -> ProducePartitionResult:
         topic, topic_id, partition_id, records = each
         hosted = self._registry.find(topic, topic_id, partition_id)
@@ -250,6 +327,8 @@ class RecordAppender:
         partition = hosted.partition
         if records is None:
             records = memoryview(b"")
+        if not waited and self.recompressions.must_wait(hosted, records):
+            raise MustRecompress(hosted)
         data = bytearray(records) if records.readonly else records
         end_offset = hosted.log.end_offset
         try:
@@ -298,90 +377,3 @@ class RecordAppender:
         traffic = self._registry.traffic.elsewhere if hosted is None else hosted.traffic
         traffic.produce_requests += 1
         traffic.failed_produce_requests += 1
-
-
-def _detached(each: ProducePartition) -> ProducePartition:
-    """Return the batch with a copy of its records. A view would keep the whole request in memory,
-    which the connection counts only until it has answered."""
-    return each._replace(records=memoryview(bytearray(each.records or b"")))
-
-
-def failed(
-    each: ProducePartition,
-    error: ErrorCode,
-    message: str | None = None,
-    hosted: HostedPartition | None = None,
-) -> ProducePartitionResult:
-    """Return the result of a failed append. If `hosted` is given and the error is
-    NOT_LEADER_OR_FOLLOWER, the result names the leader that this broker knows (KIP-951)."""
-    leader = None
-    if hosted is not None and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        leader = (hosted.partition.leader_id, hosted.partition.leader_epoch)
-    return ProducePartitionResult(
-        each.topic, each.topic_id, each.partition, error, error_message=message, leader=leader
-    )
-
-
-class DelayedProduce:
-    """A produce request that waits for some of its partitions. `open` holds their indexes in the
-    request. To answer the request means to call `done` with all results."""
-
-    __slots__ = ("_delayed_operations", "_done", "_results", "open", "tick")
-
-    def __init__(
-        self,
-        delayed_operations: DelayedOperations,
-        results: list[ProducePartitionResult],
-        done: Done,
-    ) -> None:
-        self.open: dict[int, None] = {}
-        self.tick = 0
-        self._delayed_operations = delayed_operations
-        self._results = results
-        self._done = done
-
-    def acknowledged(self, index: int, error: int) -> None:
-        """End the wait of the partition at `index`, with an error code or 0. An error replaces that
-        of the partition's stored result. Answer the request if no other partition waits. Do
-        nothing if the request has timed out."""
-        if index not in self.open:  # the request has timed out
-            return
-        del self.open[index]
-        if error:
-            self._results[index] = self._results[index]._replace(error=error)
-        if not self.open:
-            self._delayed_operations.remove(self, self.tick)
-            self._answer()
-
-    def waits(self, index: int) -> bool:
-        """Return True if the partition at `index` has no final result yet."""
-        return index in self.open
-
-    def set_result(self, index: int, result: ProducePartitionResult) -> None:
-        """Store the result that the partition gets if its wait ends without an error. The wait
-        continues. Call this only while `waits` returns True."""
-        self._results[index] = result
-
-    def finished(self, index: int, result: ProducePartitionResult) -> None:
-        """Set the final result of a partition and end its wait. Answer the request if no other
-        partition waits. Call this only while `waits` returns True."""
-        self._results[index] = result
-        self.acknowledged(index, result.error)
-
-    def expire(self) -> None:
-        """Answer the request now, because the timeout is over. Each partition that waits gets
-        REQUEST_TIMED_OUT."""
-        for index in self.open:
-            self._results[index] = self._results[index]._replace(error=ErrorCode.REQUEST_TIMED_OUT)
-        self.open.clear()
-        self._answer()
-
-    def _answer(self) -> None:
-        """Answer once, and release the request: a partition may still refer to this object."""
-        results, done = self._results, self._done
-        self._results, self._done = [], _answered
-        done(results)
-
-
-def _answered(results: Sequence[ProducePartitionResult]) -> None:
-    raise AssertionError("a produce request was answered twice")

@@ -73,7 +73,7 @@ class ReplicaManager:
         """Make the parts. `memory` bounds responses and sessions. `topic_settings` returns a
         topic's effective settings in an image. `address_of` returns the node port of a broker in
         the latest image, or None. `on_failure` gets an error after which the node must stop."""
-        clock = seams.clock
+        clock, disk = seams.clock, seams.disk
         self.registry = PartitionRegistry()
         self.logs = LogManager(
             seams,
@@ -83,8 +83,7 @@ class ReplicaManager:
         )
         self._clock, self._settings, self._broker_epoch = clock, settings, broker_epoch
         self._delayed_operations = delayed_operations = DelayedOperations(clock)
-        callbacks = CoalescedCallbacks(clock)
-        memory = memory or Memory(clock)
+        callbacks, memory = CoalescedCallbacks(clock), memory or Memory(clock)
         room = memory.responses.room
         read_replicas = ReadReplicas(clock, self.registry, broker_id, settings.replica_selector)
         self.consumer_fetches = ConsumerFetches(
@@ -102,11 +101,12 @@ class ReplicaManager:
         self.replica_sessions = ReplicaSessions(
             clock, delayed_operations, callbacks, self.registry, cache, self.leader_throttle, room
         )
-        self._producer_loader = loader = ProducerLoader(seams.disk, on_failure)
+        self._producer_loader = loader = ProducerLoader(disk, on_failure)
         self.load_producers = loader.load
-        self.append = RecordAppender(
-            clock, delayed_operations, self.registry, loader.load, self._flush, on_failure
-        ).append
+        appender = RecordAppender(
+            clock, delayed_operations, self.registry, loader.load, self._flush, disk, on_failure
+        )
+        self.append, self.recompressions = appender.append, appender.recompressions
         self.delete_records = DeleteRecords(delayed_operations, self.registry).delete_records
         sessions = ConsumerSessions(self.consumer_fetches, self.registry, cache)
         self.fetch_as_consumer, self.withdraw_fetch = sessions.fetch, sessions.withdraw
@@ -221,6 +221,7 @@ class ReplicaManager:
         self.fetchers.close()
         self.replica_sessions.close()
         self.session_cache.clear()
+        self.recompressions.close()
         self._delayed_operations.close()
 
     def _every(self, name: str, interval_ms: int, action: Callable[[], None]) -> None:

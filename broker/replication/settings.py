@@ -11,6 +11,7 @@ from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.replication_throttle import NO_PARTITIONS, throttled_partitions
+from quorate.quorum.log.recompression import LEVELS, Compression
 from quorate.quorum.log.settings import NEVER, UNLIMITED, LogSettings
 
 KIB = 1024
@@ -124,6 +125,10 @@ class TopicSettings:
                 timestamp_before_max_ms=configs["message.timestamp.before.max.ms"],
                 timestamp_after_max_ms=configs["message.timestamp.after.max.ms"],
                 producer_id_expiration_ms=replication.producer_id_expiration_ms,
+                compression=Compression.of(
+                    configs["compression.type"],
+                    {name: configs[f"compression.{name}.level"] for name in LEVELS},
+                ),
             ),
             log=LogSettings(
                 segment_bytes=configs.get("internal.segment.bytes") or configs["segment.bytes"],

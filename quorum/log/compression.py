@@ -54,6 +54,10 @@ class Codec(enum.IntEnum):
     ZSTD = 4
 
 
+DEFAULT_LEVELS = {Codec.GZIP: 6, Codec.ZSTD: 3}
+"""The levels that Kafka uses by default."""
+
+
 class Decompressed(NamedTuple):
     """The beginning of a payload, or all of it if `whole`."""
 
@@ -78,6 +82,17 @@ def compress(codec: Codec, payload: Buffer) -> bytes:
     if codec is Codec.LZ4:
         return _lz4_frame(payload)
     return bytes(_module(codec).compress(payload))
+
+
+def compressor(codec: Codec, level: int | None) -> Any:
+    """Return a writer for gzip, lz4 or zstd, with the methods `compress` and `finish` of cramjam.
+
+    None is the default level of Kafka."""
+    if codec is Codec.LZ4:
+        levels = {} if level is None else {"level": level}
+        # Kafka's reader rejects dependent blocks.
+        return _cramjam().lz4.Compressor(content_checksum=False, block_linked=False, **levels)
+    return _module(codec).Compressor(level=DEFAULT_LEVELS[codec] if level is None else level)
 
 
 def largest(payload: Buffer) -> int:
@@ -191,8 +206,8 @@ def _module(codec: Codec) -> Any:
 
 
 def _lz4_frame(payload: Buffer) -> bytes:
-    """Return an lz4 frame of independent blocks. Kafka's reader rejects dependent blocks."""
-    frame = _cramjam().lz4.Compressor(content_checksum=False, block_linked=False)
+    """Return an lz4 frame of independent blocks."""
+    frame = compressor(Codec.LZ4, None)
     frame.compress(bytes(payload))
     return bytes(frame.finish())
 

@@ -19,6 +19,8 @@ from quorate.broker.replication.settings import ReplicationSettings, TopicSettin
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import TOPIC_KEYS, effective_topic_configs, topic_defaults
+from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.recompression import Compression
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.node.controller_node import controller_settings
 from quorate.quorum.node.node_settings import (
@@ -330,6 +332,11 @@ TOPIC: dict[str, tuple[str, Callable[[TopicSettings], object], object]] = {
         lambda t: (t.partition.compacted, t.partition.deletes, t.log.retention_ms),
         (True, False, -1),
     ),
+    "compression.type": (
+        "snappy",
+        lambda t: t.partition.compression,
+        Compression(Codec.SNAPPY),
+    ),
     "delete.retention.ms": ("77", lambda t: t.partition.compaction.delete_retention_ms, 77),
     "file.delete.delay.ms": ("77", lambda t: t.log.file_delete_delay_ms, 77),
     "flush.messages": ("77", lambda t: t.log.flush_messages, 77),
@@ -377,6 +384,17 @@ def test_a_topic_key_reaches_its_settings(name: str) -> None:
     config = loaded({})
     assert read(topic(config, {name: text})) == expected
     assert read(topic(config)) != expected, "the default is no evidence"
+
+
+@pytest.mark.parametrize(("name", "level"), [("gzip", 7), ("lz4", 17), ("zstd", -5)])
+def test_a_compression_level_reaches_its_settings(name: str, level: int) -> None:
+    key = f"compression.{name}.level"
+    expected = Compression(Codec[name.upper()], level)
+    config = loaded({})
+    configs = {"compression.type": name, key: str(level)}
+    assert topic(config, configs).partition.compression == expected
+    config = loaded({"compression.type": name, key: str(level)})
+    assert topic(config).partition.compression == expected
 
 
 @pytest.mark.parametrize("node_key", SYNONYMS)

@@ -23,10 +23,10 @@ def asked(
     sessions = cluster.nodes[1].replicas.replica_sessions
     fetch = sessions.fetch
 
-    def noted(request: Any, done: Any, client_id: str | None) -> None:
+    def noted(request: Any, *others: Any) -> None:
         requests.append((cluster.loop.time(), request))
         if not silent:
-            fetch(request, done, client_id)
+            fetch(request, *others)
 
     monkeypatch.setattr(sessions, "fetch", noted)
     return requests
