@@ -15,6 +15,7 @@ from typing import Protocol
 from prometheus_client.core import SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from quorate.broker.cleaner_metrics import of_cleaner
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
 from quorate.broker.controller.lifecycle import BrokerLifecycle, State
 from quorate.broker.groups.coordinator import GroupCoordinator
@@ -139,6 +140,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_fetchers(node)
     yield from of_throttles(node)
     yield from of_metadata(node)
+    yield from of_cleaner(node.replicas.cleaner, node.replicas.logs.log_dir)
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     yield counter(
         "quorate_groups_rebuilt_shards_total",

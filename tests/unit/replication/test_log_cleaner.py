@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.cleaner_metrics import of_cleaner
 from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.log_cleaner import LogCleaner
@@ -330,6 +331,15 @@ def test_a_damaged_log_is_uncleanable_and_others_go_on(
     cluster.run(3000)
     assert list(cleaner.uncleanable) == [T0]
     assert cleaner.uncleanable_bytes == cluster.hosted(1, topics[0]).log.size_bytes
+    samples = {
+        sample.name: sample.value
+        for family in of_cleaner(cleaner, LOG_DIR)
+        for sample in family.samples
+    }
+    manager = "kafka_log_logcleanermanager_uncleanable_partitions_"
+    assert samples[manager + "count"] == 1
+    assert samples[manager + "bytes"] == cleaner.uncleanable_bytes
+    assert samples["quorate_log_cleaner_cleanings_total"] == cleaner.figures.cleanings > 0
     assert "the log cleaner cannot compact t-0" in caplog.text
     assert count_of(cluster, topics[1]) < 60
     cluster.delete("t")

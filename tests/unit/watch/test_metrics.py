@@ -42,9 +42,14 @@ GROUPS = {
         number_unknown_voter_connections poll_idle_ratio_avg""",
     "kafka_server_brokertopicmetrics_": """messagesin_total bytesin_total bytesout_total
         totalproducerequests_total totalfetchrequests_total failedproducerequests_total
-        failedfetchrequests_total replicationbytesin_total reassignmentbytesin_total""",
+        failedfetchrequests_total replicationbytesin_total reassignmentbytesin_total
+        nokeycompactedtopicrecords_total""",
     "kafka_network_requestmetrics_": "requests_total totaltimems_count totaltimems_sum",
     "kafka_log_log_": "size logendoffset",
+    "kafka_log_logcleaner_": """max_buffer_utilization_percent cleaner_recopy_percent
+        max_clean_time_secs max_compaction_delay_secs""",
+    "kafka_log_logcleanermanager_": """max_dirty_percent time_since_last_run_ms
+        uncleanable_partitions_count uncleanable_partitions_bytes""",
     "kafka_server_replicafetchermanager_": "maxlag",
     "kafka_server_metadataloader_": "currentmetadataversion handleloadsnapshotcount",
     "kafka_server_snapshotemitter_": """latestsnapshotgeneratedbytes
