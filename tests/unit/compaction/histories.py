@@ -52,6 +52,7 @@ class Replica:
         self.recovery_point = 0
         self.map_keys = map_keys
         self.cleanings = 0
+        self.last_batches: dict[int, int] = {}
         self.log = self.open(clean=False)
 
     # -- life
@@ -143,7 +144,7 @@ class Replica:
             load_factor=1.0,
             buffer_bytes=256,
             epoch_of=log.epochs_now(),
-            last_batches={},
+            last_batches=self.last_batches,
         )
         work = clean_log(
             log,
