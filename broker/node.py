@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
 from quorate.broker.controller.controller_client import ControllerClient
 from quorate.broker.controller.lifecycle import BrokerLifecycle, LifecycleSettings, State
+from quorate.broker.dynamic_configs import DynamicConfigs
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.suspects import Suspects
-from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
 from quorate.broker.replication.replica_manager import ReplicaManager
-from quorate.broker.replication.replication_throttle import UNLIMITED
 from quorate.broker.replication.settings import ReplicationSettings
-from quorate.broker.topic_settings import EffectiveTopicSettings, dynamic_settings
-from quorate.config.dynamic_broker_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
+from quorate.broker.topic_settings import EffectiveTopicSettings
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
@@ -41,6 +39,7 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partit
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.quotas.sampled_rate import Windows
@@ -80,6 +79,7 @@ class BrokerNode:
         replication = ReplicationSettings.of(config, config.log_dir)
         assert config.listeners.replication is not None
         self._replication_listener = config.listeners.replication.name
+        dynamic = DynamicSettings(config)
         self.suspects = Suspects(
             seams.clock,
             lambda: self.replicas.registry.image,
@@ -89,7 +89,7 @@ class BrokerNode:
             seams,
             replication,
             config.node_id,
-            topic_settings=EffectiveTopicSettings(config, replication),
+            topic_settings=EffectiveTopicSettings(config, replication, dynamic),
             propose=self.isr_sender.propose,
             broker_epoch=self._broker_epoch,
             address_of=self._replication_address,
@@ -102,6 +102,7 @@ class BrokerNode:
         )
         self.connections = ConnectionQuotas(seams.clock, ConnectionLimits.of(config))
         self.quotas = BrokerQuotas(Windows.of(config), self.connections)
+        self._dynamic_configs = DynamicConfigs(dynamic, self.connections, self.replicas)
         self.services = Services(
             config=config,
             clock=seams.clock,
@@ -241,7 +242,7 @@ class BrokerNode:
             if delta.client_quotas:
                 self.quotas.apply(image)
             if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
-                self._reconfigure(image)
+                self._dynamic_configs.apply(image)
         if self.lifecycle is None:
             return
         self.lifecycle.metadata_replayed(image.last.offset)
@@ -263,7 +264,7 @@ class BrokerNode:
             self._applying = True
             self.replicas.apply(image, delta)
             self.groups.apply(image, delta)
-            self._reconfigure(image)
+            self._dynamic_configs.apply(image)
             self.quotas.apply(image)
             self.replicas.when_settled(self._serve)
 
@@ -277,18 +278,6 @@ class BrokerNode:
             self.core.committed_image.prepare(self._prepare_first_image)
         elif state is State.SHUTTING_DOWN:
             self._shut_down.set()
-
-    def _reconfigure(self, image: MetadataImage) -> None:
-        """Apply the dynamic broker configs. The replica manager applies the defaults of topics."""
-        config = self.core.config
-        settings = {**config, **dynamic_settings(config, image)}
-        self.connections.limits = ConnectionLimits.of(settings)
-        self.replicas.fetchers.resize(settings["num.replica.fetchers"])
-        self.replicas.cleaner.configure(CleanerSettings.of(settings))
-        self.replicas.limit_replication(
-            settings.get(LEADER_THROTTLED_RATE, UNLIMITED),
-            settings.get(FOLLOWER_THROTTLED_RATE, UNLIMITED),
-        )
 
     def _serve(self) -> None:
         assert self.lifecycle is not None

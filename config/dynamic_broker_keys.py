@@ -1,7 +1,8 @@
 """The configs of brokers that exist only in the metadata log, not in a node's file.
 
 `quorate reassign-partitions --throttle` and Kafka's tool set the throttles on the brokers that move
-replicas, and remove them afterwards. In Kafka, DynamicConfig declares these keys.
+replicas, and remove them afterwards. In Kafka, DynamicConfig declares these keys. `dynamic_keys.py`
+lists them beside the keys of files that can change at run time.
 """
 
 from __future__ import annotations

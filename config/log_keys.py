@@ -8,6 +8,7 @@ from quorate.config.key import (
     MIB,
     Key,
     Kind,
+    Value,
     at_least,
     between,
     one_of,
@@ -22,6 +23,12 @@ LIST = Kind.LIST
 LONG = Kind.LONG
 STRING = Kind.STRING
 
+
+def not_zero(value: Value) -> str | None:
+    """Check for a time of retention: every negative value means that there is no limit."""
+    return None if value != 0 else "-1 or at least 1"
+
+
 LOG = (
     Key(
         "log.segment.bytes",
@@ -31,7 +38,14 @@ LOG = (
         at_least(MIB),
         CLUSTER_WIDE,
     ),
-    Key("log.roll.ms", LONG, None, "The age at which a new segment begins.", None, CLUSTER_WIDE),
+    Key(
+        "log.roll.ms",
+        LONG,
+        None,
+        "The age at which a new segment begins.",
+        at_least(1),
+        CLUSTER_WIDE,
+    ),
     Key(
         "log.roll.hours",
         INT,
@@ -44,7 +58,7 @@ LOG = (
         LONG,
         None,
         "The bound of the random time by which each segment begins earlier.",
-        None,
+        at_least(0),
         CLUSTER_WIDE,
     ),
     Key(
@@ -59,7 +73,7 @@ LOG = (
         LONG,
         None,
         "The age at which segments are deleted. -1: no limit.",
-        None,
+        not_zero,
         CLUSTER_WIDE,
     ),
     Key(
@@ -67,12 +81,14 @@ LOG = (
         INT,
         None,
         "The age at which segments are deleted, if log.retention.ms is not set.",
+        not_zero,
     ),
     Key(
         "log.retention.hours",
         INT,
         168,
         "The age at which segments are deleted, if neither ms nor minutes are set.",
+        not_zero,
     ),
     Key(
         "log.retention.bytes",

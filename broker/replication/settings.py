@@ -140,8 +140,8 @@ class TopicSettings:
                 file_delete_delay_ms=configs["file.delete.delay.ms"],
                 flush_messages=configs["flush.messages"],
                 flush_ms=configs["flush.ms"],
-                retention_bytes=configs["retention.bytes"] if deletes else UNLIMITED,
-                retention_ms=configs["retention.ms"] if deletes else UNLIMITED,
+                retention_bytes=limit(configs["retention.bytes"]) if deletes else UNLIMITED,
+                retention_ms=limit(configs["retention.ms"]) if deletes else UNLIMITED,
             ),
             leader_throttled=throttled_partitions(
                 configs["leader.replication.throttled.replicas"], broker_id
@@ -150,3 +150,8 @@ class TopicSettings:
                 configs["follower.replication.throttled.replicas"], broker_id
             ),
         )
+
+
+def limit(value: int) -> int:
+    """Return a limit of retention. In Kafka, every negative value means that there is none."""
+    return max(UNLIMITED, value)

@@ -1,8 +1,8 @@
 """The kinds of resources that have configs, and the checks of each kind.
 
-The table is keyed by Kafka's resource type. An unknown topic key is refused. A broker's unknown key
-is accepted, as in Kafka, because plugins read keys of their own. A known broker key must be one
-that brokers can change at run time.
+The table is keyed by Kafka's resource type. A key that is not known is refused. A broker's key must
+be one that nodes can change at run time (`config/dynamic_keys.py`). The broker that a client asks
+first also compares the values with its own settings (`broker/kafka/alter_configs.py`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from quorate.config.dynamic_broker_keys import BROKER_KEYS, UNSUPPORTED
-from quorate.config.key import ConfigError, Key, Update, is_number
+from quorate.config.dynamic_broker_keys import BROKER_KEYS
+from quorate.config.dynamic_keys import parse_value, why_not_settable
+from quorate.config.key import ConfigError, Key, is_number
 from quorate.config.topic_keys import TOPIC_KEYS
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
@@ -62,28 +63,20 @@ def check_topic_values(name: str, current: Mapping[str, str], values: Values) ->
 
 
 def check_node_values(name: str, current: Mapping[str, str], values: Values) -> None:
-    """Raise RequestRefused if a known key is read-only, must be set per broker, gets a value that
-    is not valid, or is set although it has no effect."""
-    for key_name, value in values.items():
-        if key_name in UNSUPPORTED and value is not None:
-            raise invalid_request(f"Cannot set {key_name}: {UNSUPPORTED[key_name]}.")
-        key = BROKER_KEYS.get(key_name)
-        if key is None:
-            continue
-        if key.update is Update.READ_ONLY:
-            raise invalid_request(
-                f"Cannot update {key_name} dynamically: set it in the node's properties and "
-                "restart the node."
-            )
-        if key.update is Update.PER_BROKER and not name:
-            raise invalid_request(
-                f"Cannot update {key_name} for all brokers: set it for each broker by its id."
-            )
-        if value is not None:
-            try:
-                key.parse(value)
-            except ConfigError as error:
-                raise invalid_request(f"Invalid value for a broker config: {error}") from None
+    """Raise RequestRefused if a key that is set cannot be set at run time, or gets a value that is
+    not valid.
+
+    Any config can be deleted, also one that is not known: the log may hold it from an earlier
+    version."""
+    set_values = {key: value for key, value in values.items() if value is not None}
+    reason = why_not_settable(set_values)
+    if reason is not None:
+        raise invalid_request(reason)
+    for key_name, value in set_values.items():
+        try:
+            parse_value(BROKER_KEYS[key_name], value)
+        except ConfigError as error:
+            raise invalid_request(f"Invalid value for a broker config: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ A controller has one context. It sets `now_ms` and `next_offset` before each inp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from quorate.config.topic_keys import TOPIC_KEYS
+from quorate.quorum.controller.effective_configs import effective
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.result import RequestRefused
@@ -89,24 +91,23 @@ class Context:
         topic = self.image.topics[topic_id]
         return topic, topic.partitions[partition_id]
 
-    def topic_config(self, topic_name: str, key: str) -> str | None:
-        """Return the effective value of a topic config as text.
+    @property
+    def node_configs(self) -> Mapping[str, str]:
+        """The dynamic configs of this controller's node."""
+        return self.image.configs.get((BROKER_RESOURCE, str(self.settings.node_id)), NO_CONFIGS)
 
-        The order of precedence is: the topic's override, the dynamic config of this controller's
-        node, the cluster-wide dynamic default, the static value of this node. Raise KeyError if no
-        dynamic value is set and `key` is not a topic config.
-        """
+    def topic_config(self, topic_name: str, key: str) -> str | None:
+        """Return the effective value of a topic config as text. Raise KeyError if `key` is not a
+        topic config. `effective_configs.py` has the order of precedence."""
         configs = self.image.configs
-        for resource in (
-            (TOPIC_RESOURCE, topic_name),
-            (BROKER_RESOURCE, str(self.settings.node_id)),
-            CLUSTER_DEFAULT,
-        ):
-            value = configs.get(resource, NO_CONFIGS).get(key)
-            if value is not None:
-                return value
-        declared = TOPIC_KEYS[key]
-        return declared.format(self.settings.topic_defaults.get(key, declared.default))
+        value, _ = effective(
+            TOPIC_KEYS[key],
+            configs.get((TOPIC_RESOURCE, topic_name), NO_CONFIGS),
+            self.node_configs,
+            configs.get(CLUSTER_DEFAULT, NO_CONFIGS),
+            self.settings.topic_defaults,
+        )
+        return value
 
     def unclean_election_enabled(self, topic_name: str) -> bool:
         """Return True if the topic's effective unclean.leader.election.enable is true."""

@@ -188,6 +188,7 @@ class ControllerNode:
         image = self.shell.committed(high_watermark)
         if image is not None and not self.core.config.is_broker:
             self.core.committed_image.adopt(image)  # A broker in this process needs the deltas.
+            self.port.configure(image)
         self._activate_when_ready()
 
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
@@ -195,6 +196,7 @@ class ControllerNode:
         it, because they followed the records when these were appended."""
         if delta.client_quotas:
             self.port.apply_quotas(image)
+        self.port.configure(image)
         if not self.shell.active:
             self._carry_out(self.rules.replayed(image, delta))
             self._activate_when_ready()
@@ -206,6 +208,7 @@ class ControllerNode:
             index = self.rules.index
             self._carry_out(install())
             self.port.apply_quotas(image)
+            self.port.configure(image)
             self._activate_when_ready()
             self.core.committed_image.release(index.emptied())
 

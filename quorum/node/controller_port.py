@@ -9,7 +9,7 @@ version of the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.controller.context import Caller
@@ -19,6 +19,7 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.voter_admin import VoterAdmin
 from quorate.quorum.protocol.apis import APIS, ApiKey
@@ -99,15 +100,26 @@ class ControllerPort:
         api_keys = (*handlers, ApiKey.API_VERSIONS)
         handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, core.features).handle
         clock, config = core.seams.clock, core.config
+        self._settings: Mapping[str, Any] = config
+        self._dynamic = DynamicSettings(config, logs=not config.is_broker)
+        self._connections = ConnectionQuotas(clock, ConnectionLimits.of(config, OTHERS_FILES))
         self._server = KafkaServer(
             handlers,
             clock,
             settings=ServerSettings(max_request_bytes=config["socket.request.max.bytes"]),
-            quotas=ConnectionQuotas(clock, ConnectionLimits.of(config, OTHERS_FILES)),
+            quotas=self._connections,
             resources=core.resources,
         )
         self._quotas = ClientQuotas(Windows.of(config))
         self._metering = Metering(self._server, self._quotas)
+
+    def configure(self, image: MetadataImage) -> None:
+        """Apply the dynamic configs of this node, as Kafka's controllers do: the limits of the
+        connections to this port. It costs nothing if they have not changed."""
+        settings = self._dynamic(image)
+        if settings is not self._settings:
+            self._settings = settings
+            self._connections.limits = ConnectionLimits.of(settings, OTHERS_FILES)
 
     def accept(self, link: Link) -> LinkHandler:
         """Return the handler of a new connection of a client (the Accept of `Wire.KAFKA`)."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from quorate.config.dynamic_broker_keys import BROKER_KEYS, DYNAMIC_BROKER_KEYS
-from quorate.config.key import Key, Update
+from quorate.config.dynamic_keys import DYNAMIC_KEYS, is_in_force
+from quorate.config.key import Key
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
@@ -22,6 +23,7 @@ from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.pace import Pace
+from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
@@ -43,6 +45,7 @@ class Source(enum.IntEnum):
     DEFAULT = 5
 
 
+NOTHING: PersistentMap[str, str] = PersistentMap()
 Value = tuple[str, str | None, Source]
 """The name of the key that gives the value, the value as text, and its source."""
 Described = tuple[Value, Sequence[Value]]
@@ -114,13 +117,39 @@ class DescribeConfigsHandler:
             error_message=None,
             resource_type=kind,
             resource_name=name,
-            configs=tuple(
-                describe(key, found[0], found[1], request)
-                for key_name, key in known.items()
-                if wanted is None or key_name in wanted
-                if (found := described(key)) is not None
+            configs=(
+                *(
+                    describe(key, found[0], found[1], request)
+                    for key_name, key in known.items()
+                    if wanted is None or key_name in wanted
+                    if (found := described(key)) is not None
+                ),
+                *(
+                    describe_stored(value, request)
+                    for value in self._stored(kind, name)
+                    if wanted is None or value[0] in wanted
+                ),
             ),
         )
+
+    def _stored(self, kind: int, name: str) -> Iterator[Value]:
+        """Yield the stored configs of a broker that the node ignores because their keys cannot be
+        set. An earlier version accepted them. Of the defaults of all brokers, those with an invalid
+        value are among them."""
+        if kind != BROKER_RESOURCE:
+            return
+        seen: set[str] = set()
+        for broker in dict.fromkeys((name, "")):
+            stored = self.image().configs.get((BROKER_RESOURCE, broker), NOTHING)
+            for each in sorted(stored):
+                ignored = each not in BROKER_KEYS if name else not is_in_force(each, stored[each])
+                if ignored and each not in seen:
+                    seen.add(each)
+                    yield (
+                        each,
+                        None,
+                        Source.DYNAMIC_BROKER if broker else Source.DYNAMIC_DEFAULT_BROKER,
+                    )
 
     def _keys(
         self, kind: int, name: str
@@ -197,14 +226,29 @@ class DescribeConfigsHandler:
                 yield each, NODE_KEYS[each].format(default), Source.DEFAULT
 
     def _dynamic(self, image: MetadataImage, broker: str, name: str) -> Iterator[Value]:
-        value = image.config(BROKER_RESOURCE, broker).get(name)
-        if value is not None:
+        value = image.configs.get((BROKER_RESOURCE, broker), NOTHING).get(name)
+        if value is not None and is_in_force(name, value):
             source = Source.DYNAMIC_BROKER if broker else Source.DYNAMIC_DEFAULT_BROKER
             yield name, value, source
 
     def _is_default(self, name: str) -> bool:
         setting = self.node.settings.get(name)
         return setting is None or setting.is_default
+
+
+def describe_stored(value: Value, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    """Return the description of a config that the node ignores. As Kafka does for an unknown key,
+    it names the key, so that tools can delete it, and hides the value."""
+    name, text, source = value
+    synonym = DescribeConfigsSynonym(name=name, value=text, source=source)
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=text,
+        read_only=True,
+        config_source=source,
+        is_sensitive=True,
+        synonyms=(synonym,) if request.include_synonyms else (),
+    )
 
 
 def describe(
@@ -215,7 +259,8 @@ def describe(
     return DescribeConfigsResourceResult(
         name=key.name,
         value=text,
-        read_only=key.update is Update.READ_ONLY and key.name not in TOPIC_KEYS,
+        read_only=key.name not in TOPIC_KEYS
+        and (key.name not in DYNAMIC_KEYS or key.name in DYNAMIC_BROKER_KEYS),
         config_source=source,
         is_sensitive=False,
         synonyms=tuple(

@@ -136,7 +136,12 @@ def test_kafka_14136_a_brokers_value_is_always_written() -> None:
     ("name", "key", "value", "error"),
     [
         ("", "unclean.leader.election.enable", "true", ErrorCode.NONE),
-        ("1", "a.plugins.own", "x", ErrorCode.NONE),
+        ("1", "log.retention.ms", "5", ErrorCode.NONE),
+        ("1", "a.plugins.own", "x", ErrorCode.INVALID_REQUEST),
+        ("", "a.plugins.own", "x", ErrorCode.INVALID_REQUEST),
+        ("1", "num.io.threads", "3", ErrorCode.INVALID_REQUEST),
+        ("1", "ssl.keystore.location", "/x", ErrorCode.INVALID_REQUEST),
+        ("", "log.retention.ms", "0", ErrorCode.INVALID_REQUEST),
         ("2", "log.cleaner.threads", "2", ErrorCode.BROKER_ID_NOT_REGISTERED),
         ("one", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
         ("-1", "log.cleaner.threads", "2", ErrorCode.INVALID_REQUEST),
@@ -175,6 +180,22 @@ def test_throttles_that_are_not_set_can_be_deleted() -> None:
     assert driver.image.config(BROKER_RESOURCE, "1") == {}
 
 
+def test_a_stored_config_that_cannot_be_set_can_be_deleted() -> None:
+    driver = with_topic()
+    for name in ("", "1"):
+        driver.append(
+            [
+                ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=name, name=key, value="x")
+                for key in ("a.plugins.own", "log.dirs", "num.io.threads")
+            ]
+        )
+        stored = driver.image.config(BROKER_RESOURCE, name)
+        change = resource(BROKER_RESOURCE, name, *((key, DELETE, None) for key in stored))
+        assert len(stored) == 3
+        assert alter(driver, change)[0].error_code == ErrorCode.NONE
+        assert driver.image.config(BROKER_RESOURCE, name) == {}
+
+
 @pytest.mark.parametrize(
     ("resource_type", "name", "error"),
     [
@@ -209,7 +230,8 @@ def test_validate_only_writes_nothing() -> None:
 
 def test_too_many_records_fail_the_whole_request() -> None:
     driver = with_topic()
-    many: list[Operation] = [(f"own.{index}", SET, "") for index in range(MAX_RECORDS_PER_USER_OP)]
+    count = MAX_RECORDS_PER_USER_OP
+    many: list[Operation] = [(f"own.{index}", DELETE, None) for index in range(count)]
     small = resource(TOPIC_RESOURCE, "t", ("retention.ms", SET, "1"))
     errors = [r.error_code for r in alter(driver, small, resource(BROKER_RESOURCE, "1", *many))]
     assert errors == [ErrorCode.POLICY_VIOLATION] * 2

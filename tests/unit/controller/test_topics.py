@@ -118,12 +118,22 @@ def test_the_answer_shows_every_config_and_where_it_comes_from() -> None:
     )
     driver = Driver(settings)
     driver.start(1)
-    driver.append([ConfigRecord(resource_type=4, resource_name="", name="segment.ms", value="77")])
+    for node, name, value in (
+        ("", "log.roll.ms", "77"),
+        ("", "segment.bytes", "7777777"),  # no key of a node
+        ("", "log.retention.bytes", "8"),
+        ("3000", "log.retention.bytes", "9"),
+        ("", "log.index.interval.bytes", "soon"),  # ignored, as by brokers
+    ):
+        driver.append([ConfigRecord(resource_type=4, resource_name=node, name=name, value=value)])
     (result,) = create(driver, creatable("t", configs={"retention.ms": "5"}))
     assert result.configs is not None
     shown = {each.name: (each.value, each.config_source) for each in result.configs}
     assert shown["retention.ms"] == ("5", 1)
     assert shown["segment.ms"] == ("77", 3)
+    assert shown["segment.bytes"] == ("1073741824", 5)
+    assert shown["retention.bytes"] == ("9", 2), "the controller's own dynamic config counts"
+    assert shown["index.interval.bytes"] == ("4096", 5)
     assert shown["min.insync.replicas"] == ("2", 4)
     assert shown["cleanup.policy"] == ("delete", 5)
     assert set(shown) == {name for name, key in TOPIC_KEYS.items() if not key.internal}

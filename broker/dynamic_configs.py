@@ -1,0 +1,54 @@
+"""Applies the dynamic configs of a broker to its parts while it runs.
+
+The replica manager applies the defaults of topics itself, before and after the roles of the same
+delta (`replication/metadata_applier.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from quorate.broker.logs.cleaner_settings import CleanerSettings
+from quorate.broker.replication.replica_manager import ReplicaManager
+from quorate.broker.replication.replication_throttle import UNLIMITED
+from quorate.config.dynamic_broker_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
+from quorate.config.dynamic_keys import AppliedBy
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node.dynamic_settings import DynamicSettings
+from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
+
+Apply = Callable[[Mapping[str, Any]], None]
+"""Applies the settings of the node, by key, to one part of it."""
+
+
+class DynamicConfigs:
+    """The dynamic configs of one broker. The event loop owns it."""
+
+    def __init__(
+        self, settings: DynamicSettings, connections: ConnectionQuotas, replicas: ReplicaManager
+    ) -> None:
+        """Apply `settings` to these parts."""
+        self._settings = settings
+        self._applied: Mapping[str, Any] | None = None
+
+        def limit_connections(node: Mapping[str, Any]) -> None:
+            connections.limits = ConnectionLimits.of(node)
+
+        self._parts: Mapping[AppliedBy, Apply] = {
+            AppliedBy.CONNECTIONS: limit_connections,
+            AppliedBy.FETCHERS: lambda node: replicas.fetchers.resize(node["num.replica.fetchers"]),
+            AppliedBy.THROTTLES: lambda node: replicas.limit_replication(
+                node.get(LEADER_THROTTLED_RATE, UNLIMITED),
+                node.get(FOLLOWER_THROTTLED_RATE, UNLIMITED),
+            ),
+            AppliedBy.CLEANER: lambda node: replicas.cleaner.configure(CleanerSettings.of(node)),
+        }
+
+    def apply(self, image: MetadataImage) -> None:
+        """Apply the dynamic configs of `image` if they have changed."""
+        settings = self._settings(image)
+        if settings is not self._applied:
+            self._applied = settings
+            for apply in self._parts.values():
+                apply(settings)
