@@ -6,7 +6,8 @@ Departures from Kafka's tool:
   the plan, and carries it out with --execute.
 - --generate moves no replica that may stay.
 - --cancel also cancels reassignments that only add replicas.
-- Throttles are cleared after a reassignment but never set, because Quorate does not throttle."""
+- --replica-alter-log-dirs-throttle is refused, because a broker moves no replicas between log
+  directories."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from typing import Any
 
 import click
 
-from quorate.cli import partition_files, reassignments
+from quorate.cli import partition_files, reassignment_throttles, reassignments
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
@@ -29,6 +30,11 @@ EXISTING = (
     "override this and create a new partition assignment in addition to the existing one. The "
     "--additional flag can also be used to change the throttle by resubmitting the current "
     "reassignment."
+)
+
+RUN_VERIFY = (
+    "Warning: You must run --verify periodically, until the reassignment completes, to ensure the "
+    "throttle is removed."
 )
 
 
@@ -97,7 +103,13 @@ class Failed(Refused):
     help="With --execute: start even if other reassignments are in progress.",
 )
 @click.option("--disable-rack-aware", is_flag=True, help="Ignore the racks of brokers.")
-@click.option("--throttle", type=int, hidden=True)
+@click.option(
+    "--throttle",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="With --execute: limit the copied bytes per second of each broker. With --additional and "
+    "the same plan: change the limit.",
+)
 @click.option("--replica-alter-log-dirs-throttle", type=int, hidden=True)
 @click.option("--preserve-throttles", is_flag=True, help="Do not remove replication throttles.")
 @format_option
@@ -149,11 +161,13 @@ def reassign_partitions(
 
 def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> None:
     """Raise UsageError if the options do not fit the action."""
-    if arguments.throttle is not None or arguments.replica_alter_log_dirs_throttle is not None:
+    if arguments.replica_alter_log_dirs_throttle is not None:
         raise click.UsageError(
-            "--throttle and --replica-alter-log-dirs-throttle: replication is not throttled; "
-            "omit them"
+            "--replica-alter-log-dirs-throttle: a broker moves no replicas between log "
+            "directories; omit it"
         )
+    if arguments.throttle is not None and action != "execute":
+        raise click.UsageError(f'Option "throttle" can\'t be used with action "{action}"')
     if controllers and action not in ("list", "cancel"):
         raise click.UsageError(f'Option "bootstrap-controller" can\'t be used with "{action}"')
     if arguments.plans:
@@ -216,6 +230,7 @@ def parse_brokers(text: str) -> list[int]:
 
 def execute(admin: Admin, arguments: Arguments) -> None:
     """Start the reassignment of the plan and print the previous assignment for a rollback.
+    Throttle it first if the arguments have a limit.
 
     Raise Failed if any other one is in progress and --additional is missing, or if a partition is
     refused. In the latter case the others are started. Raise Refused if a broker or a partition of
@@ -225,7 +240,8 @@ def execute(admin: Admin, arguments: Arguments) -> None:
     else:
         assert arguments.reassignment_json_file is not None
         plan = partition_files.read_assignment(arguments.reassignment_json_file)
-    if not arguments.additional and reassignments.ongoing_reassignments(admin):
+    ongoing = reassignments.ongoing_reassignments(admin)
+    if not arguments.additional and ongoing:
         raise Failed(EXISTING)
     wanted = [each for replicas in plan.values() for each in replicas]
     reassignments.check_brokers(reassignments.brokers(admin), wanted)
@@ -237,6 +253,11 @@ def execute(admin: Admin, arguments: Arguments) -> None:
     rollback = {key: before[key] for key in plan}
     click.echo(f"Current partition replica assignment\n\n{assignment_json(rollback)}\n")
     click.echo("Save this to use as the --reassignment-json-file option during rollback")
+    if arguments.throttle is not None:
+        click.echo(RUN_VERIFY)
+        moves = reassignment_throttles.proposed_moves(ongoing, plan, before)
+        reassignment_throttles.throttle(admin, moves, arguments.throttle)
+        click.echo(f"The inter-broker throttle limit was set to {arguments.throttle} B/s")
     errors = reassignments.reassign(admin, dict(plan))
     if errors:
         raise Failed("\n".join(["Error reassigning partition(s):", *error_lines(errors)]))

@@ -60,7 +60,17 @@ MISTAKES = [
     (f"{EXECUTE} @files/absent.json", 1, NO_TOPIC),
     (f"{EXECUTE} @files/unknown-broker.json", 1, "Unknown broker id 9"),
     (f"{EXECUTE} @files/shorten.json", 1, "shorten.json:2: partitions[0].replicas must be a list"),
-    (f"{EXECUTE} @files/move.json --throttle 1000", 2, "replication is not throttled"),
+    (
+        f"{EXECUTE} @files/move.json --replica-alter-log-dirs-throttle 1000",
+        2,
+        "a broker moves no replicas between log directories",
+    ),
+    (f"{EXECUTE} @files/move.json --throttle -1", 2, "--throttle"),
+    (
+        "reassign-partitions @server --verify --reassignment-json-file @files/a.json --throttle 1",
+        2,
+        'Option "throttle" can\'t be used with action "verify"',
+    ),
     (
         "leader-election @server --election-type preferred --path-to-json-file @files/broken.json",
         1,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quorate.cli.reassign_partitions import RUN_VERIFY
+from tests.clients import librdkafka
 from tests.clients.cluster import ProcessCluster, quorate, wait_for
 from tests.kafka.tools import Ended, ended, kafka
 
@@ -102,6 +105,73 @@ def test_a_reassignment(cluster: ProcessCluster, tmp_path: Path, tool: Any) -> N
         *("--max-messages", "500"),
     )  # fmt: skip
     assert sorted(map(int, read.lines)) == list(range(500))
+
+
+def throttles(cluster: ProcessCluster, topic: str) -> dict[str, dict[str, str]]:
+    """Return the throttle configs that are set, of the topic and of each broker."""
+    found = {}
+    for kind, name in (("topics", topic), ("brokers", "4"), ("brokers", "5"), ("brokers", "6")):
+        shown = ours(
+            "configs", *server(cluster), "--describe",
+            *("--entity-type", kind, "--entity-name", name, "--format", "json"),
+        )  # fmt: skip
+        assert shown.code == 0, shown.errors
+        found[name] = {
+            key: value
+            for key, value in json.loads("\n".join(shown.lines))[name].items()
+            if "throttled" in key
+        }
+    return found
+
+
+@pytest.mark.parametrize("tool", [kafka, ours])
+def test_a_throttled_reassignment(cluster: ProcessCluster, tmp_path: Path, tool: Any) -> None:
+    """The tools set the same configs, which hold the copy back until the limit is raised."""
+    topic = f"throttled-by-{tool.__name__}"
+    create(cluster, topic, "4:5")
+    producer = librdkafka.producer(cluster.bootstrap)
+    for _ in range(400):
+        producer.produce(topic, bytes(50_000))
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    at = ("reassign-partitions", *server(cluster))
+    plan = ("--reassignment-json-file", plan_file(tmp_path, topic, {0: (4, 6)}))
+    started = tool(*at, "--execute", *plan, "--throttle", "1000")
+    assert started.code == 0, started.lines
+    assert started.lines[-3:] == [
+        RUN_VERIFY,
+        "The inter-broker throttle limit was set to 1000 B/s",
+        f"Successfully started partition reassignment for {topic}-0",
+    ]
+    rates = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+    limited = dict.fromkeys(rates, "1000")
+    lists = {
+        "leader.replication.throttled.replicas": "0:4,0:5",
+        "follower.replication.throttled.replicas": "0:6",
+    }
+    assert throttles(cluster, topic) == {topic: lists, "4": limited, "5": limited, "6": limited}
+    of_broker = ("--describe", "--entity-type", "brokers", "--entity-name", "4")
+    assert any(rates[0] in line for line in same("configs", *server(cluster), *of_broker))
+    time.sleep(3)
+    verified = same(*at, "--verify", *plan)
+    assert verified[1] == f"Reassignment of partition {topic}-0 is still in progress."
+    assert len(throttles(cluster, topic)[topic]) == 2, "they stay while it is in progress"
+    again = tool(*at, "--execute", *plan, "--throttle", "100000000")
+    assert again.code == 1, "a reassignment is in progress"
+    again = tool(*at, "--execute", "--additional", *plan, "--throttle", "100000000")
+    assert again.code == 0, again.lines
+    raised = dict.fromkeys(rates, "100000000")
+    assert throttles(cluster, topic) == {topic: lists, "4": raised, "5": raised, "6": raised}
+    completed = f"Reassignment of partition {topic}-0 is completed."
+    kept = ("--verify", *plan, "--preserve-throttles")
+    wait_for(lambda: tool(*at, *kept).lines[1] == completed, "it is complete")
+    assert len(throttles(cluster, topic)[topic]) == 2, "they are preserved"
+    assert tool(*at, "--verify", *plan).lines[-2:] == [
+        "Clearing broker-level throttles on brokers 4,5,6",
+        f"Clearing topic-level throttles on topic {topic}",
+    ]
+    assert throttles(cluster, topic) == {topic: {}, "4": {}, "5": {}, "6": {}}
+    assert holders(cluster, topic, 0) == [4, 6] or holders(cluster, topic, 0) == [4, 5, 6]
 
 
 def test_a_plan_from_kafkas_tool_is_ours(cluster: ProcessCluster, tmp_path: Path) -> None:
