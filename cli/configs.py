@@ -1,4 +1,4 @@
-"""`quorate configs`: kafka-configs for topics and brokers."""
+"""`quorate configs`: kafka-configs for topics, brokers, users, clients and ips."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +16,8 @@ from quorate.cli.client.config_changes import alter_configs
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.config_entities import NAMES, EntityCommand, entities_of
+from quorate.cli.quota_configs import QUOTA_TYPES, alter_quotas, checked_parts, describe_quotas
 from quorate.cli.topic_view import topic_names
 from quorate.config import properties
 from quorate.config.key import ConfigError
@@ -66,7 +69,7 @@ class Entity:
         return self.kind[:-1]
 
 
-@click.command()
+@click.command(cls=EntityCommand)
 @cluster_options(controllers=True)
 @click.option(
     "--describe", "do_describe", is_flag=True, help="Print the configs of one or all entities."
@@ -79,15 +82,31 @@ class Entity:
     help="With --describe: also print static configs and default values.",
 )
 @click.option(
-    "--entity-type", type=click.Choice(sorted(ENTITY_TYPES)), help="The type of the entity."
+    "--entity-type",
+    "entity_types",
+    multiple=True,
+    type=click.Choice(sorted({*ENTITY_TYPES, *QUOTA_TYPES})),
+    help="The type of the entity. users and clients can be combined.",
 )
-@click.option("--entity-name", help="The name of the topic or the id of the broker.")
-@click.option("--entity-default", is_flag=True, help="The defaults of all brokers in the cluster.")
+@click.option(
+    "--entity-name", "_names", multiple=True, help="The name of the entity or the id of the broker."
+)
+@click.option(
+    "--entity-default", "_defaults", count=True, help="The defaults of all entities of the type."
+)
 @click.option("--topic", help="Same as --entity-type topics --entity-name.")
 @click.option("--broker", help="Same as --entity-type brokers --entity-name.")
 @click.option(
     "--broker-defaults", is_flag=True, help="Same as --entity-type brokers --entity-default."
 )
+@click.option("--user", help="Same as --entity-type users --entity-name.")
+@click.option("--user-defaults", is_flag=True, help="Same as --entity-type users --entity-default.")
+@click.option("--client", help="Same as --entity-type clients --entity-name.")
+@click.option(
+    "--client-defaults", is_flag=True, help="Same as --entity-type clients --entity-default."
+)
+@click.option("--ip", help="Same as --entity-type ips --entity-name.")
+@click.option("--ip-defaults", is_flag=True, help="Same as --entity-type ips --entity-default.")
 @click.option("--add-config", metavar="K=V,K=[V1,V2]", help="With --alter: set configs.")
 @click.option(
     "--add-config-file",
@@ -109,31 +128,39 @@ def configs(
     do_describe: bool,
     do_alter: bool,
     everything: bool,
-    entity_type: str | None,
-    entity_name: str | None,
-    entity_default: bool,
-    topic: str | None,
-    broker: str | None,
-    broker_defaults: bool,
+    entity_types: tuple[str, ...],
     add_config: str | None,
     add_config_file: str | None,
     delete_config: tuple[str, ...],
     output: str,
+    **short_forms: Any,
 ) -> None:
-    """Describe and alter the configs of topics and brokers.
+    """Describe and alter the configs of topics and brokers, and the quotas of users, clients and
+    ips.
 
     \b
     quorate configs -b HOST:PORT --describe --topic orders --all
-    quorate configs -b HOST:PORT --alter --topic orders --add-config retention.ms=3600000"""
+    quorate configs -b HOST:PORT --alter --topic orders --add-config retention.ms=3600000
+    quorate configs -b HOST:PORT --alter --client app --add-config producer_byte_rate=1048576"""
     if do_describe == do_alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
-    entity = entity_of(entity_type, entity_name, entity_default, topic, broker, broker_defaults)
+    types, names = entities_of(entity_types, click.get_current_context().meta[NAMES], short_forms)
+    quotas = checked_parts(types, names) if set(types) & set(QUOTA_TYPES) else []
+    entity = None if quotas else entity_of(types, names)
     with connected(
         bootstrap_server=bootstrap_server,
         bootstrap_controller=bootstrap_controller,
         command_config=command_config,
         timeout_s=timeout_s,
     ) as admin:
+        added = parse_added(add_config, add_config_file) if do_alter else {}
+        deleted = [name.strip() for each in delete_config for name in each.split(",")]
+        if entity is None:
+            if do_describe:
+                describe_quotas(admin, quotas, output)
+            else:
+                alter_quotas(admin, quotas, added, deleted)
+            return
         if do_describe:
             kind = entity if isinstance(entity, str) else entity.kind
             entities = all_entities(admin, kind) if isinstance(entity, str) else [entity]
@@ -141,39 +168,25 @@ def configs(
             return
         if isinstance(entity, str):
             raise click.UsageError("An entity name must be specified with --alter")
-        added = parse_added(add_config, add_config_file)
-        deleted = [name.strip() for each in delete_config for name in each.split(",")]
         alter(admin, entity, added, deleted)
 
 
-def entity_of(
-    entity_type: str | None,
-    entity_name: str | None,
-    entity_default: bool,
-    topic: str | None,
-    broker: str | None,
-    broker_defaults: bool,
-) -> Entity | str:
-    """Return the entity of the options, or the name of a type if all its entities are meant.
+def entity_of(types: Sequence[str], names: Sequence[str]) -> Entity | str:
+    """Return the topic or broker of the options, or the name of a type if all its entities are
+    meant.
 
-    --topic takes precedence over --broker and --broker-defaults, and these over --entity-type.
-    Raise UsageError if the options name no type, give --entity-default for topics, or name a
-    broker by something else than a number."""
-    if topic is not None:
-        return Entity("topics", topic)
-    if broker is not None or broker_defaults:
-        return broker_entity(broker or "")
-    if entity_type is None:
-        raise click.UsageError("At least one of --entity-type, --topic, --broker is required")
-    if entity_default:
-        if entity_type != "brokers":
-            raise click.UsageError("--entity-default requires --entity-type brokers")
-        return Entity(entity_type, "")
-    if entity_name is None:
+    Raise UsageError if the options name several, the default of topics, or a broker by something
+    else than a number."""
+    if len(types) != 1 or len(names) > 1:
+        raise click.UsageError("Only users and clients can be combined, each of them once")
+    (entity_type,) = types
+    if not names:
         return entity_type
     if entity_type == "brokers":
-        return broker_entity(entity_name)
-    return Entity(entity_type, entity_name)
+        return broker_entity(names[0])
+    if not names[0]:
+        raise click.UsageError("--entity-default is not possible for topics")
+    return Entity(entity_type, names[0])
 
 
 def broker_entity(name: str) -> Entity:

@@ -45,6 +45,16 @@ def configs_in_order(line: str) -> str:
     return head + found + ",".join(sorted(re.split(r",(?=[\w.]+=)", configs)))
 
 
+def quotas_in_order(lines: list[str]) -> list[str]:
+    """Sort the entities and the quotas of each, because Kafka's tool prints both in the order of
+    their hashes."""
+    found = []
+    for line in lines:
+        head, are, quotas = line.partition(" are ")
+        found.append(head + are + ", ".join(sorted(quotas.split(", "))))
+    return sorted(found)
+
+
 def spaced(lines: list[str]) -> list[str]:
     """Mask member ids and the width of their columns. Omit empty lines and warnings."""
     words = [re.sub(r"-[0-9a-f-]{36}", "-UUID", " ".join(line.split())) for line in lines]
@@ -176,6 +186,37 @@ CONFIGS = (
     run("configs @server --alter --broker-defaults --delete-config log.retention.ms"),
     run("configs @server --describe --entity-type brokers --entity-default"),
 )
+USER, PAIR = "--entity-type users --entity-name app", "--entity-type users --entity-type clients"
+ALTER, DESCRIBE = "configs @server --alter", "configs @server --describe"
+QUOTAS = (
+    run(f"{ALTER} {USER} --add-config producer_byte_rate=1048576,request_percentage=12.5"),
+    run(f"{DESCRIBE} {USER}", quotas_in_order, until="producer_byte_rate=1048576.0"),
+    run(f"{ALTER} --client app --add-config consumer_byte_rate=20000000"),
+    run(f"{ALTER} --user-defaults --client c --add-config controller_mutation_rate=0.0001"),
+    run(
+        f"{ALTER} {PAIR} --entity-name app --entity-default --add-config consumer_byte_rate=7",
+    ),
+    run(f"{ALTER} --ip 10.0.0.1 --add-config connection_creation_rate=5"),
+    run(f"{ALTER} --ip-defaults --add-config connection_creation_rate=6"),
+    run(f"{DESCRIBE} --entity-type users", quotas_in_order),
+    run(f"{DESCRIBE} --entity-type clients", quotas_in_order, until="client-id 'app'"),
+    run(f"{DESCRIBE} {PAIR}", quotas_in_order, until="user-principal 'app'"),
+    run(f"{DESCRIBE} --entity-type ips", quotas_in_order, until="the default ip"),
+    run(f"{DESCRIBE} --entity-type ips --entity-default", quotas_in_order),
+    run(f"{DESCRIBE} --client nobody", quotas_in_order),
+    run(f"{ALTER} --client app --add-config no_such_rate=1"),
+    run(f"{ALTER} --client app --add-config connection_creation_rate=1"),
+    run(f"{ALTER} --ip 10.0.0.1 --add-config producer_byte_rate=1"),
+    run(f"{ALTER} --client app --add-config producer_byte_rate=0"),
+    run(f"{ALTER} --client app --add-config producer_byte_rate=much"),
+    run(f"{ALTER} --client app --delete-config producer_byte_rate"),
+    run(f"{ALTER} --entity-type users --add-config producer_byte_rate=1"),
+    run(f"{ALTER} --client app --delete-config consumer_byte_rate"),
+    run(f"{ALTER} {USER} --delete-config producer_byte_rate --add-config consumer_byte_rate=9"),
+    run(f"{DESCRIBE} {USER}", quotas_in_order, until="consumer_byte_rate=9.0"),
+    run(f"{ALTER} --ip-defaults --delete-config connection_creation_rate"),
+    run(f"{ALTER} --user-defaults --client c --delete-config controller_mutation_rate"),
+)
 KEYED = "--topic kept --property parse.key=true"
 READ = "console-consumer @server --topic kept --timeout-ms 20000"
 GROUP_READ = f"{READ} --group readers --from-beginning"
@@ -274,7 +315,7 @@ CLUSTER = (
     run("storage format -t 4L6g3nShT-eMCtK--X86sw -c @data/node-2.properties --ignore-formatted"),
     run("storage format -t DvLiU0vZT6SI_YQQCLxuMg -c @data/node-2.properties --ignore-formatted"),
 )
-RUNS = (*TOPICS, *CONFIGS, *RECORDS, *GROUPS, *PARTITIONS, *CLUSTER)
+RUNS = (*TOPICS, *CONFIGS, *RECORDS, *GROUPS, *PARTITIONS, *CLUSTER, *QUOTAS)
 
 
 def played(

@@ -31,6 +31,7 @@ CLASSES = {
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
 }
 
 

@@ -9,6 +9,7 @@ from tests.sim.ablations import (
     lost_quorum,
     partitions,
     quorum,
+    quotas,
     storage,
     untrusted,
 )
@@ -16,7 +17,7 @@ from tests.sim.ablations.ablation import Ablation
 
 ABLATIONS: dict[str, Ablation] = {
     each.name: each
-    for table in (quorum, lost_quorum, partitions, storage, compaction, untrusted)
+    for table in (quorum, lost_quorum, partitions, storage, compaction, untrusted, quotas)
     for each in table.ABLATIONS
 }
 README = Path(__file__).parents[1] / "README.md"

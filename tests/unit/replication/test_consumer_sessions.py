@@ -386,3 +386,22 @@ def test_a_fetch_reads_no_more_than_there_is_room_for(broker: Broker) -> None:
     broker.send(0, -1, broker.at(0))
     broker.cluster.run(20)
     assert len(broker.answers.pop()[2][0].records) == full // 20, "one batch remains possible"
+
+
+def test_results_that_are_taken_back_are_sent_again(broker: Broker) -> None:
+    """A throttled consumer gets no results (KAFKA-6946). It must learn of a raised log start later,
+    which no record announces."""
+    session = broker.begin(0, 1)
+    broker.produce(0)
+    assert broker.ask(session, 1, broker.at(1, 0)) == (0, session, [0])
+    broker.cluster.hosted(1, broker.topic, 0).log.advance_start(1)
+    broker.send(session, 2)
+    broker.cluster.run(20)
+    results = broker.answers.pop(0)[2]
+    assert [each.partition for each in results] == [0]
+    broker.cluster.nodes[1].replicas.withdraw_fetch(session, results, ends=False)
+    assert broker.ask(session, 3) == (0, session, [0])
+    assert broker.ask(session, 4) == (0, session, [])
+    broker.cluster.nodes[1].replicas.withdraw_fetch(session, (), ends=True)
+    error, _, _ = broker.ask(session, 5)
+    assert error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
