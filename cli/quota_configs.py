@@ -11,7 +11,7 @@ import click
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
-from quorate.cli.shell.texts import double_text
+from quorate.cli.java_numbers import double_text
 from quorate.quorum.protocol.schemas import client_quotas as schemas
 
 EXACT, DEFAULT, ANY = 0, 1, 2

@@ -24,7 +24,7 @@ Files in reading order:
 
 - `client_port.py`: the table of handlers, and the parts of the broker that they use.
 - `metadata.py`, `describe_topic_partitions.py`, `describe_cluster.py`, `list_config_resources.py`,
-  `client_quotas.py`: answers from the image.
+  `client_quotas.py`: answers from the image. `describe_scram.py`: there are no credentials.
 - `auto_create.py`, `suspects.py`: missing topics, and answers that wait for the controller.
 - `replicas.py`: the interface to the replica manager.
 - `produce.py`, `fetch.py`, `list_offsets.py`, `log_lookups.py`, `delete_records.py`,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from quorate.cli.features import METADATA_VERSION
+from quorate.cli.java_numbers import double_text
 from quorate.cli.shell import texts
 from quorate.cli.shell.foreign_state import ForeignState
 from quorate.quorum.ids import uuid_to_text
@@ -123,7 +124,7 @@ def _acls(foreign: ForeignState) -> Directory:
 def _quotas(image: MetadataImage) -> Directory:
     return {
         texts.entity_text(entity): partial(
-            _leaves, {key: texts.double_text(value) for key, value in quotas.items()}
+            _leaves, {key: double_text(value) for key, value in quotas.items()}
         )
         for entity, quotas in image.client_quotas.items()
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from decimal import Decimal
 
 from quorate.cli.features import METADATA_VERSION, level_text
 from quorate.quorum.ids import ZERO_UUID, uuid_to_text
@@ -165,17 +164,6 @@ def entity_text(entity: ClientQuotaEntity) -> str:
         for kind, part in QUOTA_PARTS.items()
         if kind in names
     )
-
-
-def double_text(value: float) -> str:
-    """Return a number as Java's Double.toString does."""
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        plain = format(Decimal(repr(value)), "f")
-        return plain if "." in plain else f"{plain}.0"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    assert isinstance(exponent, int)  # quotas are finite
-    rest = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' * sign}{digits[0]}.{rest}E{exponent + len(digits) - 1}"
 
 
 def _fields(name: str, **fields: object) -> str:

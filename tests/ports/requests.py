@@ -38,6 +38,7 @@ from quorate.quorum.protocol.schemas import (
     topics,
     unregister_broker,
     update_features,
+    user_scram_credentials,
 )
 from quorate.quorum.protocol.wire import Message
 
@@ -398,6 +399,11 @@ BUILDERS: dict[int, Build] = {
             ),
         ),
         validate_only=False,
+    ),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (
+        lambda world, version: user_scram_credentials.DescribeUserScramCredentialsRequest(
+            users=tuple(user_scram_credentials.UserName(name=each) for each in ("u", "v", "v"))
+        )
     ),
     ApiKey.DESCRIBE_QUORUM: lambda world, version: cluster.DescribeQuorumRequest(
         topics=(
