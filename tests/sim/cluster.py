@@ -74,6 +74,7 @@ class Machine:
     may_fail: bool = False  # its disk does: the node may stop itself
     may_refuse: bool = False  # its directory is damaged: the node may refuse to start
     lying: bool = False  # its disk does; it shows when the page cache is gone
+    lost_metadata: bool = False  # its metadata directory was removed, and its id stayed
     scarred: bool = False  # its disk has lied: whenever the node meets that, it may stop
     power_losses: int = 0
     wipes: int = 0

@@ -16,6 +16,7 @@ LONG_S = 15
 
 def lose_metadata(machine: Machine) -> None:
     """Remove the metadata directory of a machine that is down."""
+    machine.lost_metadata = True
     machine.disk = machine.disk.restart()
     machine.disk.remove_tree(f"{machine.config.metadata_log_dir}/{METADATA_DIRECTORY}")
     machine.disk.sync_dir(machine.config.metadata_log_dir)

@@ -111,14 +111,15 @@ class Nemesis:
             await asyncio.sleep(random.expovariate(1 / DAMAGE_PAUSE_S))
             fault = self._draw(DAMAGE, random)
             names = self._brokers if fault.kind == "flip_data" else self._machines
+            name = random.choice(names)
             for _ in range(DAMAGE_POLLS):
-                name = random.choice(names)
                 machine = self._cluster.machines[name]
                 if self._faults.may_scar(machine) and (
                     fault.kind != "flip_data" or durable_logs(machine)
                 ):
                     break
                 await asyncio.sleep(DAMAGE_POLL_S)
+                name = random.choice(names)
             if loop.time() >= until_s:
                 return
             self._faults.carry_out(replace(fault, names=(name,)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, ReplicaKey
-from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.quorum_state import COPY_NAME, decode_copy
 from tests.sim.cluster import Machine, Process, SimCluster
@@ -32,7 +31,7 @@ class PersistedVotes:
             return ""
         self.checks["persisted vote"] += 1
         known = self._votes.setdefault((machine.key, found.epoch), found.voted)
-        if found.voted == machine.key and is_catching_up(machine):
+        if found.voted == machine.key and machine.lost_metadata:
             return ""  # it gave its vote to itself, so that it votes for no other replica
         if not _is_same(known, found.voted):
             return f"{machine.name} voted in epoch {found.epoch} for {known} and {found.voted}"
@@ -67,12 +66,6 @@ class PersistedVotes:
         return found.epoch > epoch or (
             found.epoch == epoch and found.voted is not None and found.voted.id == leader.id
         )
-
-
-def is_catching_up(machine: Machine) -> bool:
-    """Return True if the replica knows that it lost its directory."""
-    directory = f"{machine.config.metadata_log_dir}/{METADATA_TOPIC}-0"
-    return machine.disk.durable_inode(f"{directory}/{CATCHING_UP_NAME}") is not None
 
 
 def _is_same(one: ReplicaKey, other: ReplicaKey) -> bool:

@@ -398,7 +398,7 @@ ABLATIONS = (
         "why_lost",
         lambda mark, found: "",
         Scene(lost_directory_scenarios.committed_topic_stays),
-        "voted in epoch",
+        "has Print",
     ),
     Ablation(
         "lost-acknowledgements",
