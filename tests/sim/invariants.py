@@ -141,6 +141,7 @@ class Invariants:
         """The quorum was rebuilt without what was committed from that offset on (None: with all of
         it). What is known of that is forgotten; the image that it had come to."""
         self.generation = generation
+        self.logs.rebuilt()
         known = self._oracle.image
         if lost_from is None:
             return known

@@ -109,6 +109,10 @@ class LogMatching:
         known.holders[who] = None
         return ""
 
+    def rebuilt(self) -> None:
+        """Forget the metadata log: an operator has given up the branches of earlier quorums."""
+        self._known = {key: each for key, each in self._known.items() if key[0] != METADATA_TOPIC}
+
 
 def _files(disk: SimDisk, log: Log) -> Iterator[tuple[int, str]]:
     """Return the segments of a log with their base offsets, in order."""
