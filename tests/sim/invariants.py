@@ -28,11 +28,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from quorate.broker.partition.isr_states import Committed
-from quorate.broker.partition.partition import Partition as Replica
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, Uuid, uuid_to_text
 from quorate.quorum.log.errors import CorruptLog
@@ -51,6 +50,7 @@ from tests.sim.log_matching import LogMatching
 from tests.sim.persisted_votes import PersistedVotes
 from tests.sim.proposals import Proposals
 from tests.sim.rulings import Rulings
+from tests.sim.seen import Seen, looks_of
 from tests.sim.touched import Touched
 from tests.sim.watermarks import Watermarks
 
@@ -68,23 +68,6 @@ class Election:
     at_s: float
     epoch: int
     leader_id: int
-
-
-@dataclass(slots=True)
-class Seen:
-    """The last observed state of a process."""
-
-    touched: Touched
-    raft_epoch: int = 0
-    raft_high_watermark: int = 0
-    metadata_offset: int = 0
-    hosted: dict[Key, HostedPartition] = field(default_factory=dict)
-    high_watermarks: dict[Key, int] = field(default_factory=dict)
-    checked: dict[Key, int] = field(default_factory=dict)
-    looks: dict[HostedPartition, tuple[Any, ...]] = field(
-        default_factory=dict
-    )  # when it was checked
-    snapshot: EpochOffset | None = None  # the latest one that was compared
 
 
 class Invariants:
@@ -405,16 +388,3 @@ def require(problem: str) -> None:
     """Raise Violation if there is a problem."""
     if problem:
         raise Violation(problem)
-
-
-def looks_of(partition: Replica) -> tuple[Any, ...]:
-    """All that a sweep compares."""
-    leadership = partition.leadership
-    if leadership is None:
-        return (partition.high_watermark,)
-    return (
-        partition.high_watermark,
-        leadership.epoch,
-        leadership.partition_epoch,
-        leadership.isr,
-    )
