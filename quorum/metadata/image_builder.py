@@ -53,7 +53,7 @@ class Overlay(Generic[K, V]):
 
     def fold(self) -> PersistentMap[K, V]:
         """Return the persistent map with the changes applied."""
-        return folded(self.base, self.changed)
+        return folded(self.base, self.changed) if self.changed else self.base
 
     def changes(self) -> Mapping[K, Change[V]]:
         """Return the old and new values of the changed keys. A key that was added and removed again
@@ -183,7 +183,7 @@ class ImageBuilder:
             features=self.features.fold(),
             brokers=self.brokers.fold(),
             controllers=self.controllers.fold(),
-            topics=folded(image.topics, topics),
+            topics=folded(image.topics, topics) if topics else image.topics,
             topic_ids=self.names.fold(),
             configs=folded(image.configs, configs),
             client_quotas=folded(image.client_quotas, client_quotas),

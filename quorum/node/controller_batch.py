@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quorate.quorum.controller.context import Caller
-from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS
+from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Part
 
 
 class Refusal(enum.Enum):
@@ -78,15 +78,15 @@ class Batch:
     answers: list[WaitingAnswer] = field(default_factory=list)
     size_bytes: int = 0
 
-    def has_room_for(self, values: list[bytes]) -> bool:
-        """Return True if `values` fit into the batch: at most MAX_BATCH_RECORDS records and
-        MAX_BATCH_BYTES. The caller may add larger `values` to an empty batch."""
+    def has_room_for(self, part: Part) -> bool:
+        """Return True if `part` fits into the batch: at most MAX_BATCH_RECORDS records and
+        MAX_BATCH_BYTES. The caller may add a larger part to an empty batch."""
         return (
-            len(self.values) + len(values) <= MAX_BATCH_RECORDS
-            and self.size_bytes + sum(map(len, values)) <= MAX_BATCH_BYTES
+            len(self.values) + len(part.values) <= MAX_BATCH_RECORDS
+            and self.size_bytes + part.size_bytes <= MAX_BATCH_BYTES
         )
 
-    def add(self, values: list[bytes]) -> None:
-        """Add encoded records."""
-        self.values.extend(values)
-        self.size_bytes += sum(map(len, values))
+    def add(self, part: Part) -> None:
+        """Add the encoded records of `part`."""
+        self.values.extend(part.values)
+        self.size_bytes += part.size_bytes

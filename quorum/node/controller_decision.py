@@ -9,6 +9,7 @@ log, or drops all of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.controller.result import Effect, Result
@@ -17,6 +18,7 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import MARKERS
 from quorate.quorum.metadata.read_back import read_back
+from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.replay import replay
 
 MAX_BATCH_RECORDS = 1_000
@@ -38,9 +40,11 @@ class TooLarge(Exception):
 # as long to make.
 @dataclass(slots=True)
 class Part:
-    """Encoded records of one batch, the image after them, and the delta that leads to it."""
+    """Encoded records of one batch with their size, the image after them, and the delta that leads
+    to it."""
 
     values: list[bytes]
+    size_bytes: int
     image: MetadataImage
     delta: ImageDelta
 
@@ -51,16 +55,15 @@ class Decision:
 
     parts: list[Part]
     response: object
-    effects: list[Effect]
+    effects: Sequence[Effect]
 
 
 def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: int) -> list[Part]:
     """Return the parts that carry out `result`: none if it has no records.
 
     An atomic result is one part. Any other result is split into parts of at most MAX_BATCH_RECORDS
-    records and MAX_BATCH_BYTES.
-    `first` is the epoch and the offset of the first record. `wall_ms` is the wall time of the
-    records, in ms since 1970.
+    records and MAX_BATCH_BYTES. `first` is the epoch and the offset of the first record. `wall_ms`
+    is the wall time of the records, in ms since 1970.
 
     Raise TooLarge if an atomic result exceeds its bound, and ReplayError if a record contradicts
     `image`. Raise EncodeError or UnreadableRecord if a record does not survive encoding and
@@ -68,25 +71,49 @@ def decided(result: Result, image: MetadataImage, first: EpochOffset, wall_ms: i
     if not result.records:
         return []
     values = read_back(result.records)
-    if result.atomic and sum(map(len, values)) > MAX_RESULT_BYTES:
-        raise TooLarge
+    if result.atomic or len(values) == 1:
+        size_bytes = sum(map(len, values))
+        if size_bytes > MAX_RESULT_BYTES:
+            raise TooLarge
+        return [_part(values, size_bytes, result.records, image, first, wall_ms)]
     parts, start = [], 0
     while start < len(values):
-        end = len(values) if result.atomic else _end_of_part(values, start)
-        last = EpochOffset(first.epoch, first.offset + end - 1)
-        stable = [each for each in result.records[start:end] if not isinstance(each, MARKERS)]
-        image, delta = replay(image, stable, last, wall_ms)
-        parts.append(Part(values[start:end], image, delta))
-        start = end
+        end, size_bytes = _end_of_part(values, start)
+        part = _part(
+            values[start:end],
+            size_bytes,
+            result.records[start:end],
+            image,
+            EpochOffset(first.epoch, first.offset + start),
+            wall_ms,
+        )
+        parts.append(part)
+        image, start = part.image, end
     return parts
 
 
-def _end_of_part(values: list[bytes], start: int) -> int:
-    """Return the end of the part of a result that begins at `start`: at least one record."""
+def _part(
+    values: list[bytes],
+    size_bytes: int,
+    records: Sequence[MetadataRecord],
+    image: MetadataImage,
+    first: EpochOffset,
+    wall_ms: int,
+) -> Part:
+    last = EpochOffset(first.epoch, first.offset + len(values) - 1)
+    stable = [each for each in records if not isinstance(each, MARKERS)]
+    image, delta = replay(image, stable, last, wall_ms)
+    return Part(values, size_bytes, image, delta)
+
+
+def _end_of_part(values: list[bytes], start: int) -> tuple[int, int]:
+    """Return the end of the part of a result that begins at `start`, and the part's size in bytes.
+
+    A part has at least one record."""
     end, size_bytes = start + 1, len(values[start])
     while end < len(values) and end - start < MAX_BATCH_RECORDS:
-        size_bytes += len(values[end])
-        if size_bytes > MAX_BATCH_BYTES:
+        if size_bytes + len(values[end]) > MAX_BATCH_BYTES:
             break
+        size_bytes += len(values[end])
         end += 1
-    return end
+    return end, size_bytes

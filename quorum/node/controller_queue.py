@@ -74,9 +74,10 @@ class ControllerQueue(Generic[R]):
         return held
 
     def _pop_client(self) -> R:
-        source = next(iter(self._clients))
-        requests = self._clients.pop(source)
+        source, requests = next(iter(self._clients.items()))
         request = requests.popleft()
-        if requests:
-            self._clients[source] = requests  # Its next turn is after all other sources.
+        if len(self._clients) > 1 or not requests:
+            del self._clients[source]
+            if requests:
+                self._clients[source] = requests  # Its next turn is after all other sources.
         return request

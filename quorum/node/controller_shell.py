@@ -30,8 +30,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
 from quorate.quorum.controller.context import Caller
@@ -274,8 +273,16 @@ class ControllerShell:
             self.expired_requests += 1
             asked.answer(Refusal.EXPIRED)
             return
+        self.operations += 1
+        next_offset = self._next_offset
         try:
-            decision = self._decide(partial(self._handle, asked), asked.encode)
+            result = self._controller.handle(
+                asked.request,
+                now_ms=self._clock.now_ms(),
+                next_offset=next_offset,
+                caller=asked.caller,
+            )
+            decision = self._checked(result, next_offset, asked.encode)
         except StateInDoubt:
             raise
         except TooLarge:
@@ -301,30 +308,25 @@ class ControllerShell:
             )
         asked.answer(Refusal.FAILED)
 
-    def _handle(self, asked: WaitingRequest, now_ms: int, next_offset: int) -> Result:
-        return self._controller.handle(
-            asked.request, now_ms=now_ms, next_offset=next_offset, caller=asked.caller
-        )
-
     def _rule_now(self, rule: Rule) -> None:
         """Decide without a request. An exception stops the node, because its state is in doubt."""
-        self._carry(self._decide(rule, unencoded), discard)
+        self.operations += 1
+        next_offset = self._next_offset
+        result = rule(self._clock.now_ms(), next_offset)
+        self._carry(self._checked(result, next_offset, unencoded), discard)
         self._append()
         self._arm()
 
-    def _decide(self, rule: Rule, encode: Encode) -> Decision:
-        """Return the checked outcome of `rule`. If it raises, nothing has changed."""
-        self.operations += 1
-        result = rule(self._clock.now_ms(), self._next_offset)
+    def _checked(self, result: Result, next_offset: int, encode: Encode) -> Decision:
+        """Return the checked outcome of a rule. If it raises, nothing has changed."""
         assert self._latest is not None, "only the active controller decides"
-        parts = decided(
-            result, self._latest, EpochOffset(self._epoch, self._next_offset), self._clock.wall_ms()
-        )
-        return Decision(parts, encode(result.response), list(result.effects))
+        first = EpochOffset(self._epoch, next_offset)
+        parts = decided(result, self._latest, first, self._clock.wall_ms())
+        return Decision(parts, encode(result.response), result.effects)
 
     def _carry(self, decision: Decision, answer: Answer, *, linearizable: bool = False) -> None:
         """Add the records to the batch, and let the answer wait for them and all before them."""
-        effects = decision.effects
+        effects = [*decision.effects]
         for part in decision.parts:
             effects.extend(self._add(part))
         if linearizable and not self._batch.values and self._latest is not None:
@@ -337,15 +339,15 @@ class ControllerShell:
         for effect in effects:
             self._carry_out(effect)
 
-    def _add(self, part: Part) -> list[Effect]:
-        if self._batch.values and not self._batch.has_room_for(part.values):
+    def _add(self, part: Part) -> Sequence[Effect]:
+        if self._batch.values and not self._batch.has_room_for(part):
             self._append()
         if self._latest is None:
-            return []
-        self._batch.add(part.values)
+            return ()
+        self._batch.add(part)
         self._latest = part.image
         with changing("the controller's index of partitions"):
-            return list(self._controller.replayed(part.image, part.delta).effects)
+            return self._controller.replayed(part.image, part.delta).effects
 
     @property
     def _next_offset(self) -> int:
