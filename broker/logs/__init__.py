@@ -14,8 +14,12 @@ In reading order:
   one log.
 - `log_flusher.py`: the periodic flush; `offset_checkpoints.py`: the rules of the checkpointed
   offsets; `checkpoint_files.py`: the order of their writes from two threads.
+- `log_cleaner.py`: the log cleaner, which chooses compacted logs; `cleaner_worker.py`: one cleaning
+  after the other; `compacted_log.py`: the cleaner's view of a partition; `cleaner_settings.py` and
+  `cleaner_figures.py`: its settings, and the figures of its metrics.
 - `producer_snapshots.py`: the files of producer states; `producer_loading.py`: the states from a
   snapshot and the log behind it.
 
-`docs/protocol/storage-and-recovery.md` states the rules with their tests.
+`docs/protocol/storage-and-recovery.md` and `docs/protocol/compaction.md` state the rules with their
+tests.
 """

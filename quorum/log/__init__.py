@@ -26,6 +26,7 @@ Files in reading order:
 - `segment_list.py`, `segment.py`, `indexed_file.py`, `batch_file.py`, `index.py`: segments, from
   the list down to the file and its indexes.
 - `epochs.py`: start offsets of leader epochs; `timestamp_lookup.py`: records by time.
+- `replacing_log.py`, `segment_swap.py`, `offset_gaps.py`: segments that the log cleaner replaces.
 - `flush.py`, `flushed_marker.py`, `group_commit.py`: durability.
 - `loading.py`, `recovery.py`, `scan.py`, `leftovers.py`, `quarantine.py`: opening a log.
 - `integrity.py`: checks of reads; `verify.py`, `index_check.py`, `check_result.py`: checks of a log

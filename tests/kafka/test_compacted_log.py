@@ -85,7 +85,7 @@ def test_kafka_dumps_a_compacted_log(codec: Codec, tmp_path: Path) -> None:
     for kind in (".index", ".timeindex"):
         of_kind = ("--files", files(directory, kind))
         assert ours(*of_kind) == dumped(*of_kind)
-    dumped("--index-sanity-check", *of_kind)
+    dumped("--index-sanity-check", "--files", files(directory, ".index"))
     text = "\n".join(theirs)
     assert re.search(r"deleteHorizonMs: OptionalLong\[\d+\]", text)
     assert re.search(r"count: 0 .* producerId: 4000 ", text), "the producer's last batch"

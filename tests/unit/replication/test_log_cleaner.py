@@ -15,6 +15,8 @@ from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.log_cleaner import LogCleaner
 from quorate.broker.partition.settings import PartitionSettings
+from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
+from quorate.config.topic_keys import effective_topic_configs, topic_defaults
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import batches, build_batch, records_of
@@ -461,3 +463,18 @@ def test_a_record_without_a_key_is_refused_with_its_index(make_cluster: MakeClus
     )
     hosted = cluster.hosted(1, topic)
     assert (hosted.log.end_offset, hosted.traffic.keyless_records) == (0, 2)
+
+
+def test_a_segment_of_a_compacted_topic_is_no_older_than_the_max_lag() -> None:
+    """KIP-354: a record in the active segment is not cleaned, whatever its age is."""
+    replication = ReplicationSettings(log_dir=LOG_DIR)
+
+    def segment_ms(**overrides: str) -> int:
+        texts = {name.replace("_", "."): text for name, text in overrides.items()}
+        configs = effective_topic_configs(texts, topic_defaults({}))
+        return TopicSettings.of(configs, replication, 1).log.segment_ms
+
+    week_ms = 604_800_000
+    lag = {"max_compaction_lag_ms": "1000"}
+    assert segment_ms() == segment_ms(cleanup_policy="compact") == segment_ms(**lag) == week_ms
+    assert segment_ms(cleanup_policy="compact", **lag) == 1000
