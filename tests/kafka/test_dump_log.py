@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 SEGMENT = "00000000000000000000"
 RECORDS = 400
+RECOMPRESSED = {"uncompressed": "NONE", "snappy": "SNAPPY", "lz4": "LZ4", "zstd": "ZSTD"}
+"""The values of compression.type, and Kafka's names of the codecs in its dumps."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 METADATA = "__cluster_metadata-0"
 # What Kafka's records do not have; its tools skip it as an unknown tag.
@@ -53,6 +55,14 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stopped]:
                 if number % 20 == 19:
                     sender.flush(ANSWER_TIMEOUT_S)
             assert sender.flush(ANSWER_TIMEOUT_S) == 0
+        for codec in RECOMPRESSED:
+            config = {"compression.type": codec, "preallocate": "true", "segment.bytes": "2000000"}
+            create_topic(client, f"as-{codec}", config=config)
+            for sent in ("none", "gzip"):
+                sender = producer(cluster.bootstrap, compression_type=sent, linger_ms=5)
+                for number in range(RECORDS):
+                    sender.produce(f"as-{codec}", b"%d" % number * 20, b"key")
+                assert sender.flush(ANSWER_TIMEOUT_S) == 0
         client.delete_topics(["deleted"])["deleted"].result(ANSWER_TIMEOUT_S)
         for group in (cluster.entry()["brokers"], cluster.entry()["controllers"]):
             cluster.kill(group[0]["id"])
@@ -122,6 +132,18 @@ def test_every_partition_log(stopped: Stopped) -> None:
     assert dumps[0] == dumps[1] == dumps[2], "replicas are equal byte for byte"
 
 
+@pytest.mark.parametrize("codec", RECOMPRESSED)
+def test_batches_that_the_leader_recompressed(stopped: Stopped, codec: str) -> None:
+    """The preallocated part of an active segment is zeros, at which Kafka's tool ends."""
+    for directory in stopped.directories(f"as-{codec}-0"):
+        segment = directory / f"{SEGMENT}.log"
+        arguments = ("--deep-iteration", "--print-data-log", "--files", str(segment))
+        theirs = dumped(*arguments)
+        assert sum(line.startswith("| offset") for line in theirs) == 2 * RECORDS
+        codecs = set(re.findall(r"compresscodec: (\w+)", "\n".join(theirs)))
+        assert {each.upper() for each in codecs} == {RECOMPRESSED[codec]}
+
+
 @pytest.mark.parametrize("kind", ["index", "timeindex"])
 def test_indexes(stopped: Stopped, kind: str, tmp_path: Path) -> None:
     """Read against a copy: Kafka's tool opens indexes for writing."""
@@ -174,6 +196,7 @@ def test_the_metadata_shell(stopped: Stopped) -> None:
     logs = [directory / f"{SEGMENT}.log" for directory in stopped.directories(METADATA)]
     log = max(logs, key=lambda file: file.stat().st_size)
     names = shell(log, "ls", "/image/topics/byName")
-    assert sorted(" ".join(names).split()) == ["after", "kept"]
+    made = [f"as-{codec}" for codec in sorted(RECOMPRESSED)]
+    assert sorted(" ".join(names).split()) == ["after", *made, "kept"]
     data = shell(log, "cat", "/image/topics/byName/kept/0")
     assert "isr" in " ".join(data), data

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.recompression import Compression
+from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.protocol.hot import ProducePartitionResult
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
@@ -22,7 +26,10 @@ IDS = (1, 2, 3)
 
 
 class Walk:
-    def __init__(self, seed: int) -> None:
+    """One walk. With `keys`, the topic flushes after each append or two, preallocates its segments,
+    and decompresses the batches of its producers."""
+
+    def __init__(self, seed: int, *, keys: bool = False) -> None:
         self.random = random.Random(seed)
         self.cluster = ReplicaCluster(
             seed=seed,
@@ -33,6 +40,21 @@ class Walk:
         self.cluster.partition_settings = PartitionSettings(
             min_insync_replicas=2, replica_lag_time_max_ms=1000
         )
+        self.codec = Codec.NONE
+        if keys:
+            self.codec = Codec.GZIP
+            self.cluster.partition_settings = replace(
+                self.cluster.partition_settings, compression=Compression(Codec.NONE)
+            )
+            self.cluster.log_settings = LogSettings(
+                segment_bytes=500,
+                index_interval_bytes=100,
+                index_max_bytes=36,
+                segment_ms=10,
+                segment_jitter_ms=5,
+                preallocate=True,
+                flush_messages=self.random.randrange(1, 3),
+            )
         replicas = [led_by(*(1 + (index + turn) % 3 for turn in range(3))) for index in range(4)]
         self.topic: Uuid = self.cluster.create("t", replicas)
         self.sent: dict[bytes, tuple[int, list[ProducePartitionResult]]] = {}
@@ -47,7 +69,12 @@ class Walk:
         for _ in range(self.random.randrange(1, 4)):
             value = b"value %06d" % len(self.sent)
             answers = self.cluster.produce(
-                broker_id, self.topic, value, partition_id=index, timeout_ms=2000
+                broker_id,
+                self.topic,
+                value,
+                partition_id=index,
+                timeout_ms=2000,
+                producer={"codec": self.codec},
             )
             self.sent[value] = (index, answers)
 
@@ -114,9 +141,10 @@ class Walk:
                     assert whole.count(value) == 1, f"{value!r} was acknowledged"
 
 
+@pytest.mark.parametrize("keys", [False, True], ids=["defaults", "keys"])
 @pytest.mark.parametrize("seed", range(20))
-def test_walk(seed: int) -> None:
-    walk = Walk(seed)
+def test_walk(seed: int, keys: bool) -> None:
+    walk = Walk(seed, keys=keys)
     with closing(walk.cluster):
         for _ in range(40):
             walk.step()
