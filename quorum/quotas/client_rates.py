@@ -63,6 +63,11 @@ class ClientRates:
         delay_ms = throttle_ms(rate, bucket.bound, window_ms)
         return delay_ms if self._max_throttle_ms is None else min(delay_ms, self._max_throttle_ms)
 
+    def is_unused(self, client_id: str, now_ms: int, user: str = ANONYMOUS) -> bool:
+        """Return True if a client has a quota and has used nothing in its windows."""
+        bucket = self._bucket(user, client_id, now_ms)
+        return bucket is not None and bucket.rate.measure(now_ms)[0] <= 0
+
     def add(self, client_id: str, amount: float, now_ms: int, user: str = ANONYMOUS) -> None:
         """Add an amount after the response left. A negative one takes back what `record` added."""
         bucket = self._bucket(user, client_id, now_ms)

@@ -52,6 +52,7 @@ SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
 
 ANSWER_TIMEOUT_S = 30.0
+CALLBACKS = ("on_commit", "throttle_cb")
 CONSUME_TIMEOUT_S = 30.0
 
 
@@ -60,8 +61,11 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
-    """Settings are librdkafka's, with _ for the dots."""
-    config = {name.replace("_", "."): value for name, value in settings.items()}
+    """Settings are librdkafka's, with _ for the dots, and callbacks."""
+    config = {
+        name if name in CALLBACKS else name.replace("_", "."): value
+        for name, value in settings.items()
+    }
     return Producer(
         {"bootstrap.servers": bootstrap, "log_level": 0, "linger.ms": 0, **config}, logger=SILENT
     )
@@ -78,7 +82,7 @@ def exactly_once_producer(bootstrap: str, **settings: Any) -> Producer:
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
     """Of no group: partitions are assigned by hand, nothing is committed."""
     config = {
-        name if name == "on_commit" else name.replace("_", "."): value
+        name if name in CALLBACKS else name.replace("_", "."): value
         for name, value in settings.items()
     }
     return Consumer(

@@ -179,6 +179,10 @@ def test_a_throttled_full_fetch_begins_no_session(node: PortCluster) -> None:
     world = world_of(node)
     raw = node.connect(BROKER_PORT)
     change(node, ME, consumer_byte_rate=15.0)
+    large: Any = node.ask(raw, fetch(world, 0, 0), 12)
+    assert records_of(large), "more than the quota of all windows, after no use at all"
+    assert large.throttle_time_ms > 0
+    silent_for(node, raw, large.throttle_time_ms)
     answer: Any = node.ask(raw, fetch(world, 0, 0), 12)
     assert answer.throttle_time_ms > 0
     assert (answer.session_id, records_of(answer), answer.responses) == (0, 0, ())

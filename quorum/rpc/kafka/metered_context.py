@@ -7,6 +7,8 @@ The rules of Kafka (KIP-13, KIP-124, KIP-219):
 - The longest of the throttle times counts: that of the request's CPU, that of the bytes that were
   produced or fetched, and that which the active controller put into its response.
 - A throttled Fetch gets a response without records, and its bytes do not count (KAFKA-6946).
+  Unlike in Kafka, a client that has received nothing in all windows gets its records. A batch that
+  is larger than the quota of all windows would otherwise never be sent.
 - A Produce with acks=0 is not throttled for its CPU.
 
 CPU that a request uses after its response, such as the rest of a slice, counts for the next one.
@@ -196,19 +198,27 @@ class MeteredContext(RequestContext):
         delay_ms = self._decide(None, own_ms)
         if delay_ms == own_ms:
             return body
-        return _INT32.pack(delay_ms), memoryview(body[0])[_INT32.size :], *body[1:]
+        return self._with_throttle_time(delay_ms, body)
 
     def _fetched(self, body: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
         """Count the bytes of a response to a Fetch. If its client must be throttled, withhold
-        them."""
+        them, unless it has received nothing in all windows."""
         assert self.withhold is not None
         rates, now_ms = self._quotas.fetch, self.connection.clock.now_ms()
         size_bytes = sum(map(len, body))
-        delay_ms = self._decide(rates, rates.record(self._client, size_bytes, now_ms))
+        unused = rates.is_unused(self._client, now_ms)
+        own_ms = rates.record(self._client, size_bytes, now_ms)
+        delay_ms = self._decide(rates, own_ms)
         if not delay_ms:
             return body
+        if unused and delay_ms == own_ms:
+            return self._with_throttle_time(delay_ms, body)
         rates.add(self._client, -size_bytes, now_ms)
         return tuple(self.withhold(delay_ms))
+
+    def _with_throttle_time(self, delay_ms: int, body: tuple[Buffer, ...]) -> tuple[Buffer, ...]:
+        """Return a body that begins with a throttle time, with `delay_ms` instead."""
+        return _INT32.pack(delay_ms), memoryview(body[0])[_INT32.size :], *body[1:]
 
     def _answered(self, *parts: Buffer) -> None:
         super()._answered(*parts)
