@@ -34,6 +34,7 @@ from tests.ports.node import (
     Raw,
     running,
 )
+from tests.ports.obeyed import is_obeyed
 from tests.ports.requests import READ, World, create, produced
 
 STEP_S = 0.02
@@ -133,11 +134,11 @@ class KafkaPort(Port):
         self._valid = [
             each
             for each in valid(shared.world)
-            if int.from_bytes(each[:2], "big") in keys and not requests.is_obeyed(each)
+            if int.from_bytes(each[:2], "big") in keys and not is_obeyed(each)
         ]
 
     def leaves_out(self, data: bytes) -> bool:
-        return requests.is_obeyed(data)
+        return is_obeyed(data)
 
     def systematic(self) -> Iterator[bytes]:
         yield from self._valid

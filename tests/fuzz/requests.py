@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Iterator, Sequence
 
-from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.layout import FIXED, Field
 from tests.attacks.raw import array, head_of, sized, uvarint
 from tests.attacks.shapes import nothing, places, struct_bytes, usual_element, with_place
@@ -17,10 +17,6 @@ CLAIMS = (2**31 - 1, 100_001, -2)
 USUAL_BOUND = 2
 """Stands for an array's bound where the declaration does not name one."""
 MAX_BOUND = 100_000
-OBEYED = frozenset({ApiKey.UNREGISTER_BROKER})
-"""An administrator may ask for these, and what they ask for ends the cluster under test."""
-INTERNAL = b"__"
-"""Requests about internal topics are left out, because they are obeyed, too."""
 
 
 def edges(field: Field) -> Sequence[bytes]:
@@ -109,7 +105,6 @@ def versions(keys: Sequence[int]) -> list[tuple[Api, int]]:
     return [
         (APIS[key], version)
         for key in keys
-        if key not in OBEYED
         for version in range(APIS[key].min_version, APIS[key].max_version + 1)
     ]
 
@@ -124,8 +119,3 @@ def a_request(keys: Sequence[int], chance: random.Random) -> bytes:
     api, version = chance.choice(versions(keys))
     client_id = chance.choice((None, "", "fuzz", "fuzz", "x" * 32_767))
     return head_of(api.key, version, client_id) + body(api, version, chance)
-
-
-def is_obeyed(frame: bytes) -> bool:
-    """Return True if a cluster must do what the request says though it ends the test."""
-    return int.from_bytes(frame[:2], "big") in OBEYED or INTERNAL in frame

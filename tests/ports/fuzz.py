@@ -10,9 +10,10 @@ import struct
 from collections.abc import Callable, Iterator
 
 from quorate.quorum.protocol import headers
-from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import encode
-from tests.ports.requests import BUILDERS, READ, World
+from tests.ports.obeyed import is_obeyed
+from tests.ports.requests import BUILDERS, World
 
 MAX_RANDOM_BYTES = 300
 NESTED = 20_000
@@ -103,16 +104,5 @@ def frames(world: World, seed: int) -> Iterator[bytes]:
         for _ in range(chance.choice((1, 1, 1, 2))):
             if data:
                 data = bytearray(chance.choice(MUTATIONS)(data, chance))
-        if not stops_the_cluster(bytes(data)):
+        if not is_obeyed(bytes(data)):
             yield bytes(data)
-
-
-def stops_the_cluster(frame: bytes) -> bool:
-    """Return True for a request that would validly remove a registration, or a topic that the test
-    needs."""
-    key = frame[:2]
-    return (
-        key == struct.pack(">h", ApiKey.UNREGISTER_BROKER)
-        or (key == struct.pack(">h", ApiKey.DELETE_TOPICS) and READ.encode() in frame)
-        or b"__" in frame
-    )

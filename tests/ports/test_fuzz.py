@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.protocol import headers
+from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.produce import ProduceResponse
+from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
-from tests.ports.fuzz import frames
+from tests.ports.fuzz import frames, valid
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster, Raw
+from tests.ports.obeyed import is_obeyed
 from tests.ports.requests import BUILDERS, READ, World, produced
 
 FRAMES = 1500
@@ -70,6 +75,28 @@ def connection_counts(node: PortCluster) -> tuple[int, ...]:
 
 def queued(node: PortCluster) -> tuple[int, ...]:
     return tuple(each._queued for each in connections(node))
+
+
+def test_all_requests_are_fuzzed() -> None:
+    """Only a request that ends the test is left out, and no API as a whole."""
+    world = World(2)
+    assert not [each for each in valid(world) if is_obeyed(each) and not deletes_read(each)]
+    source = frames(world, seed=1)
+    keys = {int.from_bytes(next(source)[:2], "big") for _ in range(4 * FRAMES)}
+    assert keys >= set(APIS)
+    for key in (ApiKey.DESCRIBE_QUORUM, ApiKey.UNREGISTER_BROKER):
+        assert not is_obeyed(framed(BUILDERS[key](world, 0)))
+    assert is_obeyed(framed(UnregisterBrokerRequest(broker_id=world.broker_id)))
+
+
+def framed(request: Message) -> bytes:
+    api = next(each for each in APIS.values() if each.request is type(request))
+    head = headers.request_header(api.key, 0, 7, "fuzz", api.request_header_version(0))
+    return head + encode(request, 0)
+
+
+def deletes_read(frame: bytes) -> bool:
+    return int.from_bytes(frame[:2], "big") == ApiKey.DELETE_TOPICS and READ.encode() in frame
 
 
 def test_the_node_still_does_what_it_did(prepared: tuple[PortCluster, World]) -> None:

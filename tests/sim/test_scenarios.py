@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.sim import lost_directory_scenarios, quorum_scenarios, scenarios
+from tests.sim.ablations.stories import BROKEN
+from tests.sim.ablations.table import ABLATIONS
 from tests.sim.invariants import Violation
 from tests.sim.run import play, simulation
 
@@ -20,11 +22,21 @@ from tests.sim.run import play, simulation
         scenarios.all_killed,
         scenarios.broker_restarted_at_once,
         scenarios.hints_lie,
+        scenarios.follower_disk_slow,
     ],
 )
 def test_scenario(scenario: scenarios.Scenario) -> None:
     with simulation(scenario.__name__, scenarios.SHAPES.get(scenario)) as stage:
         play(stage, scenario(stage))
+
+
+def test_a_follower_that_fetches_before_it_flushes_is_found() -> None:
+    with (
+        ABLATIONS["flush-before-fetch"].in_force(),
+        simulation(scenarios.follower_disk_slow.__name__) as stage,
+        pytest.raises(BROKEN, match="called committed but durable only on"),
+    ):
+        play(stage, scenarios.follower_disk_slow(stage))
 
 
 @pytest.mark.parametrize(

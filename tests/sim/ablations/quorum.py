@@ -379,8 +379,8 @@ ABLATIONS = (
         Core,
         "verify_voter_key",
         lambda core, replica: True,
-        RaftWalk(80, 400),
-        "does not have the committed records",
+        Script(scripts.wiped_voter),
+        "a committed record changed",
     ),
     Ablation(
         "lost-log",
