@@ -123,6 +123,9 @@ reached any more to correct it."""
 MAX_NAME = 100
 """The number of characters of an unknown name that an error text repeats."""
 DEDUPE_BUFFER = "log.cleaner.dedupe.buffer.size"
+PER_ADDRESS = ("max.connections.per.ip", "max.connections.per.ip.overrides")
+COMPARED = frozenset((*THREADS, DEDUPE_BUFFER, *PER_ADDRESS))
+"""The keys whose change `check_change` compares with the settings of the node."""
 
 
 def why_not_settable(names: Iterable[str]) -> str | None:
@@ -168,7 +171,7 @@ def check_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     - max.connections.per.ip may be 0 only if max.connections.per.ip.overrides names addresses.
 
     Only keys that change are checked."""
-    changed = {name for name in DYNAMIC_KEYS if before.get(name) != after.get(name)}
+    changed = {name for name in COMPARED if before[name] != after[name]}
     for name in changed.intersection(THREADS):
         old, new = before[name], after[name]
         if not max(1, old // 2) <= new <= 2 * old:
@@ -182,8 +185,7 @@ def check_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
             f"{DEDUPE_BUFFER}: value '{size}' must exceed {MIB} for each of log.cleaner.threads "
             f"({threads})"
         )
-    limits = {"max.connections.per.ip", "max.connections.per.ip.overrides"}
-    if changed & limits and not any(after[name] for name in limits):
+    if changed.intersection(PER_ADDRESS) and not any(after[name] for name in PER_ADDRESS):
         raise ConfigError(
             "max.connections.per.ip: value '0' must be at least 1 unless "
             "max.connections.per.ip.overrides names addresses"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.kafka.alter_configs import AlterConfigsHandler
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
@@ -88,6 +89,10 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     forwarding = Forwarding(services.forwarder, config["controller.socket.timeout.ms"])
     for key in FORWARDED_API_KEYS:
         raw[key] = forwarding.handle
+    alter_configs = AlterConfigsHandler(
+        node=config, image=services.image, forwarding=forwarding
+    ).handle
+    raw[ApiKey.ALTER_CONFIGS] = raw[ApiKey.INCREMENTAL_ALTER_CONFIGS] = alter_configs
 
     api_keys = (*handlers, *raw, ApiKey.API_VERSIONS)
     handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, services.features).handle

@@ -22,6 +22,7 @@ from quorate.quorum.protocol.codec import decode_steps
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
+from quorate.quorum.seams import Buffer
 
 FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
 """The APIs whose requests are forwarded."""
@@ -43,13 +44,17 @@ class Forwarder(Protocol):
         ...
 
 
+Respond = Callable[[Buffer], None]
+"""Answers a client, from the body of the controller's response."""
+
+
 @dataclass(slots=True)
 class _ConnectionQueue:
     """The forwarded requests of one connection."""
 
     size_bytes: int = 0
     """Size of the requests at the controller; an empty body counts as one byte."""
-    waiting: deque[tuple[RequestContext, memoryview]] = field(default_factory=deque)
+    waiting: deque[tuple[RequestContext, memoryview, Respond]] = field(default_factory=deque)
     """Requests that are not forwarded yet. The server bounds the open requests of a connection."""
 
 
@@ -63,14 +68,16 @@ class Forwarding:
         # the connections that have requests open, at most as many as there are connections
         self._queues: dict[RequestConnection, _ConnectionQueue] = {}
 
-    def handle(self, context: RequestContext, body: memoryview) -> None:
+    def handle(
+        self, context: RequestContext, body: memoryview, respond: Respond | None = None
+    ) -> None:
         """Forward the request now, or when enough earlier requests of its connection are answered.
 
         `body` is the request after its header. If the connection closes first, a waiting request is
-        discarded.
+        discarded. `respond` gets the controller's response instead of the client, if it is given.
         """
         queue = self._queues.setdefault(context.connection, _ConnectionQueue())
-        queue.waiting.append((context, body))
+        queue.waiting.append((context, body, respond or context.respond_raw))
         self._send(context.connection, queue)
 
     def _send(self, connection: RequestConnection, queue: _ConnectionQueue) -> None:
@@ -78,12 +85,12 @@ class Forwarding:
         if connection.closed:
             queue.waiting.clear()
         while queue.waiting:
-            context, body = queue.waiting[0]
+            context, body, respond = queue.waiting[0]
             if queue.size_bytes and queue.size_bytes + len(body) > MAX_FORWARDED_BYTES:
                 return
             queue.waiting.popleft()
             queue.size_bytes += max(1, len(body))
-            self._forward(connection, queue, context, body)
+            self._forward(connection, queue, context, body, respond)
         if not queue.size_bytes:
             self._queues.pop(connection, None)
 
@@ -93,10 +100,11 @@ class Forwarding:
         queue: _ConnectionQueue,
         context: RequestContext,
         body: memoryview,
+        respond: Respond,
     ) -> None:
         def done(response: EnvelopeResponse) -> None:
             queue.size_bytes -= max(1, len(body))
-            answer(context, body, response)
+            answer(context, body, response, respond)
             self._send(connection, queue)
 
         envelope = EnvelopeRequest(
@@ -108,11 +116,13 @@ class Forwarding:
         self._forwarder.forward(envelope, self._timeout_ms, done)
 
 
-def answer(context: RequestContext, body: memoryview, response: EnvelopeResponse) -> None:
-    """Send the controller's response body to the client, or an error response of this API if the
-    controller did not handle the request."""
+def answer(
+    context: RequestContext, body: memoryview, response: EnvelopeResponse, respond: Respond
+) -> None:
+    """Pass the body of the controller's response to `respond`. If the controller did not handle the
+    request, send an error response of this API to the client."""
     if response.error == ErrorCode.NONE:
-        context.respond_raw(response.body)
+        respond(response.body)
     else:
         context.run(refusal(context, body, ErrorCode.of(response.error)))
 

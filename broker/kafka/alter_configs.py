@@ -1,0 +1,160 @@
+"""IncrementalAlterConfigs and AlterConfigs on a broker: compares changes of the broker's own
+configs with its settings, and forwards everything else to the controller.
+
+Only the broker knows the settings of its file. As in Kafka, the broker that a client asks therefore
+refuses a change that its present settings do not permit (`config/dynamic_keys.py` `check_change`).
+That concerns its own configs and those of all brokers. The controller checks the rest: keys, types
+and ranges, and the configs of other brokers.
+
+A refused resource does not fail the others of its request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from quorate.broker.kafka.forwarding import Forwarding
+from quorate.config.dynamic_keys import COMPARED, check_change, settings_with
+from quorate.config.key import ConfigError
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.incremental_work import IncrementalWork, begun
+from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.codec import decode_steps, encode_steps
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from quorate.quorum.protocol.wire import Message
+from quorate.quorum.rpc.kafka.context import RequestContext
+from quorate.quorum.seams import Buffer
+
+SET, DELETE = 0, 1
+"""Kafka's codes for operations of IncrementalAlterConfigs."""
+Resource: TypeAlias = AlterConfigsResource | IncrementalAlterConfigsResource
+RESPONSES: Mapping[type, tuple[Callable[..., Message], Callable[..., object]]] = {
+    AlterConfigsRequest: (AlterConfigsResponse, AlterConfigsResourceResponse),
+    IncrementalAlterConfigsRequest: (
+        IncrementalAlterConfigsResponse,
+        IncrementalAlterConfigsResourceResponse,
+    ),
+}
+"""The classes of the response, and of its answer for one resource, by request class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterConfigsHandler:
+    """The handler of both APIs on one broker. `image` returns its committed image."""
+
+    node: NodeConfig
+    image: Callable[[], MetadataImage]
+    forwarding: Forwarding
+
+    def handle(self, context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
+        """Forward the request without the resources that this broker refuses. Return the rest of
+        the work as steps if it is long.
+
+        A refused resource is answered with INVALID_REQUEST. Raise DecodeError if the request is
+        malformed."""
+        return begun(self._steps(context, body))
+
+    def _steps(self, context: RequestContext, body: memoryview) -> IncrementalWork[None]:
+        request: Any
+        request, _ = yield from decode_steps(APIS[context.api_key].request, context.version, body)
+        resources: Sequence[Resource] = request.resources
+        refused = {}
+        named = {(each.resource_type, each.resource_name) for each in resources}
+        if len(named) == len(resources):  # the controller refuses a resource that is named twice
+            for number, resource in enumerate(resources):
+                reason = self._why_refused(resource)
+                if reason is not None:
+                    refused[number] = reason
+        if not refused:
+            self.forwarding.handle(context, body)
+            return
+        left = tuple(each for number, each in enumerate(resources) if number not in refused)
+        if not left:
+            yield from context.respond_steps(merged(request, refused, ()))
+            return
+        rest = yield from encode_steps(replace(request, resources=left), context.version)
+
+        def respond(answer: Buffer) -> None:
+            context.run(respond_merged(context, request, refused, answer))
+
+        self.forwarding.handle(context, memoryview(rest), respond)
+
+    def _why_refused(self, resource: Resource) -> str | None:
+        """Return the reason for which this broker refuses a change, or None."""
+        own = str(self.node.node_id)
+        name = resource.resource_name
+        if resource.resource_type != BROKER_RESOURCE or name not in ("", own):
+            return None
+        image = self.image()
+        stored = {each: compared(image.config(BROKER_RESOURCE, each)) for each in ("", own)}
+        wanted = {**stored, name: texts_after(resource, stored[name])}
+        if stored == wanted:
+            return None
+        before, _ = settings_with(self.node, stored[""], stored[own])
+        after, _ = settings_with(self.node, wanted[""], wanted[own])
+        try:
+            check_change(before, after)
+        except ConfigError as error:
+            return f"Invalid value for a broker config: {error}"
+        return None
+
+
+def compared(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the configs that `check_change` compares."""
+    return {name: texts[name] for name in COMPARED if name in texts}
+
+
+def texts_after(resource: Resource, stored: Mapping[str, str]) -> dict[str, str]:
+    """Return the compared configs of a broker after a change. None of them is a list, so the
+    controller refuses other operations than SET and DELETE."""
+    if isinstance(resource, AlterConfigsResource):
+        return compared({each.name: each.value or "" for each in resource.configs})
+    texts = dict(stored)
+    for each in resource.configs:
+        if each.config_operation == DELETE:
+            texts.pop(each.name, None)
+        elif each.config_operation == SET and each.value is not None:
+            texts[each.name] = each.value
+    return compared(texts)
+
+
+def respond_merged(
+    context: RequestContext, request: Any, refused: Mapping[int, str], answer: Buffer
+) -> IncrementalWork[None]:
+    """Send the controller's answer together with the refusals, in steps."""
+    response: Any
+    response, _ = yield from decode_steps(APIS[context.api_key].response, context.version, answer)
+    yield from context.respond_steps(merged(request, refused, response.responses))
+
+
+def merged(request: Any, refused: Mapping[int, str], answers: Sequence[Any]) -> Message:
+    """Return the response to `request`: an error for each resource whose number is in `refused`,
+    and the controller's answers for the others, in the order of the request."""
+    response, of_resource = RESPONSES[type(request)]
+    others = iter(answers)
+    return response(
+        responses=tuple(
+            of_resource(
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message=refused[number],
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            if number in refused
+            else next(others)
+            for number, each in enumerate(request.resources)
+        )
+    )
