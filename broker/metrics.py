@@ -20,6 +20,7 @@ from quorate.broker.controller.alter_partition_sender import AlterPartitionSende
 from quorate.broker.controller.lifecycle import BrokerLifecycle, State
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
+from quorate.broker.log_metrics import of_flushes, of_recompressions
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.traffic import TopicTraffic
@@ -141,6 +142,8 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_throttles(node)
     yield from of_metadata(node)
     yield from of_cleaner(node.replicas.cleaner, node.replicas.logs.log_dir)
+    yield from of_flushes(node.replicas.logs.flusher)
+    yield from of_recompressions(node.replicas.recompressions)
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     yield counter(
         "quorate_groups_rebuilt_shards_total",

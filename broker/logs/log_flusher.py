@@ -109,6 +109,8 @@ class LogFlusher:
         self._flushes_in_progress = 0
         self.flushes = 0
         """The flushes of logs that have ended."""
+        self.flush_ms = 0
+        """The time of these flushes in ms, from the submission to the end."""
 
     @property
     def running(self) -> bool:
@@ -203,6 +205,7 @@ class LogFlusher:
         """Flush one log in the disk's thread, write the snapshot, and call `then`. `saves` is True
         if the producer states are covered, with or without a snapshot."""
         flush = managed.log.prepare_flush()
+        begun_ms = self._clock.now_ms()
         managed.flushing = True
         self._flushes_in_progress += 1
 
@@ -224,6 +227,7 @@ class LogFlusher:
                     producer_snapshots.remove_snapshots_above(
                         self._disk, managed.log.directory, snapshot[0] - 1
                     )
+            self.flush_ms += self._clock.now_ms() - begun_ms
             self._ended(name, managed)
             then()
 

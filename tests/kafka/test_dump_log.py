@@ -134,12 +134,13 @@ def test_every_partition_log(stopped: Stopped) -> None:
 
 @pytest.mark.parametrize("codec", RECOMPRESSED)
 def test_batches_that_the_leader_recompressed(stopped: Stopped, codec: str) -> None:
-    """The preallocated part of an active segment is zeros, at which Kafka's tool ends."""
+    """The stop has cut the preallocated zeros off, at which Kafka's tool would fail."""
     for directory in stopped.directories(f"as-{codec}-0"):
         segment = directory / f"{SEGMENT}.log"
         arguments = ("--deep-iteration", "--print-data-log", "--files", str(segment))
         theirs = dumped(*arguments)
         assert sum(line.startswith("| offset") for line in theirs) == 2 * RECORDS
+        assert end_of(theirs) == segment.stat().st_size
         codecs = set(re.findall(r"compresscodec: (\w+)", "\n".join(theirs)))
         assert {each.upper() for each in codecs} == {RECOMPRESSED[codec]}
 

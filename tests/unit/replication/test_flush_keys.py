@@ -46,6 +46,8 @@ def test_an_append_is_acknowledged_when_it_is_flushed(make_cluster: MakeCluster,
     let_go(answers)
     assert [each.error for each in second] == [0]
     assert log.flushed_offset == 2
+    flusher = cluster.nodes[1].replicas.logs.flusher
+    assert (flusher.flushes, flusher.flush_ms) == (1, 100)
 
 
 def test_requests_share_a_flush(make_cluster: MakeCluster) -> None:

@@ -46,6 +46,8 @@ GROUPS = {
         nokeycompactedtopicrecords_total""",
     "kafka_network_requestmetrics_": "requests_total totaltimems_count totaltimems_sum",
     "kafka_log_log_": "size logendoffset",
+    "kafka_log_logflushstats_": "logflushrateandtimems_count logflushrateandtimems_sum",
+    "quorate_recompress": "ed_batches_total ion_waiting_bytes",
     "kafka_log_logcleaner_": """max_buffer_utilization_percent cleaner_recopy_percent
         max_clean_time_secs max_compaction_delay_secs""",
     "kafka_log_logcleanermanager_": """max_dirty_percent time_since_last_run_ms
