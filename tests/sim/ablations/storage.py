@@ -145,7 +145,7 @@ ABLATIONS = (
         "a batch that is not what was appended is handed out to nobody",
         log_reader,
         "check_read",
-        lambda *arguments: None,
+        lambda *arguments, **options: None,
         Script(scripts.damage_below_the_recovery_point_is_read),
         "it was handed out",
     ),
