@@ -38,11 +38,15 @@ from quorate.quorum.log.batch import (
 from quorate.quorum.log.compression import Codec, compress, decompress
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.index import NO_TIMESTAMP
+from quorate.quorum.log.record import ONE_BYTE_DELTA_MS
 from quorate.quorum.seams import Buffer
 
 RECORDS_PER_STEP = 2048
 """Records that one step looks at."""
 NO_TIMESTAMP_BASE = -1
+MAX_HORIZON_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
+"""The latest delete horizon. Its tombstones stay forever. It is a base timestamp, so the decoder of
+records needs room for a delta above it."""
 
 
 @dataclass(slots=True)
@@ -105,7 +109,7 @@ def filtered(
     if not kept:
         return _without_records(header, retention, last=last)
     if horizon_ms is None and (tombstones or header.is_control):
-        horizon_ms = retention.now_ms + retention.delete_retention_ms
+        horizon_ms = min(MAX_HORIZON_MS, retention.now_ms + retention.delete_retention_ms)
     elif len(kept) == header.record_count:
         return batch
     return _rebuilt(payload, header, kept, horizon_ms)

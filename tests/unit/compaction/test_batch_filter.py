@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from quorate.broker.compaction.batch_filter import Retention, filtered
+from quorate.broker.compaction.batch_filter import MAX_HORIZON_MS, Retention, filtered
 from quorate.broker.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.log.batch import (
@@ -131,6 +131,18 @@ def test_a_tombstone_gets_its_horizon_at_the_first_rewrite_and_goes_after_it() -
     header, kept = read(clean(stamped, retention({}, now_ms=NOW + RETENTION_MS)))
     assert kept == [records[0], records[2]]
     assert header.delete_horizon_ms == NOW + RETENTION_MS
+
+
+def test_the_largest_retention_keeps_tombstones_forever() -> None:
+    """A delete.retention.ms of 2^63 - 1 must not exceed the field of the base timestamp."""
+    facts = retention({b"b": 10})
+    facts.delete_retention_ms = 2**63 - 1
+    stamped = clean(batch((b"b", None)), facts)
+    header, kept = read(stamped)
+    assert header.delete_horizon_ms == MAX_HORIZON_MS
+    assert [each.timestamp_ms for each in kept] == [1_000]
+    assert stamped is not None
+    assert clean(stamped, retention({b"b": 10}, now_ms=2**62)) is stamped
 
 
 def test_a_superseded_tombstone_goes_immediately() -> None:
