@@ -106,4 +106,4 @@ def throttle_ms(rate: float, bound: float, window_ms: int) -> int:
     client uses nothing in this time. Return 0 if the rate does not exceed the bound."""
     if rate <= bound:
         return 0
-    return min(MAX_THROTTLE_MS, math.floor((rate - bound) / bound * window_ms + 0.5))
+    return math.floor(min(MAX_THROTTLE_MS, (rate - bound) / bound * window_ms + 0.5))

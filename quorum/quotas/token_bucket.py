@@ -41,4 +41,4 @@ class TokenBucket:
 def debt_ms(tokens: float, rate: float) -> int:
     """Return the time in ms until a bucket with `tokens` tokens has no debt. It is 0 for a bucket
     without a debt."""
-    return 0 if tokens >= 0 else min(MAX_THROTTLE_MS, math.floor(-tokens / rate * 1000 + 0.5))
+    return 0 if tokens >= 0 else math.floor(min(MAX_THROTTLE_MS, -tokens / rate * 1000 + 0.5))

@@ -9,7 +9,13 @@ import pytest
 
 from quorate.quorum.quotas.client_rates import ClientRates
 from quorate.quorum.quotas.matching import Quotas
-from quorate.quorum.quotas.sampled_rate import SampledRate, Windows, throttle_ms
+from quorate.quorum.quotas.sampled_rate import (
+    MAX_THROTTLE_MS,
+    SampledRate,
+    Windows,
+    throttle_ms,
+)
+from quorate.quorum.quotas.token_bucket import debt_ms
 from tests.unit.quotas.histories import ours
 
 GOLDEN = Path(__file__).parent / "kafka_rates.txt"
@@ -37,6 +43,12 @@ def test_a_burst_counts_as_if_it_were_spread_over_all_windows() -> None:
     assert rate.measure(2_400) == (10_000.0, 10_400)
     assert throttle_ms(10_000, 8_000, 10_400) == 2_600
     assert throttle_ms(8_000, 8_000, 10_400) == 0, "a rate at its bound is not throttled"
+
+
+def test_the_smallest_bounds_give_the_longest_throttle_time() -> None:
+    """The quotient of a rate and a tiny bound is infinite, which no integer can hold."""
+    assert throttle_ms(1e6, 5e-324, 10_000) == MAX_THROTTLE_MS
+    assert debt_ms(-1e6, 5e-324) == MAX_THROTTLE_MS
 
 
 QUOTAS: Quotas = {(("client-id", "c"),): {"producer_byte_rate": 1000.0}}
