@@ -141,6 +141,9 @@ class Connection:
     def on_closed(self, error: Exception | None) -> None:
         """Abandon all requests, and release the memory and CPU of the connection."""
         self.closed = True
+        if self._pause is not None:  # a throttle may last for days
+            self._pause.cancel()
+            self._pause = None
         for context in self._queue:
             context.abandon()
         self._queue.clear()

@@ -105,6 +105,16 @@ def test_the_longest_of_overlapping_pauses_counts() -> None:
     assert port.reads()
 
 
+def test_a_closed_connection_leaves_no_timer_of_its_pause() -> None:
+    """A throttle time may be days. A client that reconnects in a loop must not fill the memory."""
+    port = Port({})
+    port.connection.pause_reading_for(1_000_000_000)
+    assert port.clock.waiting > 0
+    port.connection.on_closed(None)
+    port.connection.pause_reading_for(1_000_000_000)
+    assert port.clock.waiting == 0
+
+
 def test_two_requests_in_flight_mute_for_the_longer_time() -> None:
     port = Port(TEN_PERCENT, cost_ms=2000)
     port.receive(frame(METADATA, V12), frame(METADATA, V12, client_id="other"))
