@@ -136,6 +136,7 @@ class ReplicaFetcherManager:
         fetcher.close()
         del self._fetchers[place]
         for hosted in fetcher.followed():
+            self._places.pop(hosted.key, None)  # the fetcher there is closed
             self.follow(hosted)
 
     def close(self) -> None:

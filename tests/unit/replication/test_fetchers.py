@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from quorate.broker.replication import replica_fetcher_manager
 from quorate.broker.replication.fetcher_numbers import (
     MAX_FETCHERS,
     client_id_of,
@@ -15,6 +16,7 @@ from quorate.broker.replication.fetcher_numbers import (
 from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
+from quorate.quorum.seams import Address
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]
@@ -118,6 +120,23 @@ def test_partitions_move_when_the_number_changes(
     cluster.fetched_by.clear()
     cluster.run(2000)
     assert set(cluster.fetched_by) == {client_id_of(2, number) for number in range(after)}
+    assert len(list(fetchers.lags())) == PARTITIONS
+
+
+def test_a_leader_may_move_while_partitions_move_between_fetchers(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fetchers of the old address close before all of their partitions have moved."""
+    monkeypatch.setattr(replica_fetcher_manager, "MOVED_PER_SLICE", 2)
+    cluster, topic = make(make_cluster, 1)
+    fetchers = cluster.nodes[2].replicas.fetchers
+    fetchers.resize(5)
+    for fetcher in list(fetchers._fetchers.values()):
+        fetcher.address = Address("10.9.9.9", 1)
+    fetchers.metadata_applied()
+    produce_to_all(cluster, topic)
+    cluster.run(700)
+    assert not behind(cluster, topic)
     assert len(list(fetchers.lags())) == PARTITIONS
 
 
