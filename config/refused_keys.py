@@ -19,6 +19,7 @@ NO_ACLS = "there are no ACLs, so every client may do everything"
 NO_AUTHENTICATION = "there is neither TLS nor SASL, so every connection is open and unencrypted"
 NO_PLUGINS = "there are no plug-ins, so no policy would be applied"
 
+PROTOCOL = "security.inter.broker.protocol"
 DECEIVING = (
     # (pattern of the whole name, values that are accepted, reason)
     (r"authorizer\.class\.name", (), NO_ACLS),
@@ -63,7 +64,14 @@ def may_be_refused(name: str) -> bool:
 
 
 def refuse_deceiving(settings: Mapping[str, Setting]) -> None:
-    """Raise ConfigError, with the source, for the first setting that `DECEIVING` lists."""
+    """Raise ConfigError, with the source, for the first setting that `DECEIVING` lists, or if the
+    listener between brokers is named in two ways, as in Kafka."""
+    both = settings.get("inter.broker.listener.name"), settings.get(PROTOCOL)
+    if all(each is not None and each.text for each in both):
+        raise ConfigError(
+            f"{settings[PROTOCOL].origin}: {PROTOCOL}: must not be set together with "
+            "inter.broker.listener.name"
+        )
     for name, setting in settings.items():
         reason = why_refused(name, setting.text or "")
         if reason is not None:

@@ -63,6 +63,8 @@ from quorate.quorum.seams import Disk
 
 STEP_BYTES = 4 * 1024 * 1024
 """Bytes of one segment after which a step ends. They take some 20 ms if batches are small."""
+NO_HEADER = "no batch header"
+"""The fault at bytes that cannot begin a batch, such as preallocated zeros."""
 ANY_EPOCH = 2**31 - 1
 """The default of `latest_unsaved_epoch`: any epoch is accepted."""
 
@@ -245,12 +247,16 @@ class LogRecovery:
         if not self.segments[-1].is_active:  # the batches before the hole remain
             self.segments[-1].resume()
         if self.report.cut_at_offset is not None:
-            logger.warning(
+            zeros = self._settings.preallocate and self.report.reason == NO_HEADER
+            logger.log(
+                logging.INFO if zeros else logging.WARNING,
                 "%s: recovery cut the log at offset %d; %d bytes %s; reason: %s",
                 self.segments[-1].path,
                 self.report.cut_at_offset,
                 self.report.cut_bytes,
-                "are kept in .damaged files" if self.quarantine else "were not flushed",
+                "are kept in .damaged files"
+                if self.quarantine
+                else ("were preallocated or not flushed" if zeros else "were not flushed"),
                 self.report.reason,
             )
 
@@ -263,7 +269,7 @@ class LogRecovery:
                 paused_at = position
                 yield
             if header is None:
-                return Damage(position, segment.next_offset, "no batch header")
+                return Damage(position, segment.next_offset, NO_HEADER)
             reason = "" if intact else "the batch fails its CRC-32C or is incomplete"
             missing = self.gaps and header.base_offset > segment.next_offset
             if header.base_offset != segment.next_offset and not missing:

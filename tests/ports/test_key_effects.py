@@ -135,6 +135,13 @@ def test_a_forwarded_request_waits_for_the_controller(timeout_ms: int) -> None:
         assert timeout_ms <= waited_s * 1000 < timeout_ms + 500
 
 
+@pytest.mark.parametrize("linger_ms", [0, 300])
+def test_a_change_waits_for_others(linger_ms: int) -> None:
+    with running(controller_quorum_append_linger_ms=str(linger_ms)) as node:
+        waited_s = answered_after_s(node, create("t"), 7)
+        assert linger_ms <= waited_s * 1000 < linger_ms + 200
+
+
 @pytest.mark.parametrize("timeout_ms", [1000, 4000])
 def test_the_creation_of_a_missing_topic_waits_for_the_controller(timeout_ms: int) -> None:
     with running(request_timeout_ms=str(timeout_ms), auto_create_topics_enable="true") as node:

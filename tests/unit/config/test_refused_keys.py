@@ -110,6 +110,12 @@ def test_the_implied_listener_for_nodes_must_be_plaintext() -> None:
     assert loaded(listener_security_protocol_map=text.removesuffix(",REPLICATION:SSL")).is_broker
 
 
+def test_the_listener_between_brokers_is_named_once() -> None:
+    settings = {name.replace(".", "_"): value for name, value in COMBINED.items()}
+    with pytest.raises(ConfigError, match=r"must not be set together with inter\.broker"):
+        loaded(**settings, security_inter_broker_protocol="PLAINTEXT")
+
+
 @pytest.mark.parametrize("name", ["SSL", "SASL_SSL", "SASL_PLAINTEXT"])
 def test_a_listener_named_after_a_protocol_has_it(name: str) -> None:
     with pytest.raises(ConfigError, match=f"of listener {name} must be PLAINTEXT"):

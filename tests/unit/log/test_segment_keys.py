@@ -120,13 +120,16 @@ def test_a_preallocated_segment_has_its_full_size_while_it_is_active(disk: SimDi
 
 
 @pytest.mark.parametrize("power", [False, True], ids=["process", "power"])
-def test_recovery_cuts_the_zeros_of_a_preallocated_segment(disk: SimDisk, power: bool) -> None:
+def test_recovery_cuts_the_zeros_of_a_preallocated_segment(
+    disk: SimDisk, power: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     log = opened(disk, LogSettings(segment_bytes=1_000, preallocate=True))
     append(log, 0, b"x")
     log.flush()
     disk = disk.crash() if power else disk.restart()
     log = Log.open(disk, PATH, log.settings, wall_ms=0, clean=False, recovery_point=1)
     assert entries(log) == [(0, b"x")]
+    assert not caplog.records, "no warning"
     append(log, 0, b"y")
     assert entries(log) == [(0, b"x"), (0, b"y")]
 
