@@ -38,6 +38,9 @@ thread."""
 DELETED_PER_SLICE = 4
 """Maximum number of partitions whose deletion begins in one loop iteration."""
 
+NO_TOPIC = ""
+"""A name that no topic has."""
+
 logger = logging.getLogger("quorate.broker.replication")
 
 TopicSettingsOf = Callable[[MetadataImage, str], TopicSettings]
@@ -74,6 +77,8 @@ class MetadataApplier:
         self._topic_settings = topic_settings
         self._broker_id = broker_id
         self._on_failure = on_failure
+        self._node_settings: TopicSettings | None = None
+        """The settings of topics without configs, which the node gives."""
         self._to_lead: dict[Key, None] = {}
         self._to_follow: dict[Key, None] = {}
         self._being_opened: dict[Key, None] = {}
@@ -129,6 +134,7 @@ class MetadataApplier:
                 hosted.partition.check_joining()
                 hosted.settle()
         self._configure(image, delta)
+        self._node_settings = self._topic_settings(image, NO_TOPIC)
 
     @property
     def unopened(self) -> int:
@@ -195,16 +201,21 @@ class MetadataApplier:
     def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
         settings_of = self._settings_of(image)
         for hosted in self._configured_by(image, delta):
-            self._configure_one(hosted, settings_of(hosted.topic))
-            hosted.settle()
+            if self._configure_one(hosted, settings_of(hosted.topic)):
+                hosted.settle()
 
-    def _configure_one(self, hosted: HostedPartition, settings: TopicSettings) -> None:
+    def _configure_one(self, hosted: HostedPartition, settings: TopicSettings) -> bool:
+        """Apply the settings. Return True if those of the partition or its log have changed."""
         hosted.throttle_by(settings)
+        if hosted.log.settings == settings.log and hosted.partition.settings == settings.partition:
+            return False
         hosted.log.settings = settings.log
         hosted.partition.configure(settings.partition, self._clock.now_ms())
+        return True
 
     def _configured_by(self, image: MetadataImage, delta: ImageDelta) -> Iterator[HostedPartition]:
-        if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
+        concerns_brokers = any(kind == BROKER_RESOURCE for kind, _ in delta.configs)
+        if concerns_brokers and self._topic_settings(image, NO_TOPIC) is not self._node_settings:
             yield from self._registry
             return
         for kind, name in delta.configs:

@@ -35,6 +35,7 @@ class DynamicSettings:
         self._config = config
         self._own = (BROKER_RESOURCE, str(config.node_id))
         self._logs = logs
+        self._configs: object = None
         self._texts = NOTHING, NOTHING
         self._settings: Mapping[str, Any] = config
 
@@ -42,6 +43,9 @@ class DynamicSettings:
         """Return the typed settings of the node in `image`, by key.
 
         The result is the same object as before if the configs are the same."""
+        if image.configs is self._configs:
+            return self._settings
+        self._configs = image.configs
         texts = image.configs.get(ALL_BROKERS, NOTHING), image.configs.get(self._own, NOTHING)
         if texts[0] is self._texts[0] and texts[1] is self._texts[1]:
             return self._settings

@@ -108,7 +108,8 @@ def test_partitions_of_a_topic_share_their_settings(make_cluster: MakeCluster) -
         cluster.log_settings = LogSettings(segment_bytes=1 << 20 + len(resources))
         applied(cluster.image, ImageDelta(configs=resources))
         # Once before the roles, for a higher min.insync.replicas, and once after them.
-        assert sorted(cluster.settings_made) == sorted(2 * made)
+        # The settings without a topic show whether the node's part has changed.
+        assert sorted(filter(None, cluster.settings_made)) == sorted(2 * made)
         for name in made:
             for partition_id in range(3):
                 hosted = cluster.hosted(1, topics[name], partition_id)
