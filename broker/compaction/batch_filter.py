@@ -100,7 +100,7 @@ def filtered(
     if not header.record_count:
         return batch if _keeps_empty(header, retention, last=last) else None
     try:
-        payload = payload_of(memoryview(batch), 0, header)
+        payload: Buffer = bytes(payload_of(memoryview(batch), 0, header))
         if header.codec:
             payload = decompress(header.codec, payload)
         kept, tombstones = yield from _kept(payload, header, retention, held)

@@ -27,10 +27,11 @@ from quorate.quorum.log.integrity import EpochOf
 from quorate.quorum.log.offset_gaps import allow_gaps
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
-from quorate.quorum.seams import Disk
+from quorate.quorum.seams import Buffer, Disk
 
 STEP_BYTES = 64 * 1024
-"""Bytes of batches that one step looks at, or one batch if that is larger."""
+"""Bytes of batches that one step looks at, or one batch if that is larger. A step also ends after
+RECORDS_PER_STEP records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ class Cleaning:
         """Return the steps of the first pass. Raise CorruptLog or OSError."""
         offsets = self.retention.offsets
         for source in self.plan.dirty:
-            stepped_at = 0
+            pause = _Pause()
             for batch in read_batches(
                 self.disk, source, self.plan.buffer_bytes, self.plan.epoch_of
             ):
@@ -113,8 +114,7 @@ class Cleaning:
                     if full:
                         return
                 offsets.pass_over(header.last_offset)
-                if batch.end - stepped_at >= STEP_BYTES:
-                    stepped_at = batch.end
+                if pause.is_due(batch):
                     yield
             offsets.pass_over(source.next_offset - 1)  # offsets may be missing (KAFKA-8764)
             yield
@@ -124,7 +124,7 @@ class Cleaning:
         header, offsets = batch.header, self.retention.offsets
         first_dirty = self.plan.first_dirty
         try:
-            payload = payload_of(batch.data, 0, header)
+            payload: Buffer = bytes(payload_of(batch.data, 0, header))
             if header.codec:
                 payload = decompress(header.codec, payload)
             for number, span in enumerate(spans_of(payload, header.record_count), 1):
@@ -155,20 +155,35 @@ class Cleaning:
         final = next((each for each in reversed(group) if each.size), None)
         out = _Output(cleaned, self.stats)
         for source in group:
-            stepped_at = 0
+            pause = _Pause()
             for batch in read_batches(self.disk, source, plan.buffer_bytes, plan.epoch_of):
                 self.stats.read_bytes += len(batch.data)
                 last = source is final and batch.end == source.size
                 kept = yield from filtered(batch.data, batch.header, self.retention, last=last)
                 if kept is not None:
                     out.add(bytes(kept), plan.buffer_bytes)
-                if batch.end - stepped_at >= STEP_BYTES:
-                    stepped_at = batch.end
+                if pause.is_due(batch):
                     yield
         out.flush()
         yield
         seal(self.disk, plan.directory, cleaned)
         return cleaned
+
+
+@dataclass(slots=True)
+class _Pause:
+    """The batches and records since the last pause of a pass over one segment."""
+
+    at: int = 0
+    records: int = 0
+
+    def is_due(self, batch: SourceBatch) -> bool:
+        """Count a batch. Return True if the step has looked at enough."""
+        self.records += batch.header.record_count
+        if batch.end - self.at < STEP_BYTES and self.records < RECORDS_PER_STEP:
+            return False
+        self.at, self.records = batch.end, 0
+        return True
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """The latest offset of each key in the dirty part of a log, within a bound of memory.
 
-A key is known by its 16-byte digest, so the memory does not depend on the size of the keys. Kafka
-uses MD5. Here the digest is BLAKE2b, because a producer can construct two keys with equal MD5 and
-so remove another producer's records.
+A long key is known by its 16-byte digest, so the memory does not depend on the size of the keys.
+Kafka uses MD5. Here the digest is BLAKE2b, because a producer can construct two keys with equal MD5
+and so remove another producer's records.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ ENTRY_BYTES = 200
 """The memory of one entry: digest, offset, and the table at its least density, measured with
 CPython. Kafka needs 24 bytes, so the same buffer holds fewer keys here."""
 NO_OFFSET = -1
+DIGEST_BYTES = 16
 
 
 def digest_of(key: Buffer) -> bytes:
-    """Return the digest by which the map knows `key`."""
-    return blake2b(key, digest_size=16).digest()
+    """Return the bytes by which the map knows `key`: a digest of DIGEST_BYTES, or a shorter key
+    itself. No two keys of these lengths are equal, so a short key is never taken for another."""
+    if len(key) < DIGEST_BYTES:
+        return bytes(key)
+    return blake2b(key, digest_size=DIGEST_BYTES).digest()
 
 
 class OffsetMap:
@@ -43,7 +47,7 @@ class OffsetMap:
         """Note that the record at `offset` has `key`. Offsets must rise.
 
         Return False, and note nothing, if the key is new and the map is full."""
-        digest = digest_of(key)
+        digest = bytes(key) if len(key) < DIGEST_BYTES else digest_of(key)
         if len(self._offsets) >= self.capacity and digest not in self._offsets:
             return False
         self._offsets[digest] = offset

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import read_varint, write_varint
+from quorate.quorum.log.record import ZIGZAG, read_varint, write_varint
 from quorate.quorum.seams import Buffer
 
 
@@ -31,19 +31,42 @@ def spans_of(payload: Buffer, count: int) -> Iterator[RecordSpan]:
     Raise CorruptBatch if a record does not fit, or if the payload does not end behind the last
     record. Spans before the fault have been yielded by then."""
     position, start, size = 0, 0, len(payload)
+    make = RecordSpan._make
+    key: Buffer | None
     try:
         for _ in range(count):
             start = position
-            length, position = read_varint(payload, position)
+            # Nearly all numbers have one byte, and the length has two. These need no call.
+            if (byte := payload[position]) < 0x80:
+                length, position = ZIGZAG[byte], position + 1
+            elif (second := payload[position + 1]) < 0x80:
+                value = byte & 0x7F | second << 7
+                length, position = (value >> 1) ^ -(value & 1), position + 2
+            else:
+                length, position = read_varint(payload, position)
             stop = position + length
-            timestamp_delta_ms, position = read_varint(payload, position + 1)
-            offset_delta, position = read_varint(payload, position)
-            key_bytes, position = read_varint(payload, position)
-            key = None if key_bytes < 0 else payload[position : position + key_bytes]
-            value_bytes, position = read_varint(payload, position + max(0, key_bytes))
+            position += 1  # the attributes
+            if (byte := payload[position]) < 0x80:
+                timestamp_delta_ms, position = ZIGZAG[byte], position + 1
+            else:
+                timestamp_delta_ms, position = read_varint(payload, position)
+            if (byte := payload[position]) < 0x80:
+                offset_delta, position = ZIGZAG[byte], position + 1
+            else:
+                offset_delta, position = read_varint(payload, position)
+            if (byte := payload[position]) < 0x80:
+                key_bytes, position = ZIGZAG[byte], position + 1
+            else:
+                key_bytes, position = read_varint(payload, position)
+            if key_bytes < 0:
+                key = None
+            else:
+                key = payload[position : position + key_bytes]
+                position += key_bytes
+            value_bytes, position = read_varint(payload, position)
             if position + max(0, value_bytes) >= stop or stop > size:
                 raise CorruptBatch(f"record at byte {start} of the payload exceeds its {length}")
-            yield RecordSpan(start, stop, timestamp_delta_ms, offset_delta, key, value_bytes >= 0)
+            yield make((start, stop, timestamp_delta_ms, offset_delta, key, value_bytes >= 0))
             position = stop
     except IndexError:
         raise CorruptBatch(f"the payload ends within the record at byte {start}") from None
