@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import (
     cold_start,
     commits,
+    compaction,
     consume,
     create_topics,
     decode,
@@ -35,6 +36,7 @@ MODULES = (
     decode,
     image,
     recovery,
+    compaction,
 )
 
 run.main([module.BENCHMARK for module in MODULES])

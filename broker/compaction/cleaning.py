@@ -29,7 +29,7 @@ from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
 from quorate.quorum.seams import Buffer, Disk
 
-STEP_BYTES = 64 * 1024
+STEP_BYTES = 32 * 1024
 """Bytes of batches that one step looks at, or one batch if that is larger. A step also ends after
 RECORDS_PER_STEP records."""
 
