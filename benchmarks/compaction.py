@@ -102,8 +102,8 @@ def cleaning_of(log: Log) -> tuple[Cleaning, CleaningWork[int]]:
 
 
 async def cleaned(log: Log) -> tuple[float, float, float]:
-    """Clean the log. Return the rate in MB per second of CPU, and the p99 of a step and of the delay
-    of a tick in ms."""
+    """Clean the log. Return the rate in MB per second of CPU, and the p99 of a step and of a tick's
+    delay in ms."""
     cleaning, work = cleaning_of(log)
     bytes_ = sum(each.size for each in log.sealed_segments)
     steps: list[float] = []
