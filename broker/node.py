@@ -25,12 +25,13 @@ from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
+from quorate.broker.replication.replica_logs import replica_logs_handler
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.topic_settings import EffectiveTopicSettings
 from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.controller.messages import BrokerRegistrationRequest
+from quorate.quorum.controller.messages import BrokerRegistrationRequest, ReplicaLogsRequest
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
@@ -124,6 +125,13 @@ class BrokerNode:
         self._applying = False
         self._serving = False
         self._shut_down = asyncio.Event()
+        self._listen_to(core)
+
+    def _listen_to(self, core: NodeCore) -> None:
+        """Register the callbacks of this broker on the node core."""
+        core.link_handlers[ReplicaLogsRequest] = core.requests.guarded(
+            replica_logs_handler(self.replicas.registry, self._broker_epoch)
+        )
         core.listeners.role.append(self._role_changed)
         core.listeners.links.append(self.client.links_changed)
         core.listeners.image.append(self._image_changed)

@@ -92,6 +92,7 @@ DYNAMIC_KEYS: Mapping[str, DynamicKey] = {
             "min.insync.replicas",
             "producer.id.expiration.ms",
             "unclean.leader.election.enable",
+            "unclean.recovery.strategy",
         ),
         *rows(
             AppliedBy.CONNECTIONS,

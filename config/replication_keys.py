@@ -60,6 +60,16 @@ REPLICATION = (
         CLUSTER_WIDE,
     ),
     Key(
+        "unclean.recovery.strategy",
+        STRING,
+        "none",
+        "The way to elect a leader if no replica of the ISR or ELR is alive (KIP-966): none elects "
+        "only the last leader, balanced the longest log once the last leader is alive, aggressive "
+        "the longest live log. unclean.leader.election.enable=true means aggressive.",
+        one_of("none", "balanced", "aggressive"),
+        CLUSTER_WIDE,
+    ),
+    Key(
         "unclean.leader.election.interval.ms",
         LONG,
         300_000,

@@ -269,6 +269,16 @@ TOPIC_KEYS = table(
         "Elect a leader from outside the ISR, with loss of records, if no ISR member is alive.",
         synonyms=same("unclean.leader.election.enable"),
     ),
+    Key(
+        "unclean.recovery.strategy",
+        Kind.STRING,
+        "none",
+        "The way to elect a leader if no replica of the ISR or ELR is alive (KIP-966): none elects "
+        "only the last leader, balanced the longest log once the last leader is alive, aggressive "
+        "the longest live log. unclean.leader.election.enable=true means aggressive.",
+        one_of("none", "balanced", "aggressive"),
+        synonyms=same("unclean.recovery.strategy"),
+    ),
 )
 """All keys of a topic by name."""
 

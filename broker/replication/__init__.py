@@ -23,6 +23,7 @@ In reading order:
   `partition_fetch_state.py`: this broker as a follower.
 - `replication_throttle.py` and `simple_rate.py`: the throttles of replication (KIP-73).
 - `metadata_applier.py` and `partition_opener.py`: metadata changes become replicas and roles.
+- `replica_logs.py`: the ends of the logs for the controller, before an unclean election
 - `producer_loader.py`, `damage.py`, `traffic.py`, `settings.py`: producer states, damaged logs,
   counters and settings.
 

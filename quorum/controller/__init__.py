@@ -23,12 +23,15 @@ Decisions that hold for the whole package:
 
 Files in reading order:
 
-- controller.py: the inputs, and the table that maps a request class to its rule
+- controller.py, rules.py: the inputs, and the table that maps a request class to its rule
 - context.py, result.py, settings.py, messages.py: a rule's input, its output, the configuration,
   and the node-to-node messages
 - registration.py, heartbeat.py, broker_states.py, sessions.py, hints.py: the life of a broker
   (docs/differences.md, "Failures are noticed sooner")
 - broker_changes.py, elections.py, partition_change.py, partition_states.py: leaders and ISRs
+- eligible_leaders.py, min_isr_configs.py: eligible leader replicas (KIP-966, part 1)
+- unclean_elections.py, replica_log_queries.py, unclean_recovery.py: unclean elections (KIP-966,
+  part 2)
 - reassign.py, reassignment_completion.py: the start and the end of a reassignment
 - alter_partition.py, elect_leaders.py: changes of one partition that a leader or an administrator
   requests

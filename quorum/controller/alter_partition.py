@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.messages import (
     AlterPartitionRequest,
@@ -18,7 +17,7 @@ from quorate.quorum.controller.messages import (
     IsrChange,
     IsrChangeResult,
 )
-from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.partition_change import Target, leader_after, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import Result
 from quorate.quorum.controller.unclean_elections import UncleanElections
@@ -139,12 +138,12 @@ def alter_one(
     target = Target.of(partition, elr_min_isr(min_isrs.of(topic), change.min_insync_replicas))
     target.isr = isr_ids(change)
     target.leader_recovery_state = change.leader_recovery_state
-    if unclean.allowed(topic.name, partition):
-        target.election = Election.UNCLEAN
+    target.use_last_known = unclean.last_known_may_lead(topic.name)
     key = (change.topic_id, change.partition_id)
     record = partition_change(
         context.image, key, partition, target, context.is_active, cause_of(partition, change)
     )
+    unclean.prepare(topic.name, key, leader_after(partition, record))
     if record is not None and record.leader not in (NO_LEADER_CHANGE, sender):
         # The change completed a reassignment that moves leadership away from the sender. The record
         # is written and the sender still gets an error, so that it waits for the new metadata.

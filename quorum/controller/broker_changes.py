@@ -14,9 +14,13 @@ from dataclasses import dataclass
 
 from quorate.quorum.controller.broker_states import BrokerState, check_transition
 from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.eligible_leaders import MinIsrs
-from quorate.quorum.controller.partition_change import NO_BROKER, Target, partition_change
+from quorate.quorum.controller.partition_change import (
+    NO_BROKER,
+    Target,
+    leader_after,
+    partition_change,
+)
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
@@ -63,9 +67,9 @@ def leader_and_isr_changes(
         if change.stopped_uncleanly:
             target.stopped_uncleanly = change.remove
         target.isr = tuple(replica for replica in partition.isr if replica != change.remove)
-        if unclean.allowed(topic.name, partition):
-            target.election = Election.UNCLEAN
+        target.use_last_known = unclean.last_known_may_lead(topic.name)
         record = partition_change(context.image, key, partition, target, acceptable, change.cause)
+        unclean.prepare(topic.name, key, leader_after(partition, record))
         if record is not None:
             records.append(record)
     return records

@@ -12,6 +12,7 @@ from quorate.config.topic_keys import TOPIC_KEYS
 from quorate.quorum.controller.effective_configs import effective
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.partition_index import PartitionIndex
+from quorate.quorum.controller.replica_log_queries import ReplicaLogQueries
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.controller.sessions import Sessions
 from quorate.quorum.controller.settings import ControllerSettings
@@ -48,7 +49,8 @@ class Context:
     source of chance.
 
     Rules read the cluster's state from `image` and return records instead of writing to it. They
-    may change only `sessions`, `hints` and `mutation_quota`, which is that of the request.
+    may change only `sessions`, `hints`, `replica_logs`, and `mutation_quota`, which is that of the
+    request.
 
     Invariant: `index` describes `image`.
 
@@ -60,6 +62,7 @@ class Context:
     random: Random
     sessions: Sessions
     hints: Hints
+    replica_logs: ReplicaLogQueries = field(default_factory=ReplicaLogQueries)
     image: MetadataImage = field(default_factory=MetadataImage)
     index: PartitionIndex = field(default_factory=PartitionIndex)
     mutation_quota: MutationQuota = field(default_factory=MutationQuota)
@@ -108,8 +111,3 @@ class Context:
             self.settings.topic_defaults,
         )
         return value
-
-    def unclean_election_enabled(self, topic_name: str) -> bool:
-        """Return True if the topic's effective unclean.leader.election.enable is true."""
-        value = self.topic_config(topic_name, UNCLEAN_LEADER_ELECTION)
-        return value is not None and value.lower() == "true"

@@ -18,86 +18,34 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from quorate.quorum.controller import broker_changes, scheduled_elections
-from quorate.quorum.controller.alter_partition import alter_partition
-from quorate.quorum.controller.client_quotas import alter_client_quotas
-from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
+from quorate.quorum.controller import broker_changes, scheduled_elections, unclean_recovery
 from quorate.quorum.controller.context import Caller, Context
-from quorate.quorum.controller.elect_leaders import elect_leaders
+from quorate.quorum.controller.elect_leaders import unclean_keys
 from quorate.quorum.controller.features import activation_records
-from quorate.quorum.controller.heartbeat import heartbeat
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.messages import (
-    AllocateProducerIdsRequest,
-    AlterPartitionRequest,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
+    ReplicaLogsResponse,
 )
-from quorate.quorum.controller.partition_index import PartitionIndex
-from quorate.quorum.controller.partitions import create_partitions
+from quorate.quorum.controller.partition_index import PartitionIndex, PartitionKey
 from quorate.quorum.controller.periodic_tasks import PeriodicTasks, Task
-from quorate.quorum.controller.producer_ids import allocate_producer_ids
-from quorate.quorum.controller.reassign import (
-    alter_partition_reassignments,
-    list_partition_reassignments,
+from quorate.quorum.controller.replica_log_queries import ReplicaLogQueries
+from quorate.quorum.controller.result import (
+    NOTHING,
+    AskReplicaLogs,
+    Effect,
+    ProbeBroker,
+    Result,
 )
-from quorate.quorum.controller.registration import register_broker
-from quorate.quorum.controller.result import NOTHING, Effect, ProbeBroker, Result
+from quorate.quorum.controller.rules import RULES, STRICT_SINCE
 from quorate.quorum.controller.sessions import NEVER_MS, Session, Sessions
 from quorate.quorum.controller.settings import ControllerSettings
-from quorate.quorum.controller.topics import create_topics, delete_topics
-from quorate.quorum.controller.unregister import unregister_broker
-from quorate.quorum.controller.update_features import update_features
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
-from quorate.quorum.protocol.schemas.client_quotas import AlterClientQuotasRequest
-from quorate.quorum.protocol.schemas.configs import (
-    AlterConfigsRequest,
-    IncrementalAlterConfigsRequest,
-)
-from quorate.quorum.protocol.schemas.elect_leaders import ElectLeadersRequest
-from quorate.quorum.protocol.schemas.reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
-)
-from quorate.quorum.protocol.schemas.topics import (
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-)
-from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
-from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
 from quorate.quorum.quotas.mutation_quotas import MutationQuota, MutationQuotas
 from quorate.quorum.seams import Random
-
-RULES: dict[type, Callable[[Context, Any], Result]] = {
-    BrokerRegistrationRequest: register_broker,
-    BrokerHeartbeatRequest: heartbeat,
-    AlterPartitionRequest: alter_partition,
-    AllocateProducerIdsRequest: allocate_producer_ids,
-    CreateTopicsRequest: create_topics,
-    DeleteTopicsRequest: delete_topics,
-    CreatePartitionsRequest: create_partitions,
-    IncrementalAlterConfigsRequest: incremental_alter_configs,
-    AlterConfigsRequest: alter_configs,
-    ElectLeadersRequest: elect_leaders,
-    AlterPartitionReassignmentsRequest: alter_partition_reassignments,
-    ListPartitionReassignmentsRequest: list_partition_reassignments,
-    UnregisterBrokerRequest: unregister_broker,
-    UpdateFeaturesRequest: update_features,
-    AlterClientQuotasRequest: alter_client_quotas,
-}
-"""The rule of each request class. The request classes of clients are Kafka's schemas."""
-STRICT_SINCE: dict[type, int] = {
-    CreateTopicsRequest: 6,
-    CreatePartitionsRequest: 3,
-    DeleteTopicsRequest: 5,
-}
-"""The requests that the quota controller_mutation_rate bounds, and the first version whose clients
-know its error (KIP-599)."""
 
 
 class Controller:
@@ -200,6 +148,7 @@ class Controller:
         self._at(now_ms, next_offset)
         self._active = True
         context.sessions = Sessions(self._settings.session_timeout_ms)
+        context.replica_logs = ReplicaLogQueries()
         effects: list[Effect] = []
         if image is not context.image:
             effects += self.loaded(image).effects
@@ -224,6 +173,7 @@ class Controller:
         self._periodic_tasks.stop()
         self._context.hints.deactivate()
         self._context.sessions = Sessions(self._settings.session_timeout_ms)
+        self._context.replica_logs = ReplicaLogQueries()
 
     # ------------------------------------------------------------------------------------- requests
 
@@ -278,16 +228,24 @@ class Controller:
         return min(
             self._context.sessions.deadline_ms(),
             self._periodic_tasks.deadline_ms(),
+            self._context.replica_logs.deadline_ms(self._context.now_ms),
             NEVER_MS if hold is None else hold[0],
         )
 
     def tick(self, now_ms: int) -> Result:
-        """Do one piece of work that is due at `now_ms`: fence one expired broker, end one hold on
+        """Do one piece of work that is due at `now_ms`: ask for the logs of leaderless partitions,
+        elect a leader for those without an answer, fence one expired broker, end one hold on
         unclean elections, or run one periodic task. Return an empty result if nothing is due.
 
         Call this again while `deadline_ms` is not later than the current time.
         """
         self._at(now_ms, self._context.next_offset)
+        wanted = self._context.replica_logs.take_wanted()
+        if wanted:
+            return Result(effects=unclean_recovery.questions(self._context, wanted))
+        overdue = self._context.replica_logs.overdue(now_ms)
+        if overdue:
+            return self._elect_uncleanly(overdue)
         stale = self._context.sessions.first_stale(now_ms)
         if stale is not None:
             self.expired_sessions += 1
@@ -296,8 +254,8 @@ class Controller:
         if hold is not None and hold[0] <= now_ms:
             self._context.hints.release(hold[1])
             keys = scheduled_elections.leaderless_of(self._context, hold[1])
-            records = scheduled_elections.elect_uncleanly(self._context, keys)
-            return self._bounded(Task.ELECT_UNCLEANLY, records)
+            scheduled_elections.prepare_unclean_elections(self._context, keys)
+            return NOTHING
         task = self._periodic_tasks.take_due(now_ms)
         return NOTHING if task is None else self._run(task)
 
@@ -307,8 +265,8 @@ class Controller:
             return Result((NoOpRecord(),))
         if task is Task.BALANCE_LEADERS:
             return self._bounded(task, scheduled_elections.balance_leaders(context))
-        leaderless = sorted(context.index.leaderless)
-        return self._bounded(task, scheduled_elections.elect_uncleanly(context, leaderless))
+        scheduled_elections.prepare_unclean_elections(context, sorted(context.index.leaderless))
+        return NOTHING
 
     def _bounded(self, task: Task, records: list[MetadataRecord]) -> Result:
         """Return the records. If their number reached the bound of one run, schedule the task again
@@ -317,6 +275,36 @@ class Controller:
             delay_ms = self._settings.more_elections_delay_ms
             self._periodic_tasks.soon(task, self._context.now_ms + delay_ms)
         return Result(records, atomic=False)
+
+    # --------------------------------------------------------------------------- unclean elections
+
+    def replica_logs(
+        self, asked: AskReplicaLogs, response: ReplicaLogsResponse | None, *, now_ms: int
+    ) -> Result:
+        """Take a broker's answer, or None. Return the records of the unclean elections that wait
+        for no other answer. The answer of another incarnation does not count."""
+        self._at(now_ms, self._context.next_offset)
+        context = self._context
+        current = context.has_epoch(asked.broker_id, asked.broker_epoch)
+        counts = current and response is not None and response.broker_epoch == asked.broker_epoch
+        logs = response.logs if counts and response is not None else ()
+        return self._elect_uncleanly(context.replica_logs.answered(asked, logs))
+
+    def questions(self, request: object, *, now_ms: int) -> Result:
+        """Return the questions to brokers that must be asked before `handle` gets the request.
+        Decide nothing."""
+        self._at(now_ms, self._context.next_offset)
+        keys = unclean_keys(self._context, request)
+        return Result(effects=unclean_recovery.questions(self._context, keys, administrator=True))
+
+    def has_questions(self, request: object) -> bool:
+        """Return True if a question for the request has no answer yet, for at most
+        QUERY_TIMEOUT_MS."""
+        keys = unclean_keys(self._context, request)
+        return any(map(self._context.replica_logs.is_open, keys))
+
+    def _elect_uncleanly(self, keys: list[PartitionKey]) -> Result:
+        return Result(unclean_recovery.elections(self._context, keys), atomic=False)
 
     # ---------------------------------------------------------------------------------------- hints
 

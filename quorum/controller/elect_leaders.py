@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
@@ -15,10 +16,13 @@ from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.partition_change import Target, partition_change
 from quorate.quorum.controller.partition_index import PartitionKey
+from quorate.quorum.controller.replica_log_queries import MAX_QUERIES
 from quorate.quorum.controller.result import RequestRefused, Result, TooManyRecords, check_room
+from quorate.quorum.controller.unclean_elections import UncleanElections
+from quorate.quorum.controller.unclean_recovery import leaderless, uncleanly_elected
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
-from quorate.quorum.metadata.image import Partition
+from quorate.quorum.metadata.image import Partition, Topic
 from quorate.quorum.metadata.records import NO_LEADER, MetadataRecord
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
@@ -149,13 +153,44 @@ def elect_one(
     key = (topic.id, partition_id)
     if key in records or not kind.needed(partition):
         raise RequestRefused(UNNEEDED, UNNEEDED.message)
-    target = Target.of(partition, MinIsrs(context).of(topic))
-    target.election = kind.election
-    record = partition_change(context.image, key, partition, target, context.is_active, kind.cause)
+    record = elected(context, kind, topic, key)
     if record is None:
         raise RequestRefused(kind.unavailable, kind.unavailable.message)
     check_room(len(records) + 1)
     records[key] = record
+
+
+def elected(context: Context, kind: Kind, topic: Topic, key: PartitionKey) -> MetadataRecord | None:
+    """Return the record of the election, or None if no replica qualifies. An unclean election uses
+    the answers of the live replicas, if the controller has them."""
+    min_isrs = MinIsrs(context)
+    if kind.election is Election.UNCLEAN:
+        logs = context.replica_logs.known(key, context.now_ms)
+        unclean = UncleanElections(context)
+        return uncleanly_elected(context, unclean, min_isrs, topic, key, logs)
+    partition = topic.partitions[key[1]]
+    target = Target.of(partition, min_isrs.of(topic))
+    target.election = kind.election
+    return partition_change(context.image, key, partition, target, context.is_active, kind.cause)
+
+
+def unclean_keys(context: Context, request: object) -> list[PartitionKey]:
+    """Return the partitions for which the request wants an unclean election, at most MAX_QUERIES.
+    Any other request than such an ElectLeaders has none. Unknown partitions and those with a leader
+    are left out."""
+    if not isinstance(request, ElectLeadersRequest):
+        return []
+    kind = KINDS.get(request.election_type)
+    if kind is None or kind.election is not Election.UNCLEAN:
+        return []
+    if request.topic_partitions is None:
+        return list(islice(context.index.leaderless, MAX_QUERIES))
+    keys = (
+        (context.image.topic_id(topic.topic), partition_id)
+        for topic in request.topic_partitions
+        for partition_id in topic.partitions
+    )
+    return list(islice((each for each in keys if leaderless(context, each)), MAX_QUERIES))
 
 
 def failed(request: ElectLeadersRequest, error: ErrorCode, text: str) -> Result:

@@ -34,13 +34,15 @@ class Election(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """The replicas of an election: all `replicas` in assignment order, the ISR, the ELR, and the
-    last known leader or NO_LEADER. `leader` is the current leader or NO_LEADER."""
+    last known leader or NO_LEADER. `leader` is the current leader or NO_LEADER. `longest` is the
+    active replica with the longest log, or NO_LEADER if it is not known."""
 
     leader: int
     replicas: Sequence[int]
     isr: Sequence[int]
     elr: Sequence[int] = ()
     last_known: int = NO_LEADER
+    longest: int = NO_LEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def elect(election: Election, candidates: Candidates, acceptable: Acceptable) ->
     - the current leader, if it is valid
     - the first valid replica in assignment order
     - the last known leader, if it is acceptable and the ISR and the ELR are empty
+    - the acceptable replica with the longest log, if the election is UNCLEAN and that is known
     - the first acceptable replica, if the election is UNCLEAN
     - NO_LEADER
     """
@@ -83,7 +86,7 @@ def elect(election: Election, candidates: Candidates, acceptable: Acceptable) ->
     if not may_lead and last in replicas and acceptable(last):
         return Elected(last, unclean=True, last_known=True)
     if election is Election.UNCLEAN:
-        for replica in replicas:
-            if acceptable(replica):
+        for replica in (candidates.longest, *replicas):
+            if replica in replicas and acceptable(replica):
                 return Elected(replica, unclean=True)
     return Elected(NO_LEADER)

@@ -43,6 +43,8 @@ MAX_LOG_DIRS = 100
 """Maximum number of log directories of a broker."""
 MAX_ISR = 1000
 """Maximum number of replicas in the ISR of one partition."""
+MAX_REPLICA_LOGS = 1_000
+"""The maximum number of partitions in one ReplicaLogs request."""
 MAX_CHANGES = 10_000
 """Maximum number of partitions in one AlterPartition request. A broker with more changes sends
 several requests."""
@@ -185,6 +187,37 @@ class AllocateProducerIdsResponse:
     error: ErrorNumber
     first_producer_id: OffsetOrNone = -1
     count: Count = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLogsRequest:
+    """The active controller asks a broker for the ends of some of its logs (KIP-966, part 2)."""
+
+    partitions: Annotated[tuple[tuple[Uuid, PartitionId], ...], Items(MAX_REPLICA_LOGS)]
+    """The partitions, each as (topic id, partition id)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLog:
+    """The end of one replica's log."""
+
+    topic_id: Uuid
+    partition_id: PartitionId
+    last_epoch: EpochOrNone
+    """The leader epoch of the last record; -1 for an empty log."""
+    end_offset: OffsetOrNone
+    """The log end offset."""
+    high_watermark: OffsetOrNone
+    """The high watermark that the replica knows. Records below it are committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLogsResponse:
+    """The ends of the logs that are open on the broker. Other partitions are left out."""
+
+    broker_epoch: OffsetOrNone
+    """The broker epoch of the incarnation that answers."""
+    logs: Annotated[tuple[ReplicaLog, ...], Items(MAX_REPLICA_LOGS)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,9 @@ class Target:
     changes fields of it.
 
     `min_isr` is the effective min.insync.replicas (`MinIsrs.of`), or None if ELR is off.
-    `stopped_uncleanly` is the id of a broker that must not enter or stay in the ELR."""
+    `stopped_uncleanly` is the id of a broker that must not enter or stay in the ELR. If
+    `use_last_known` is False, only an UNCLEAN election may choose the last known leader. `longest`
+    is the replica with the longest log, or NO_LEADER."""
 
     isr: Ids
     replicas: Ids
@@ -59,6 +61,8 @@ class Target:
     leader_recovery_state: int
     min_isr: int | None
     stopped_uncleanly: int = NO_BROKER
+    use_last_known: bool = True
+    longest: int = NO_LEADER
     election: Election = Election.ONLINE
 
     @classmethod
@@ -153,14 +157,14 @@ def elected_state(
     if min_isr is None and not partition.isr:
         # ELR was turned off while the partition had no leader, so no record was committed since.
         elr = tuple(each for each in partition.elr if each != target.stopped_uncleanly)
+    use_last_known = target.use_last_known and min_isr is not None
     candidates = Candidates(
         leader=partition.leader,
         replicas=target.replicas,
         isr=isr,
         elr=elr,
-        last_known=NO_LEADER
-        if min_isr is None
-        else next(iter(partition.last_known_elr), NO_LEADER),
+        last_known=next(iter(partition.last_known_elr if use_last_known else ()), NO_LEADER),
+        longest=target.longest,
     )
     elected = elect(target.election, candidates, acceptable)
     if elected.unclean:
@@ -172,6 +176,13 @@ def elected_state(
         isr = isr or partition.isr
         elr = () if isr else elr
     return isr, elr, elected
+
+
+def leader_after(partition: Partition, record: PartitionChangeRecord | None) -> int:
+    """Return the leader of the partition after `record`, which may be None."""
+    if record is None or record.leader == NO_LEADER_CHANGE:
+        return partition.leader
+    return record.leader
 
 
 def directories_of(image: MetadataImage, partition: Partition, replicas: Ids) -> tuple[Uuid, ...]:

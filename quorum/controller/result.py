@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.clipped import clipped
+from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.field_bounds import ERROR_TEXT
@@ -37,7 +38,21 @@ class ProbeBroker:
     delay_ms: int = 0
 
 
-Effect = ProbeBroker
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskReplicaLogs:
+    """An effect: ask a broker for the ends of its logs of `partitions`, each (topic id, partition).
+
+    The caller passes this same value to `Controller.replica_logs`, with the broker's response, or
+    with None if there is none within `timeout_ms` milliseconds.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    partitions: tuple[tuple[Uuid, int], ...]
+    timeout_ms: int
+
+
+Effect = ProbeBroker | AskReplicaLogs
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,28 +44,12 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
     return records
 
 
-def elect_uncleanly(context: Context, keys: Iterable[PartitionKey]) -> list[MetadataRecord]:
-    """Return records that elect a leader for some of the leaderless partitions `keys`.
-
-    A partition is included if its topic's unclean.leader.election.enable is true, no replica that
-    may have all data has a hold, and one of its replicas is active.
-    """
-    records: list[MetadataRecord] = []
-    unclean, min_isrs = UncleanElections(context), MinIsrs(context)
+def prepare_unclean_elections(context: Context, keys: Iterable[PartitionKey]) -> None:
+    """Note those of the leaderless partitions `keys` whose topic may allow an unclean election."""
+    unclean = UncleanElections(context)
     for key in keys:
-        if len(records) == context.settings.max_elections_per_run:
-            break
         topic, partition = context.located(*key)
-        if not unclean.allowed(topic.name, partition):
-            continue
-        target = Target.of(partition, min_isrs.of(topic))
-        target.election = Election.UNCLEAN
-        record = partition_change(
-            context.image, key, partition, target, context.is_active, Cause.UNCLEAN_ELECTION
-        )
-        if record is not None:
-            records.append(record)
-    return records
+        unclean.prepare(topic.name, key, partition.leader)
 
 
 def leaderless_of(context: Context, broker_id: int) -> list[PartitionKey]:

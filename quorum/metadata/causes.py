@@ -87,7 +87,37 @@ DOCS = {cause.value: cause.doc for cause in Cause}
 """The explanation of each cause, by its stored name. The name of UNKNOWN is empty."""
 
 
+UNKNOWN_END = "?"
+"""The stored text of an end offset that is not known."""
+
+
+def with_ends(cause: str, old_end: int | None, new_end: int | None) -> str:
+    """Return a stored cause that carries two end offsets, such as "unclean-election 120 100".
+
+    `old_end` is the largest end offset that is known of the partition before the election, and
+    `new_end` is the end of the new leader's log. None means that the offset is not known.
+    """
+    if old_end is None and new_end is None:
+        return cause
+    texts = (UNKNOWN_END if each is None else str(each) for each in (old_end, new_end))
+    return " ".join((cause, *texts))
+
+
 def describe(cause: str) -> str:
-    """Return the explanation of a stored cause. "" is the name of UNKNOWN. If only a newer version
-    knows the cause, return a text with its name. Never raise."""
-    return DOCS.get(cause, f"{cause} (not known to this version)")
+    """Return the explanation of a stored cause, with its end offsets if it carries them. "" is the
+    name of UNKNOWN. If only a newer version knows the cause, return a text with its name. Never
+    raise."""
+    name, _, ends = cause.partition(" ")
+    if name not in DOCS:
+        return f"{cause} (not known to this version)"
+    return f"{DOCS[name]} {describe_ends(ends)}" if ends else DOCS[name]
+
+
+def describe_ends(ends: str) -> str:
+    """Return a sentence about the two end offsets of `with_ends`."""
+    old, _, new = ends.partition(" ")
+    if not (old.isdecimal() and new.isdecimal()):
+        return f"The log of the new leader ends at offset {new}; the old end is not known."
+    lost = int(old) - int(new)
+    what = f"at least {lost} offsets are lost" if lost > 0 else "no loss is known"
+    return f"The new leader's log ends at offset {new}, the longest known one at {old}: {what}."

@@ -26,7 +26,8 @@ Files in reading order:
 - The controller: `controller_node.py`, `controller_port.py` (requests in Kafka's protocol),
   `controller_shell.py` with `controller_queue.py`, `controller_decision.py` and
   `controller_batch.py` (requests to the rules), `voter_admin.py` (requests to Raft),
-  `broker_probes.py` (hints), `describe_configs.py`, `controller_metrics.py`.
+  `broker_probes.py` (hints), `replica_log_requests.py` (before unclean elections),
+  `describe_configs.py`, `controller_metrics.py`.
 - Other nodes: `quorum_links.py`, `node_requests.py` (the boundary of their requests),
   `voter_probes.py`, `node_membership.py`, `generations.py`.
 - The process: `node_settings.py`, `unhandled.py`, `garbage.py`, `allocator.py`.

@@ -25,7 +25,7 @@ from quorate.quorum.controller.messages import (
     BrokerRegistrationResponse,
     EnvelopeRequest,
 )
-from quorate.quorum.controller.result import ProbeBroker, Result
+from quorate.quorum.controller.result import AskReplicaLogs, Effect, ProbeBroker, Result
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
@@ -37,6 +37,7 @@ from quorate.quorum.node.controller_port import ControllerPort
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_requests import REFUSED, check_broker
+from quorate.quorum.node.replica_log_requests import ReplicaLogRequests
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.quotas.sampled_rate import Windows
@@ -85,10 +86,13 @@ class ControllerNode:
             self.rules,
             core.replica,
             discard_uncommitted=lambda: core.committed_image.prepare(self._prepare_load),
-            carry_out=lambda effect: self._probes.start(effect),
+            carry_out=lambda effect: self._start(effect),
             linger_ms=core.config["controller.quorum.append.linger.ms"],
         )
-        self.port = ControllerPort(core, self.shell)
+        self._replica_logs = ReplicaLogRequests(
+            seams.clock, self.rules, self.shell, self._channel_of
+        )
+        self.port = ControllerPort(core, self.shell, self._replica_logs.ask_before)
         handlers: dict[type, Handler] = {**core.raft_handlers()}
         handlers[FetchRequest] = self._discarding_old_fetches(handlers[FetchRequest])
         for request in BROKER_REQUESTS:
@@ -264,7 +268,22 @@ class ControllerNode:
 
     def _carry_out(self, result: Result) -> None:
         for effect in result.effects:
+            self._start(effect)
+
+    def _start(self, effect: Effect) -> None:
+        if isinstance(effect, AskReplicaLogs):
+            self._replica_logs.ask(effect)
+        else:
             self._probes.start(effect)
+
+    def _channel_of(self, broker_id: int, broker_epoch: int) -> Channel | None:
+        """Return the newest link that belongs to this registration of the broker, or None."""
+        links = (
+            channel
+            for channel in reversed(self._server.channels)
+            if self._sessions.get(channel.peer) == (broker_id, broker_epoch)
+        )
+        return next(links, None)
 
     def _probed(self, effect: ProbeBroker, result: ProbeResult) -> None:
         """Report the result of a probe to the rules. Only a refusal can change the metadata."""

@@ -77,13 +77,19 @@ REFUSALS = {
 }
 
 
+AskBefore = Callable[[Message, Callable[[], None]], None]
+"""Gets a request, and a function to call once, now or later (`ReplicaLogRequests.ask_before`)."""
+
+
 class ControllerPort:
     """The Kafka port of a controller (KIP-919), and its handler of envelopes.
 
     Owned by the node's event loop. Requests of links that are closed meanwhile are decided all the
     same; their answers are dropped."""
 
-    def __init__(self, core: NodeCore, shell: ControllerShell) -> None:
+    def __init__(self, core: NodeCore, shell: ControllerShell, ask_before: AskBefore) -> None:
+        """`ask_before` calls back when the rules have what they need to know before a request."""
+        self._ask_before = ask_before
         self._core = core
         self._shell = shell
         self._voters = VoterAdmin(core)
@@ -187,14 +193,17 @@ class ControllerPort:
         elif self._voters.handles(request):
             self._voters.ask(request, lambda response: answer(encoded(response)))
         else:
-            self._shell.submit(
+            self._ask_before(
                 request,
-                answer,
-                encode=encoded,
-                source=source,
-                linearizable=True,
-                caller=caller,
-                timeout_ms=getattr(request, "timeout_ms", 0),
+                lambda: self._shell.submit(
+                    request,
+                    answer,
+                    encode=encoded,
+                    source=source,
+                    linearizable=True,
+                    caller=caller,
+                    timeout_ms=getattr(request, "timeout_ms", 0),
+                ),
             )
 
     def _describe_quorum_directly(

@@ -4,8 +4,7 @@ They are the node's identity, its data directory, its copy of the metadata log, 
 and the links to the voters. A process that is both a broker and a controller has one `NodeCore`.
 
 `NodeCore(...)` opens the directory, `start` connects to the voters, `close` stops, and `release`
-closes the files. `fail` stops the node after a failure that it cannot survive: a failed fsync, a
-log that contradicts itself, StateInDoubt.
+closes the files. `fail` stops the node after a failure that it cannot survive.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class NodeCore:
 
     It implements `ReplicaListener` and `LinksListener`, through which it gets the effects of Raft
     and the events of links, and `NodeView`, which the HTTP interface reads. `listeners` passes
-    changes on to the roles.
+    changes on to the roles. A role adds its handlers of controllers' requests to `link_handlers`.
 
     Invariant: after `fail` or `close`, the node starts nothing new and accepts no effect."""
 
@@ -105,7 +104,8 @@ class NodeCore:
             superseded=lambda: self.replica.superseded(),
             on_failed=self.fail,
         )
-        node = self.node_settings({})
+        self.link_handlers: dict[type, Handler] = {}
+        node = self.node_settings(self.link_handlers)
         addresses = voter_addresses(config)
         self._configured = frozenset(addresses.values())
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)

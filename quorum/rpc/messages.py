@@ -73,6 +73,7 @@ RPCS = (
     Rpc(12, controller.AlterPartitionRequest, controller.AlterPartitionResponse),
     Rpc(13, controller.AllocateProducerIdsRequest, controller.AllocateProducerIdsResponse),
     Rpc(14, controller.EnvelopeRequest, controller.EnvelopeResponse),
+    Rpc(15, controller.ReplicaLogsRequest, controller.ReplicaLogsResponse),
 )
 
 VERSIONS = tuple(

@@ -80,8 +80,10 @@ def metadata_version(lines: list[str]) -> list[str]:
 
 
 def untiered(lines: list[str]) -> list[str]:
-    """Omit the configs of tiered storage, which Quorate does not have."""
-    return [each for each in lines if not each.startswith(("  remote.", "  local."))]
+    """Omit the configs of tiered storage, which Quorate does not have, and that of KIP-966's second
+    part, which Kafka does not have."""
+    absent = ("  remote.", "  local.", "  unclean.recovery.")
+    return [each for each in lines if not each.startswith(absent)]
 
 
 def directory(lines: list[str]) -> list[str]:

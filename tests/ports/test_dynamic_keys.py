@@ -18,6 +18,7 @@ from quorate.broker.node import BrokerNode
 from quorate.config.dynamic_broker_keys import DYNAMIC_BROKER_KEYS
 from quorate.config.dynamic_keys import DYNAMIC_KEYS, SETTABLE, AppliedBy
 from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.unclean_elections import Strategy, strategy_of
 from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.protocol.schemas.configs import (
@@ -261,12 +262,17 @@ PLACES: dict[str, tuple[str, Read, object]] = {
     ),
     "unclean.leader.election.enable": (
         "true",
-        lambda n: n.controller.rules._context.unclean_election_enabled(READ),
-        True,
+        lambda n: strategy_of(n.controller.rules._context, READ),
+        Strategy.AGGRESSIVE,
+    ),
+    "unclean.recovery.strategy": (
+        "balanced",
+        lambda n: strategy_of(n.controller.rules._context, READ),
+        Strategy.BALANCED,
     ),
 }
 """Each key that can be set: where its value is read."""
-CONTROLLERS_ONLY = ("unclean.leader.election.enable",)
+CONTROLLERS_ONLY = ("unclean.leader.election.enable", "unclean.recovery.strategy")
 """The keys that only the active controller applies."""
 ONE_VALUE = ("min.insync.replicas",)
 """The keys that no single broker may have while ELR is on, and whose default cannot be deleted."""

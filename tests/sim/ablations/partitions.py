@@ -15,11 +15,13 @@ from quorate.quorum.controller import (
     configs,
     partition_change,
     registration,
+    unclean_recovery,
 )
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.partition_change import Ids
-from quorate.quorum.controller.unclean_elections import UncleanElections
+from quorate.quorum.controller.replica_log_queries import Longest
+from quorate.quorum.controller.unclean_elections import Strategy, UncleanElections
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.node import controller_shell
 from quorate.quorum.node.controller_node import ControllerNode
@@ -29,7 +31,7 @@ from tests.sim import scenarios
 from tests.sim.ablations import partition_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import PartitionWalk, Scene, Script
-from tests.unit.controller import test_hints
+from tests.unit.controller import test_hints, test_unclean_recovery
 from tests.unit.partition import test_producers, test_truncation
 
 LOST = "lost"
@@ -366,10 +368,19 @@ ABLATIONS = (
         "unclean-election",
         "without unclean.leader.election.enable only a member of the ISR is elected",
         UncleanElections,
-        "allowed",
-        lambda self, topic_name, partition: True,
+        "strategy",
+        lambda self, topic_name: Strategy.AGGRESSIVE,
         Script(scripts.only_the_isr_is_elected),
         "is led by",
+    ),
+    Ablation(
+        "longest-replica",
+        "an unclean election chooses the longest log (KIP-966)",
+        unclean_recovery,
+        "longest",
+        lambda logs, candidates: Longest(),
+        Script(test_unclean_recovery.test_the_longest_log_leads_on_request),
+        "(2, (2,))",
     ),
     Ablation(
         "activation",

@@ -182,7 +182,7 @@ class Ruled(Driver):
 
     def take_over(self) -> None:
         standby = Controller(self.settings, random.Random(self.random.random()))
-        self.effects += standby.loaded(self.image).effects
+        self.carry_out(standby.loaded(self.image))
         self.activate(standby)
 
     # ----------------------------------------------------------------- topics and partitions

@@ -15,8 +15,10 @@ from quorate.quorum.controller.messages import (
     BrokerRegistrationResponse,
     IsrChange,
     IsrChangeResult,
+    ReplicaLog,
+    ReplicaLogsResponse,
 )
-from quorate.quorum.controller.result import ProbeBroker, Result
+from quorate.quorum.controller.result import AskReplicaLogs, ProbeBroker, Result
 from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES, ControllerSettings
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.metadata.causes import Cause
@@ -97,6 +99,9 @@ class Driver:
         self.now_ms = 0
         self.log: list[MetadataRecord] = []
         self.effects: list[ProbeBroker] = []
+        self.logs: dict[int, tuple[int, int, int]] = {}
+        self.asked: list[AskReplicaLogs] = []
+        self.answers_logs = True
         self.controller = Controller(self.settings, random.Random(seed))
         self.activate(self.controller)
 
@@ -109,9 +114,43 @@ class Driver:
         self.take(controller.activate(image, now_ms=self.now_ms, next_offset=len(self.log)))
 
     def take(self, result: Result) -> Any:
-        self.effects += result.effects
+        self.carry_out(result)
         self.append(result.records)
+        if self.controller._context.replica_logs._wanted and self.controller._active:
+            self.take(self.controller.tick(self.now_ms))
         return result.response
+
+    def carry_out(self, result: Result) -> None:
+        """Keep the probes, and let the brokers answer questions for their logs with `logs`."""
+        for effect in result.effects:
+            if isinstance(effect, AskReplicaLogs):
+                self.asked.append(effect)
+                if self.answers_logs:
+                    self.answer_logs(effect)
+            else:
+                self.effects.append(effect)
+
+    def answer_logs(self, asked: AskReplicaLogs, epoch: int | None = None) -> None:
+        """Answer with the entries of `logs`, (last epoch, end offset, high watermark) by broker."""
+        known = self.logs.get(asked.broker_id)
+        found = (
+            ()
+            if known is None
+            else tuple(
+                ReplicaLog(
+                    topic_id=topic_id,
+                    partition_id=partition_id,
+                    last_epoch=known[0],
+                    end_offset=known[1],
+                    high_watermark=known[2],
+                )
+                for topic_id, partition_id in asked.partitions
+            )
+        )
+        response = ReplicaLogsResponse(
+            broker_epoch=asked.broker_epoch if epoch is None else epoch, logs=found
+        )
+        self.take(self.controller.replica_logs(asked, response, now_ms=self.now_ms))
 
     def append(self, records: Sequence[MetadataRecord]) -> None:
         if not records:
@@ -120,9 +159,10 @@ class Driver:
         last = EpochOffset(EPOCH, len(self.log) - 1)
         state = [record for record in records if not isinstance(record, MARKERS)]
         image, delta = replay(self.controller.image, state, last, self.now_ms)
-        self.effects += self.controller.replayed(image, delta).effects
+        self.carry_out(self.controller.replayed(image, delta))
 
     def handle(self, request: object) -> Any:
+        self.carry_out(self.controller.questions(request, now_ms=self.now_ms))
         return self.take(
             self.controller.handle(request, now_ms=self.now_ms, next_offset=len(self.log))
         )
@@ -238,6 +278,11 @@ class Driver:
     def leader_and_isr(self, name: str, partition_id: int = 0) -> tuple[int, tuple[int, ...]]:
         partition = self.partition(name, partition_id)
         return partition.leader, partition.isr
+
+
+def probes_of(result: Result) -> list[ProbeBroker]:
+    """Return the probes of a result."""
+    return [each for each in result.effects if isinstance(each, ProbeBroker)]
 
 
 def creatable(

@@ -11,7 +11,7 @@ from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
 from quorate.quorum.seams import Address
-from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver
+from tests.unit.controller.harness import CLUSTER_ID, SESSION_MS, Driver, probes_of
 
 UNCLEAN = {"unclean.leader.election.enable": "true"}
 
@@ -251,7 +251,7 @@ def test_after_a_takeover_unclean_elections_wait_a_whole_session() -> None:
 def test_a_broker_that_died_together_with_the_controller_is_found_by_the_next_one() -> None:
     driver = started()
     standby = Controller(driver.settings, random.Random(2))
-    for probe in standby.loaded(driver.image).effects:
+    for probe in probes_of(standby.loaded(driver.image)):
         standby.probe_succeeded(probe)
     for broker_id in (2, 3):
         standby.connected(broker_id, driver.broker(broker_id).epoch, f"b{broker_id}")
@@ -268,7 +268,7 @@ def test_a_broker_that_died_together_with_the_controller_is_found_by_the_next_on
 def test_a_broker_that_connects_in_time_after_a_takeover_is_left_alone() -> None:
     driver = started()
     standby = Controller(driver.settings, random.Random(2))
-    for probe in standby.loaded(driver.image).effects:
+    for probe in probes_of(standby.loaded(driver.image)):
         standby.probe_succeeded(probe)
     driver.activate(standby)
     probes = driver.take_probes()
