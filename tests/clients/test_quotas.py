@@ -43,10 +43,13 @@ def produce(cluster: ProcessCluster, topic: str, **settings: Any) -> float:
     client = producer(cluster.bootstrap, **settings)
     errors: list[Any] = []
     begun_s = time.monotonic()
+
+    def delivered(error: Any, message: Any) -> None:
+        if error:
+            errors.append(error)
+
     for _ in range(RECORDS):
-        client.produce(
-            topic, VALUE, partition=0, on_delivery=lambda error, _: error and errors.append(error)
-        )
+        client.produce(topic, VALUE, partition=0, on_delivery=delivered)
     assert client.flush(ANSWER_TIMEOUT_S) == 0
     client.poll(0.1)
     assert errors == []

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.metrics import broker_metrics
+from quorate.quorum.node.controller_metrics import controller_metrics
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.client_quotas import (
     AlterationData,
@@ -225,3 +227,37 @@ def test_connections_above_the_rate_of_their_address_are_closed(node: PortCluste
     assert 1 <= closed <= 4
     for each in opened:
         each.link.abort()
+
+
+def samples(node: PortCluster) -> dict[tuple[str, ...], float]:
+    """Return the metrics of quotas of both nodes: (name, the values of its labels) to value."""
+    (broker,), (controller,) = node.cluster.brokers, node.cluster.controllers
+    assert broker.process is not None and broker.process.broker is not None
+    assert controller.process is not None and controller.process.controller is not None
+    rules = controller.process.controller
+    families = (
+        *broker_metrics(broker.process.broker),
+        *controller_metrics(rules.core, rules.rules, rules.shell),
+    )
+    return {
+        (each.name, *each.labels.values()): each.value
+        for family in families
+        for each in family.samples
+        if "throttle" in each.name or "byte_rate" in each.name
+    }
+
+
+def test_rates_and_throttle_times_are_metrics(node: PortCluster) -> None:
+    world = world_of(node)
+    change(node, ME, producer_byte_rate=10.0)
+    raw = node.connect(BROKER_PORT)
+    before = samples(node)
+    answer: Any = node.ask(raw, produced(READ, world.read_id), 9)
+    after = samples(node)
+    total = ("quorate_quota_throttled_total", "producer_byte_rate")
+    assert after[total] == before[total] + 1
+    time_ms = ("quorate_quota_throttle_time_ms_total", "producer_byte_rate")
+    assert after[time_ms] == before[time_ms] + answer.throttle_time_ms
+    assert after["kafka_server_produce_byte_rate", "", "test"] > 10
+    assert after["kafka_server_produce_throttle_time", "", "test"] > 0
+    assert ("quorate_quota_throttled_total", "controller_mutation_rate") in after
