@@ -1,14 +1,22 @@
-"""The sample windows of quotas, as a node's keys set them."""
+"""Quotas of clusters of their own: the sample windows that the keys set, a restart, and a change
+that a throttled consumer must not miss."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.topics import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, running
 from tests.ports.requests import READ, produced
-from tests.ports.test_quotas import ME, change, topic
+from tests.ports.test_quotas import ME, change, fetch, topic
 
 
 def test_the_windows_are_those_of_the_keys() -> None:
@@ -32,3 +40,49 @@ def test_the_windows_are_those_of_the_keys() -> None:
             made: Any = node.ask(raw, topic(name, partitions), 7)
             codes.append(made.topics[0].error_code)
         assert codes == [0, 0, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+
+
+@pytest.mark.parametrize("snapshot_bytes", ["100", "20000000"])
+def test_restarted_nodes_apply_the_stored_quotas(snapshot_bytes: str) -> None:
+    """From a snapshot, and from the log."""
+    with running(metadata_log_max_record_bytes_between_snapshots=snapshot_bytes) as node:
+        world = node.prepared()
+        change(node, ME, producer_byte_rate=10.0)
+        (broker,), (controller,) = node.cluster.brokers, node.cluster.controllers
+        for machine in (broker, controller):
+            node.cluster.kill(machine)
+            node.run(1.0)
+            node.cluster.start(machine)
+        node.run(15.0)
+        raw = node.connect(BROKER_PORT)
+        answer: Any = node.ask(raw, produced(READ, world.read_id), 9)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert answer.throttle_time_ms > 0
+        assert controller.process is not None and controller.process.controller is not None
+        assert controller.process.controller.port._quotas.enabled
+
+
+def test_a_withheld_change_of_the_log_start_is_sent_later() -> None:
+    """No record announces it, so the session must remember that it was not sent."""
+    with running() as node:
+        world = node.prepared()
+        raw, other = node.connect(BROKER_PORT), node.connect(BROKER_PORT)
+        first: Any = node.ask(raw, fetch(world, 0, 0), 12)
+        end = first.responses[0].partitions[0].high_watermark
+        session, epoch = first.session_id, 1
+        node.ask(raw, fetch(world, session, epoch, offset=end), 12)
+        change(node, ME, consumer_byte_rate=5.0)
+        throttled = 0
+        while not throttled:
+            epoch += 1
+            answer: Any = node.ask(raw, fetch(world, session, epoch, offset=None), 12)
+            throttled = answer.throttle_time_ms
+        partition = DeleteRecordsPartition(partition_index=0, offset=end)
+        topic = DeleteRecordsTopic(name=READ, partitions=(partition,))
+        node.ask(other, DeleteRecordsRequest(topics=(topic,), timeout_ms=1000), 2)
+        answer = node.ask(raw, fetch(world, session, epoch + 1, offset=None), 12)
+        assert (answer.throttle_time_ms > 0, answer.responses) == (True, ())
+        change(node, ME, consumer_byte_rate=None)
+        answer = node.ask(raw, fetch(world, session, epoch + 2, offset=None), 12)
+        (changed,) = answer.responses[0].partitions
+        assert changed.log_start_offset == end

@@ -18,7 +18,7 @@ from quorate.quorum.quotas.client_quotas import ClientQuotas
 from quorate.quorum.quotas.matching import Quotas
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.rpc.kafka.metered_context import MeteredContext, begins_with_throttle_time
-from quorate.quorum.rpc.kafka.metering import Metering
+from quorate.quorum.rpc.kafka.metering import Metering, metered
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.seams import Buffer
 from tests.unit.rpc.kafka.test_server import METADATA, Served, answer, frame
@@ -145,16 +145,18 @@ def test_the_cpu_of_a_later_callback_counts() -> None:
         done.append(context.callback(partial(later, context)))
 
     def later(context: RequestContext) -> None:
-        port.clock.used_cpu_ms += 2000
+        port.clock.used_cpu_ms += port.cost_ms
         context.respond(answer("c"))
 
-    port.server.routes[ApiKey.METADATA].handle = handle
-    port.receive(frame(METADATA, V12))
-    assert port.reads()
-    port.clock.used_cpu_ms += 50_000  # others
-    done[0]()
-    assert port.throttle_times() == [1000]
-    assert not port.reads()
+    port.server.routes[ApiKey.METADATA].handle = metered(handle)
+    for cost_ms, throttle_ms in ((900, 0), (105, 50)):
+        port.cost_ms = cost_ms
+        port.receive(frame(METADATA, V12))
+        assert port.reads()
+        port.clock.used_cpu_ms += 50_000  # others
+        done.pop()()
+        assert port.throttle_times()[-1] == throttle_ms
+        assert port.reads() == (not throttle_ms)
 
 
 def test_a_port_without_quotas_is_not_metered() -> None:
