@@ -18,6 +18,8 @@ KEYS = frozenset(
 )
 """The quotas for which a port must meter its requests. The active controller measures mutations,
 and the port that the client is connected to throttles it."""
+MAX_BYTES = 2**31 - 1
+"""The largest size that a Fetch can ask for."""
 PERCENT_PER_CPU_MS = 0.1
 """One ms of CPU, in percent of a second."""
 
@@ -55,4 +57,4 @@ class ClientQuotas:
         if bound is None:
             return None
         windows = self._windows
-        return int(bound * (windows.count - 1) * windows.size_ms / 1000)
+        return int(min(MAX_BYTES, bound * (windows.count - 1) * windows.size_ms / 1000))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
-from quorate.quorum.quotas.matching import IP, Quotas, has_key
+from quorate.quorum.quotas.matching import IP, Quotas, has_key, is_usable
 from quorate.quorum.quotas.sampled_rate import SampledRate, Windows, throttle_ms
 from quorate.quorum.quotas.tracked import Tracked
 
@@ -37,7 +37,7 @@ class ConnectionRates:
         for entity, each in quotas.items():
             ((kind, name), *_) = entity
             bound = each.get(CONNECTION_CREATION_RATE)
-            if kind == IP and bound is not None:
+            if kind == IP and bound is not None and is_usable(bound):
                 self._bounds[None if name is None else same_address(name)] = bound
 
     def record(self, host: str, now_ms: int) -> int:

@@ -8,6 +8,7 @@ each client id for itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ def matching(quotas: Quotas, key: str, user: str, client_id: str) -> Match | Non
         if user_part != ABSENT:
             parts.append((USER, user if user_part == NAMED else None))
         bound = quotas.get(tuple(parts), NONE).get(key)
-        if bound is not None:
+        if bound is not None and is_usable(bound):
             return Match(
                 bound,
                 (
@@ -60,6 +61,13 @@ def matching(quotas: Quotas, key: str, user: str, client_id: str) -> Match | Non
                 ),
             )
     return None
+
+
+def is_usable(bound: float) -> bool:
+    """Return True if the quota is a finite number above 0.
+
+    The rules store no other one, but a metadata log that Apache Kafka wrote may hold them."""
+    return 0 < bound < math.inf
 
 
 def has_key(quotas: Quotas, keys: frozenset[str]) -> bool:

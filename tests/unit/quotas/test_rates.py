@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from quorate.quorum.quotas.client_quotas import ClientQuotas
 from quorate.quorum.quotas.client_rates import ClientRates
+from quorate.quorum.quotas.connection_rates import ConnectionRates
 from quorate.quorum.quotas.matching import Quotas
+from quorate.quorum.quotas.mutation_quotas import MutationQuotas
 from quorate.quorum.quotas.sampled_rate import (
     MAX_THROTTLE_MS,
     SampledRate,
@@ -108,3 +112,28 @@ def test_an_amount_that_is_taken_back_does_not_count() -> None:
     assert rates.record("c", 50_000, 0) == 40_000
     rates.add("c", -50_000, 0)
     assert rates.record("c", 10_000, 0) == 0
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan, math.inf])
+def test_a_quota_that_is_no_bound_bounds_nothing(bound: float) -> None:
+    """The metadata log of Apache Kafka may hold such quotas."""
+    entity = (("client-id", "c"),)
+    rates = ClientRates("producer_byte_rate", Windows())
+    rates.configure({entity: {"producer_byte_rate": bound}})
+    assert rates.record("c", 10**9, 0) == 0
+    mutations = MutationQuotas(Windows()).of_request(
+        {entity: {"controller_mutation_rate": bound}}, "c", 0, strict=True
+    )
+    assert all(mutations.accepts(10**6) for _ in range(3))
+    addresses = ConnectionRates(Windows())
+    addresses.configure({(("ip", None),): {"connection_creation_rate": bound}})
+    assert all(addresses.record("10.0.0.1", 0) == 0 for _ in range(99))
+
+
+def test_the_smallest_and_the_largest_quota_have_a_throttle_time() -> None:
+    for bound in (5e-324, 1.0):
+        assert throttle_ms(1e300, bound, 10_000) == 2**31 - 1
+        assert debt_ms(-1e300, bound) == 2**31 - 1
+    quotas = ClientQuotas(Windows())
+    quotas.configure({(("client-id", "c"),): {"consumer_byte_rate": 2.0**63}})
+    assert quotas.max_fetch_bytes("c", 0) == 2**31 - 1
