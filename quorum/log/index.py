@@ -174,6 +174,9 @@ class SegmentIndexes:
         """The last offset of the first batch that has the largest timestamp."""
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
+        self.needed_bytes = 0
+        """The size that the larger index in memory has after one more entry. As in Kafka, the time
+        index keeps room for the entry that `seal` adds."""
         self._unindexed_bytes = 0
         self._indexed_position = -1
         """Position of the batch that got the last entry since the indexes were loaded or cut."""
@@ -198,6 +201,7 @@ class SegmentIndexes:
         """Make both indexes empty, in memory."""
         self._offsets.start()
         self._times.start()
+        self._measure()
         self._unindexed_bytes = 0
         self._indexed_position = -1
         self.max_timestamp_ms = NO_TIMESTAMP
@@ -209,6 +213,7 @@ class SegmentIndexes:
         Return False, with both empty, if a file is missing or cannot be an index."""
         self._indexed_position = -1
         if self._offsets.load() and self._times.load():
+            self._measure()
             return True
         self.start()
         return False
@@ -223,15 +228,6 @@ class SegmentIndexes:
             self._offsets.release_memory()
             self._times.release_memory()
 
-    def are_full(self, max_bytes: int) -> bool:
-        """Return True if an index in memory has no room for one more entry in `max_bytes`.
-
-        As in Kafka, the time index keeps room for the entry that `seal` adds."""
-        return (
-            self._offsets.memory_bytes + OFFSET_ENTRY.size > max_bytes
-            or self._times.memory_bytes + 2 * TIME_ENTRY.size > max_bytes
-        )
-
     def note(self, position: int, header: BatchHeader) -> None:
         """Note a batch that was appended at `position`, and add an entry if one is due."""
         if header.max_timestamp_ms > self.max_timestamp_ms:
@@ -241,6 +237,7 @@ class SegmentIndexes:
             self._indexed_position = position
             self._offsets.append(header.last_offset - self._base_offset, position)
             self._add_time()
+            self._measure()
             self._unindexed_bytes = 0
         self._unindexed_bytes += PREFIX_BYTES + header.length
 
@@ -297,6 +294,13 @@ class SegmentIndexes:
         self._indexed_position = -1
         self._offsets.keep(self._offsets.last_by_second(position - 1) + 1)
         self._times.keep(self._times.last_by_second(offset - self._base_offset - 1) + 1)
+        self._measure()
+
+    def _measure(self) -> None:
+        self.needed_bytes = max(
+            self._offsets.memory_bytes + OFFSET_ENTRY.size,
+            self._times.memory_bytes + 2 * TIME_ENTRY.size,
+        )
 
     def close(self) -> None:
         """Close both files."""

@@ -180,7 +180,7 @@ class Segment(IndexedBatchFile):
     def indexes_are_full(self, max_bytes: int) -> bool:
         """Return True if an index of this active segment has no room for one more entry in
         `max_bytes`."""
-        return self._indexes.are_full(max_bytes)
+        return self._indexes.needed_bytes > max_bytes
 
     def append(self, data: Buffer, placed: list[PositionedBatch]) -> None:
         """Append batches, which `placed` lists, to an active segment.

@@ -86,6 +86,23 @@ def test_a_full_index_ends_its_segment(
     assert len(entries(opened(disk, log.settings))) == 30
 
 
+@pytest.mark.parametrize(("how", "most"), [("reopened", 3), ("truncated", 4)])
+def test_entries_that_a_segment_has_already_count(disk: SimDisk, how: str, most: int) -> None:
+    settings = LogSettings(index_interval_bytes=0, index_max_bytes=12 * (most + 1))
+    log = opened(disk, settings)
+    for _ in range(4):
+        append(log, 0, b"x")
+    if how == "reopened":
+        log.close()
+        log = opened(disk, settings)
+    else:
+        append(log, 0, b"x")
+        log.truncate_to(4)
+    while len(sizes(disk, ".log")) < 2:
+        append(log, 0, b"x")
+    assert sizes(disk, ".index") == [8 * most]
+
+
 def test_the_interval_of_entries(disk: SimDisk) -> None:
     """An entry is due when more than the interval was appended since the last one."""
     log = opened(disk, LogSettings(index_interval_bytes=200, segment_bytes=1_000))
