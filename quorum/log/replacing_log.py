@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+
 from quorate.quorum.log.log_reader import LogReader
 from quorate.quorum.log.offset_gaps import allow_gaps
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import SegmentSwap
+
+
+class RenameFailed(OSError):
+    """Only some sources of a replacement are renamed. The log must not be used any more."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(errno.EIO, "a compacted segment could not be renamed", directory)
 
 
 class ReplacingLog(LogReader):
@@ -47,14 +56,21 @@ class ReplacingLog(LogReader):
 
         The caller then runs `swap.finish` in the disk's thread, removes the paths, and calls
         `settle_swap`. Return None, and do nothing, if the replacement was cancelled or the log was
-        deleted. Block for a few renames for each source. Raise OSError."""
+        deleted. Block for a few renames for each source.
+
+        Raise RenameFailed if a source cannot be renamed. The node must stop then, and the next
+        start completes the replacement."""
         if self._swap is not swap or self.deleted:
             return None
         self.gaps = True
+        swap.taken_over = True
         self._segments.replace(swap.sources, swap.cleaned)
         for source in swap.sources:
             self._detach(source)
-        paths = [source.rename_deleted() for source in swap.sources]
+        try:
+            paths = [source.rename_deleted() for source in swap.sources]
+        except OSError as error:
+            raise RenameFailed(self.directory) from error
         swap.replaced = True
         return paths
 
@@ -64,8 +80,9 @@ class ReplacingLog(LogReader):
         return self._swap
 
     def settle_swap(self) -> None:
-        """Finish a replacement whose sources are renamed, and cancel an earlier one. Block for some
-        milliseconds if the disk's thread has not finished it.
+        """Finish a replacement whose sources are renamed, and cancel an earlier one. Leave one
+        whose renames failed to the next start. Block for some milliseconds if the disk's thread has
+        not finished it.
 
         Call it before the files of a segment are removed, or used by name in another thread."""
         swap, self._swap = self._swap, None
@@ -75,7 +92,7 @@ class ReplacingLog(LogReader):
             if not swap.finished:
                 swap.finish()
             swap.cleaned.note_renamed("")
-        else:
+        elif not swap.taken_over:
             swap.cancel()
 
     def _allow_gaps(self) -> None:

@@ -23,6 +23,7 @@ Safeguards:
 
 from __future__ import annotations
 
+from quorate.quorum.log.file_removal import remove_files
 from quorate.quorum.log.names import CLEANED_SUFFIX, SWAP_SUFFIX
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.seams import Disk
@@ -72,8 +73,10 @@ class SegmentSwap:
         """`sources` are the segments that `cleaned` replaces."""
         self.sources = sources
         self.cleaned = cleaned
+        self.taken_over = False
+        """True once the first source may be renamed. The swap must not be cancelled any more."""
         self.replaced = False
-        """True once the log has the cleaned segment."""
+        """True once the log has the cleaned segment, and all sources are renamed."""
         self.finished = False
         """True once `finish` has returned."""
         self._disk = disk
@@ -81,8 +84,16 @@ class SegmentSwap:
         self._paths: tuple[str, ...] = ()
 
     def begin(self) -> None:
-        """Rename the `.cleaned` files to `.swap`, the data file last. Block; nothing is synced."""
-        self.cleaned.rename_files(SWAP_SUFFIX)
+        """Rename the `.cleaned` files to `.swap`, the data file last. Block; nothing is synced.
+
+        If that raises OSError, no `.swap` file stays. A start would give an index that is left
+        alone to the source."""
+        plain = [path.removesuffix(CLEANED_SUFFIX) for path in self.cleaned.paths]
+        try:
+            self.cleaned.rename_files(SWAP_SUFFIX)
+        except OSError:
+            remove_files(self._disk, [path + SWAP_SUFFIX for path in plain])
+            raise
         self._paths = self.cleaned.paths
 
     def decide(self) -> None:
@@ -96,7 +107,7 @@ class SegmentSwap:
     def cancel(self) -> None:
         """Remove the `.swap` files before the log has taken them over. Block for the sync, so that
         no start finds them."""
-        assert not self.replaced
+        assert not self.taken_over
         self.cleaned.discard()
         for path in reversed(self._paths):
             self._disk.remove(path)

@@ -3,6 +3,7 @@ never change, the order holds, and a reader that began before a tombstone sees i
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
@@ -66,6 +67,43 @@ def test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(seed: i
             replica.clean()
             replica.check()
     assert crashed > 100
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_rename_that_fails_at_any_moment_of_a_cleaning_loses_nothing(code: int) -> None:
+    """A directory may need a new block for a longer name, so that a full disk refuses it. The node
+    goes on after ENOSPC, unless the log has lost a source. Both must keep all records."""
+    stopped = aborted = 0
+    for number in range(60):
+        replica = Replica(number)
+        for _ in range(40):
+            replica.append(2)
+        replica.flush()
+        left = number % 15
+
+        def before(operation: str, path: str) -> None:
+            nonlocal left
+            if operation == "rename":
+                left -= 1
+                if left == -1:
+                    raise OSError(code, "no rename", path)
+
+        replica.disk.before = before
+        try:
+            replica.clean()
+        except OSError as error:
+            goes_on = error.errno == errno.ENOSPC
+            stopped, aborted = stopped + (not goes_on), aborted + goes_on
+            replica.disk.before = lambda operation, path: None
+            if goes_on:
+                replica.check()
+                replica.clean()
+                replica.check()
+            replica.log.close()
+        replica.start_again(replica.disk.restart())
+        replica.check()
+        assert replica.log.end_offset == 80
+    assert stopped >= 5 and (aborted >= 5 or code != errno.ENOSPC)
 
 
 def script_of_crash(replica: Replica) -> None:
