@@ -33,7 +33,7 @@ from collections.abc import Generator
 from itertools import islice
 from typing import NamedTuple, Protocol, TypeVar
 
-from quorate.quorum.log.batch import BatchHeader, payload_of, records_in
+from quorate.quorum.log.batch import BatchHeader, payload_of, read_header, records_in
 from quorate.quorum.log.compression import ExpandsTooFar, decompress
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.segment import HEADERS_PER_STEP, Segment
@@ -190,6 +190,11 @@ def _first_in(
     if log.generation != generation or log.deleted or offset < log.start_offset:
         return None
     data = log.read(offset, 1)
+    header = read_header(data)  # the log cleaner may have replaced the batch, or removed it
+    if header.codec == 0:
+        found = yield from _first_of(log, header, payload_of(data, 0, header), timestamp_ms)
+        yield Release()
+        return found
     decompressed = yield Decompress(log.disk, header.codec, payload_of(data, 0, header))
     assert decompressed is not None
     del data
