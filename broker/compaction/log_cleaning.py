@@ -24,6 +24,10 @@ T = TypeVar("T")
 CleaningWork = Generator[DiskWork, Any, T]
 
 
+class UnforeseenRecords(LogError):
+    """A pass failed for a reason that no check of the records foresees. The log stays as it is."""
+
+
 class CleaningAborted(Exception):
     """The log was truncated, shortened or deleted, so that this cleaning is void."""
 
@@ -45,7 +49,7 @@ def clean_log(
     Return the offset below which the log is clean now: all replacements up to it are durable.
     `remove` gets the paths of the replaced segments, which are renamed and may be removed. Raise
     CleaningAborted if `aborted` returns True or the log loses one of the segments. `.cleaned` files
-    are removed then. Raise CorruptLog if a batch is damaged, or OSError."""
+    are removed then. Raise CorruptLog if a batch is damaged, UnforeseenRecords, or OSError."""
     generation = log.generation
     remaining = list(segments)
 
@@ -97,6 +101,10 @@ def _in_steps(steps: IncrementalWork[T], check: Callable[[], None]) -> CleaningW
             next(steps)
         except StopIteration as end:
             ended.append(end.value)
+        except (LogError, OSError):
+            raise
+        except Exception as error:  # records of clients must not stop the node
+            raise UnforeseenRecords(f"a pass over the log failed: {error!r}") from error
         return not ended
 
     while (yield step):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from quorate.broker.cleaner_metrics import of_cleaner
+from quorate.broker.compaction import cleaning as cleaning_module
 from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.log_cleaner import LogCleaner
@@ -317,6 +318,25 @@ def test_the_last_batch_of_an_idempotent_producer_stays(make_cluster: MakeCluste
         cluster.run(500)
         assert [(each.error, each.base_offset) for each in answers] == [(0, 4)]
         assert cluster.hosted(1, topic).log.end_offset == end_offset
+
+
+def test_records_that_no_check_foresees_do_not_stop_the_node(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Kafka, any failure of a pass makes the log uncleanable."""
+
+    def failing(*_: object, **__: object) -> bytes:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cleaning_module, "filtered", failing)
+    cluster = compacted(make_cluster)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    latest = send(cluster, topic, 200)
+    cluster.run(3000)
+    cleaner = cluster.nodes[1].replicas.cleaner
+    assert list(cleaner.uncleanable) == [T0] and not cleaner.in_progress
+    assert values(cluster, topic) == latest
 
 
 def test_a_damaged_log_is_uncleanable_and_others_go_on(
