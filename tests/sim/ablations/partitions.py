@@ -380,7 +380,7 @@ ABLATIONS = (
         "longest",
         lambda logs, candidates: Longest(),
         Script(test_unclean_recovery.test_the_longest_log_leads_on_request),
-        "(2, (2,))",
+        'leader_and_isr("t") == (3, (3,))',
     ),
     Ablation(
         "activation",
