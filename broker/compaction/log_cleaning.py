@@ -81,10 +81,12 @@ def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[l
     has changed."""
     swap = log.begin_swap(group, cleaned)
     if swap is None:
+        cleaned.discard()
         raise CleaningAborted
     yield swap.decide
     paths = log.complete_swap(swap)
     if paths is None:
+        cleaned.discard()
         raise CleaningAborted
     yield swap.finish
     if log.swap is swap:

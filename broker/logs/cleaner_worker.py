@@ -147,7 +147,8 @@ class CleanerWorker:
             cleaner.on_failure(error)
         elif isinstance(error, CleaningAborted | OSError):
             reason = "the log has changed" if isinstance(error, CleaningAborted) else str(error)
-            logger.info(
+            logger.log(
+                logging.INFO if isinstance(error, CleaningAborted) else logging.WARNING,
                 "the cleaning of %s was aborted: %s. It begins again in %d ms",
                 partition.name,
                 reason,

@@ -40,6 +40,11 @@ def test_any_history_keeps_the_latest_values(seed: int) -> None:
     replica = Replica(seed)
     script(replica, 120)
     assert replica.cleanings > 2
+    found = replica.read()
+    for at_ms in range(10_000, replica.wall_ms + 20, 7):
+        first = next((each for each in found if each.at_ms >= at_ms), None)
+        looked_up = replica.log.offset_for_timestamp(at_ms)
+        assert (looked_up and looked_up.offset) == (first and first.offset)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -369,6 +369,26 @@ def test_a_damaged_log_is_uncleanable_and_others_go_on(
     assert not cleaner.uncleanable
 
 
+def test_a_full_disk_ends_the_cleaning_and_the_next_one_succeeds(
+    make_cluster: MakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = compacted(make_cluster, threads=0)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    latest = send(cluster, topic, 200)
+    cluster.run(300)
+    disk = cluster.nodes[1].disk
+    disk.capacity_bytes = disk.used_bytes() + 100
+    cleaner = begin(cluster)
+    cluster.run(2000)
+    assert "was aborted: [Errno 28] No space left on device" in caplog.text
+    assert values(cluster, topic) == latest
+    disk.capacity_bytes = None
+    cluster.run(2000)
+    assert cleaner.figures.cleanings > 0
+    assert values(cluster, topic) == latest
+
+
 def test_the_throttle_bounds_the_rate(make_cluster: MakeCluster) -> None:
     times = {}
     for rate in (1e9, 3_000.0):
