@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,10 @@ TOPIC = "read-near"
 RECORDS = 200
 
 
-@pytest.fixture
-def racks(tmp_path: Path) -> Iterator[ProcessCluster]:
-    """One controller and two brokers, each in a rack that is named after its id."""
-    root = tmp_path / "cluster"
+@contextmanager
+def racked(root: Path) -> Iterator[tuple[ProcessCluster, int, int]]:
+    """Run one controller and two brokers, each in a rack that is named after its id, with records
+    in one partition. Yield the cluster, the leader and the follower."""
     options = ("--override", f"replica.selector.class={RACK_AWARE}")
     with running(root, "--controllers", "1", "--brokers", "2", *options) as cluster:
         for node in cluster.entry()["brokers"]:
@@ -31,7 +32,24 @@ def racks(tmp_path: Path) -> Iterator[ProcessCluster]:
             file.write_text(f"{file.read_text()}\nbroker.rack=rack-{node['id']}\n")
             cluster.kill(node["id"])
             cluster.restart(node["id"])
-        yield cluster
+        leader, follower = (node["id"] for node in cluster.entry()["brokers"])
+        admin = librdkafka.admin(cluster.bootstrap)
+
+        def racks_are_known() -> bool:
+            known = {each.id: each.rack for each in admin.describe_cluster().result(30).nodes}
+            return known == {each: f"rack-{each}" for each in (leader, follower)}
+
+        wait_for(racks_are_known, "both brokers are back")
+        made = run_quorate(
+            *("topics", "--bootstrap-server", cluster.bootstrap, "--create", "--topic", TOPIC),
+            *("--replica-assignment", f"{leader}:{follower}"),
+        )
+        assert made.returncode == 0, made.stderr
+        producer = librdkafka.producer(cluster.bootstrap, acks="all")
+        for number in range(RECORDS):
+            producer.produce(TOPIC, b"%d" % number * 20)
+        assert producer.flush(30) == 0
+        yield cluster, leader, follower
 
 
 def read_by_consumers(cluster: ProcessCluster, broker_id: int) -> int:
@@ -54,35 +72,28 @@ def consumed(reader: Consumer, count: int) -> list[bytes | None]:
     return found
 
 
-def test_a_consumer_reads_in_its_rack_and_follows_new_records(racks: ProcessCluster) -> None:
-    leader, follower = (node["id"] for node in racks.entry()["brokers"])
-    admin = librdkafka.admin(racks.bootstrap)
+@pytest.fixture
+def racks(tmp_path: Path) -> Iterator[tuple[ProcessCluster, int, int]]:
+    with racked(tmp_path / "cluster") as made:
+        yield made
 
-    def racks_are_known() -> bool:
-        known = {each.id: each.rack for each in admin.describe_cluster().result(30).nodes}
-        return known == {each: f"rack-{each}" for each in (leader, follower)}
 
-    wait_for(racks_are_known, "both brokers are back")
-    made = run_quorate(
-        *("topics", "--bootstrap-server", racks.bootstrap, "--create", "--topic", TOPIC),
-        *("--replica-assignment", f"{leader}:{follower}"),
-    )
-    assert made.returncode == 0, made.stderr
-    producer = librdkafka.producer(racks.bootstrap, acks="all")
-    for number in range(RECORDS):
-        producer.produce(TOPIC, b"%d" % number * 20)
-    assert producer.flush(30) == 0
-    reader = librdkafka.consumer(racks.bootstrap, client_rack=f"rack-{follower}")
+def test_a_consumer_reads_in_its_rack_and_follows_new_records(
+    racks: tuple[ProcessCluster, int, int],
+) -> None:
+    cluster, leader, follower = racks
+    producer = librdkafka.producer(cluster.bootstrap, acks="all")
+    reader = librdkafka.consumer(cluster.bootstrap, client_rack=f"rack-{follower}")
     try:
         reader.assign([TopicPartition(TOPIC, 0, 0)])
         assert len(consumed(reader, RECORDS)) == RECORDS
-        assert read_by_consumers(racks, leader) == 0
-        assert read_by_consumers(racks, follower) > RECORDS * 20
+        assert read_by_consumers(cluster, leader) == 0
+        assert read_by_consumers(cluster, follower) > RECORDS * 20
         for number in range(5):
             producer.produce(TOPIC, b"new %d" % number)
             assert producer.flush(30) == 0
             assert consumed(reader, 1) == [b"new %d" % number]
-        racks.kill(follower)
+        cluster.kill(follower)
         producer.produce(TOPIC, b"after the follower")
         assert producer.flush(60) == 0
         assert consumed(reader, 1) == [b"after the follower"], "read from the leader"

@@ -40,6 +40,7 @@ BACKOFF_S = 0.05
 WINDOW = 3  # batches in flight to one partition
 MAX_RECORDS = 3
 FETCH_BYTES = 1 << 20
+POLLS_OF_A_FOLLOWER = 20
 UNKNOWN_OUTCOME = None
 T = TypeVar("T")
 
@@ -276,11 +277,15 @@ class Producer(Client):
 class Position:
     offset: int = 0
     records: list[tuple[int, bytes]] = field(default_factory=list)
+    follower: int | None = None
+    """The follower to which the leader has sent the consumer; None for the leader."""
+    polls_left: int = 0
+    """After so many polls of the follower, the leader is asked again."""
 
 
 class Consumer(Client):
     """Reads partitions from their start, over and over one after the other; everything that it is
-    given is committed."""
+    given is committed. It reads from a follower when the leader says so."""
 
     def __init__(
         self, cluster: SimCluster, history: History, invariants: Invariants, name: str
@@ -323,6 +328,7 @@ class Consumer(Client):
         """True when something came."""
         topic_id, leader = await self.leader(place)
         position = self.positions.setdefault(place, Position())
+        source = self._source(position, leader)
         asked = FetchPartition(
             partition=place[1],
             current_leader_epoch=self.topics[place[0]].epochs[place[1]],
@@ -332,8 +338,9 @@ class Consumer(Client):
         topic = FetchTopic(topic=place[0], topic_id=topic_id, partitions=(asked,))
         request = FetchRequest(max_wait_ms=100, min_bytes=1, topics=(topic,))
         try:
-            answer = await self.ask(leader, request)
+            answer = await self.ask(source, request)
         except Unreachable:
+            position.follower = None
             await self.refresh()
             return False
         error, data = answer.error_code, None
@@ -341,14 +348,37 @@ class Consumer(Client):
             (partition,) = answer.responses[0].partitions
             error, data = partition.error_code, partition
         if error:
-            if not ErrorCode.of(error).retriable:
+            from_leader, position.follower = position.follower is None, None
+            if not ErrorCode.of(error).retriable and (
+                from_leader or error != ErrorCode.OFFSET_OUT_OF_RANGE
+            ):
                 name = ErrorCode.of(error).name
                 raise Violation(f"{self.name} {place}: fetch at {position.offset} got {name}")
             await self.pause(BACKOFF_S)
             await self.refresh()
             return False
         assert data is not None
+        if data.preferred_read_replica >= 0:
+            self._send_away(place, position, data, source)
+            return False
+        if data.records and position.follower is not None:
+            self._invariants.coverage["reads of records from followers"] += 1
         return self._take((topic_id, place[1]), position, data.records, data.high_watermark)
+
+    def _source(self, position: Position, leader: int) -> int:
+        if position.follower is None:
+            return leader
+        position.polls_left -= 1
+        if position.polls_left < 0:
+            position.follower = None
+            return leader
+        return position.follower
+
+    def _send_away(self, place: Place, position: Position, data: Any, source: int) -> None:
+        """The follower of before may be the leader that sends the consumer away now."""
+        if data.preferred_read_replica == source or data.records:
+            raise Violation(f"{self.name} {place}: sent to the same broker, or with records")
+        position.follower, position.polls_left = data.preferred_read_replica, POLLS_OF_A_FOLLOWER
 
     def _take(
         self, key: tuple[Uuid, int], position: Position, records: Any, high_watermark: int

@@ -239,6 +239,26 @@ async def read_before_committed(stage: Simulation) -> None:
     await healed(stage)
 
 
+async def followers_are_read(stage: Simulation) -> None:
+    """A consumer reads from a follower which no longer hears of the leader's high watermark, and
+    whose leader then dies."""
+    await settled(stage)
+    old = leader(stage)
+    reader = stage.consumer("reader")
+    reader.start([DATA], 0.01)
+    producer = stage.producer("p1", [DATA], pace_s=0.02)
+    reads = stage.coverage["reads of records from followers"]
+    await stage.until(
+        lambda: stage.coverage["reads of records from followers"] > reads + 5, "reads", 5
+    )
+    cut(stage, stage.followers_of(DATA)[:1], [old])
+    stage.producer("loose", [DATA], acks=1, idempotent=False, pace_s=0.01)
+    await asyncio.sleep(0.5)
+    stage.cluster.kill(old)
+    await writes_some(stage, producer, [DATA])
+    await healed(stage)
+
+
 async def shrink_unanswered(stage: Simulation) -> None:
     """A leader that nobody answers drops a follower from its ISR; the controller has not, and may
     elect it."""
@@ -337,6 +357,9 @@ async def power_lost_in_the_isr(stage: Simulation) -> None:
 
 SHAPES: dict[Scenario, Shape] = {
     power_lost_in_the_isr: Shape(replication_port=9094),
+    followers_are_read: Shape(
+        overrides={"replica.selector.class": "quorate.LeastLoadedReplicaSelector"}
+    ),
     shrink_unanswered: PATIENT,
     joined_as_another: PATIENT,
     broker_restarted_at_once: PATIENT,

@@ -47,6 +47,12 @@ MILD = ("calm", "mild")
 ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
 """The hostile client joins groups; the 50 partitions of groups are replicas to simulate."""
 
+FOLLOWER_READS = {
+    "replica.selector.class": "quorate.LeastLoadedReplicaSelector",
+    "num.replica.fetchers": "2",
+}
+"""Consumers read from followers, which fetch over two connections from each leader."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -167,6 +173,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     random = Random(f"{seed}/shape")
     quorum = random.choice(list(Quorum))
     dynamic = quorum is not Quorum.STATIC
+    reads_followers = Random(f"{seed}/follower reads").random() < 0.3
     return Shape(
         controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
         brokers=0 if plan.controllers_only else random.choice((3, 3, 3, 3, 3, 3, 3, 4)),
@@ -178,6 +185,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
             **random.choice(SNAPSHOTS),
             **(ADVERSARY_KEYS if plan.adversary else {}),
+            **(FOLLOWER_READS if reads_followers else {}),
         },
     )
 

@@ -21,6 +21,7 @@ from tests.sim.run import play, simulation
         scenarios.paused_leader,
         scenarios.all_killed,
         scenarios.broker_restarted_at_once,
+        scenarios.followers_are_read,
         scenarios.hints_lie,
         scenarios.follower_disk_slow,
     ],
