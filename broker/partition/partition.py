@@ -150,16 +150,6 @@ class Partition(LocalReplica):
                 return ErrorCode.UNKNOWN_LEADER_EPOCH
         return ErrorCode.NONE if self.leadership is not None else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    def read_error(self, current_leader_epoch: int, *, from_follower: bool) -> ErrorCode:
-        """Return NONE if a consumer may read this replica, or the error for its request.
-
-        With `from_follower`, a follower is read as the leader is, in the same leader epoch and up
-        to its own high watermark (KIP-392). Otherwise the result is that of `leader_error`."""
-        error = self.leader_error(current_leader_epoch)
-        if from_follower and error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            return ErrorCode.NONE
-        return error
-
     def _leading(self) -> Leadership:
         """Return the leadership. Raise KafkaError (NOT_LEADER_OR_FOLLOWER) if this replica
         follows."""

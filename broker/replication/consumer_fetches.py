@@ -21,7 +21,7 @@ from quorate.broker.replication.delayed_operations import CoalescedCallbacks, De
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.read_replicas import LEADER, Reader, ReadReplicas
-from quorate.broker.replication.reading import fetched, read
+from quorate.broker.replication.reading import fetched, is_refused, read
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
@@ -90,7 +90,8 @@ class ConsumerFetches:
         self.registry = registry
         self._max_delayed = max_parked
         self._room = room
-        self._read_replicas = read_replicas
+        enabled = read_replicas is not None and read_replicas.enabled
+        self._read_replicas = read_replicas if enabled else None
 
     def fetch(self, fetch: Fetch, done: Done) -> None:
         """Answer a fetch: call `done` once, perhaps before this returns, or never if the client's
@@ -152,7 +153,7 @@ class ConsumerFetches:
         """Read some partitions of a fetch into `results`. Return the new values of the last three
         arguments."""
         to_log_end, from_follower = fetch.replica_id != CONSUMER, fetch.from_follower
-        sends_away = self._sends_away(fetch)
+        sends_away = self._read_replicas is not None and fetch.reader is not None and not to_log_end
         for wanted in partitions:
             if sends_away and (result := self._sent_away(wanted, fetch)) is not None:
                 results.append(result)
@@ -171,15 +172,6 @@ class ConsumerFetches:
             enough = enough or bool(result.error) or result.diverging is not None
             results.append(result)
         return left_bytes, read_bytes, enough
-
-    def _sends_away(self, fetch: Fetch) -> bool:
-        replicas = self._read_replicas
-        return (
-            replicas is not None
-            and replicas.enabled
-            and fetch.reader is not None
-            and fetch.replica_id == CONSUMER
-        )
 
     def _sent_away(self, wanted: FetchPartition, fetch: Fetch) -> FetchPartitionResult | None:
         """Return the result that names the follower to read from, or None if the consumer should
@@ -263,10 +255,8 @@ class DelayedFetch:
         end_offset = hosted.log.end_offset if to_log_end else partition.high_watermark
         if end_offset > wanted.fetch_offset:
             return True
-        error = partition.read_error(
-            wanted.current_leader_epoch, from_follower=self._fetch.from_follower
-        )
-        return bool(error)
+        error = partition.leader_error(wanted.current_leader_epoch)
+        return bool(error) and is_refused(error, from_follower=self._fetch.from_follower)
 
     def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
         """Count the bytes that a tool may read now."""

@@ -59,6 +59,14 @@ def fetched(
     )
 
 
+def is_refused(error: ErrorCode, *, from_follower: bool) -> bool:
+    """Return True if an error of `Partition.leader_error` refuses a read.
+
+    With `from_follower`, a follower is read as the leader is, in the same leader epoch and up to
+    its own high watermark (KIP-392)."""
+    return not (from_follower and error is ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
 def read(
     registry: PartitionRegistry,
     wanted: FetchPartition,
@@ -77,8 +85,8 @@ def read(
     if hosted is None:
         return failed(wanted, registry.why_missing(wanted.topic, wanted.topic_id, wanted.partition))
     partition, log = hosted.partition, hosted.log
-    error = partition.read_error(wanted.current_leader_epoch, from_follower=from_follower)
-    if error:
+    error = partition.leader_error(wanted.current_leader_epoch)
+    if error and is_refused(error, from_follower=from_follower):
         return failed(wanted, error, hosted)
     offset = wanted.fetch_offset
     try:

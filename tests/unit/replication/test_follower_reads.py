@@ -9,6 +9,7 @@ import pytest
 
 from quorate.broker.partition.replica_selectors import LEAST_LOADED, RACK_AWARE
 from quorate.broker.replication.read_replicas import Reader
+from quorate.broker.replication.reading import DEBUGGING_CONSUMER
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches
 from quorate.quorum.protocol.errors import ErrorCode
@@ -53,6 +54,13 @@ def test_the_leader_names_the_replica_in_the_consumers_rack(cluster: ReplicaClus
         (read,) = cluster.fetch(1, topic, rack=rack)
         assert offsets_of(read) == [0], rack
         assert read.preferred_read_replica == -1
+
+
+def test_a_verification_tool_is_not_sent_away(cluster: ReplicaCluster) -> None:
+    topic = topic_with_records(cluster)
+    (read,) = cluster.fetch(1, topic, rack="b", replica_id=DEBUGGING_CONSUMER)
+    assert read.preferred_read_replica == -1
+    assert offsets_of(read) == [0]
 
 
 def test_without_a_selector_the_leader_is_read(make_cluster: MakeCluster) -> None:
