@@ -13,21 +13,30 @@ If the ISR becomes empty, the partition also names its last known leader. That r
 the ELR is empty, but it may have lost records.
 
 The feature eligible.leader.replicas.version turns the rules on. While it is off, the last member of
-an ISR stays in it.
+an ISR stays in it. Nothing maintains an ELR from an earlier time then, so the leader may commit
+records that its members lack. Partitions with an ISR lose such an ELR when ELR is enabled again.
 """
 
 from __future__ import annotations
 
 from quorate.quorum.controller.context import Context
+from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import (
     ELIGIBLE_LEADER_REPLICAS,
     MetadataImage,
     Partition,
     Topic,
 )
-from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.metadata.records import (
+    NO_LEADER,
+    ClearElrRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+MAX_CLEARED = 5_000
+"""Maximum number of partitions whose ELR is cleared by a record of their own."""
 Ids = tuple[int, ...]
 
 
@@ -57,6 +66,25 @@ class MinIsrs:
             found = configured if first is None else min(configured, len(first.replicas))
             self._known[topic.name] = found
         return found
+
+
+def stale_elr_records(context: Context) -> list[MetadataRecord]:
+    """Return the records that clear the ELR of partitions with an ISR, before ELR is enabled.
+
+    A partition without an ISR keeps its ELR, because no record was committed since. Above
+    MAX_CLEARED partitions, one record clears every ELR of the cluster."""
+    records: list[MetadataRecord] = [
+        PartitionChangeRecord(
+            topic_id=key[0],
+            partition_id=key[1],
+            cause=Cause.CONFIG_CHANGED,
+            eligible_leader_replicas=(),
+            last_known_elr=(),
+        )
+        for key in context.index.partitions_with_elr()
+        if context.located(*key)[1].isr
+    ]
+    return records if len(records) <= MAX_CLEARED else [ClearElrRecord(topic_name="")]
 
 
 def eligible(

@@ -171,6 +171,10 @@ class PartitionIndex:
         broker."""
         return sorted(self.in_elr.get(broker_id, NO_KEYS))
 
+    def partitions_with_elr(self) -> list[PartitionKey]:
+        """Return the sorted keys of the partitions that have an ELR or a last known leader."""
+        return sorted({key for keys in self.in_elr.values() for key in keys})
+
     def topics_with_elr(self) -> frozenset[Uuid]:
         """Return the ids of the topics that have an ELR or a last known leader."""
         return frozenset(topic_id for keys in self.in_elr.values() for topic_id, _ in keys)

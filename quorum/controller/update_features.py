@@ -12,6 +12,7 @@ import enum
 from collections.abc import Mapping
 
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.eligible_leaders import stale_elr_records
 from quorate.quorum.controller.min_isr_configs import min_isr_for_all
 from quorate.quorum.controller.result import RequestRefused, Result
 from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
@@ -58,6 +59,7 @@ def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
         if update.max_version_level != context.image.features.get(update.feature, 0):
             if update.feature == ELIGIBLE_LEADER_REPLICAS and update.max_version_level:
                 records += min_isr_for_all(context)
+                records += stale_elr_records(context)
             records.append(
                 FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
             )

@@ -420,6 +420,24 @@ def test_after_a_downgrade_the_elr_of_a_led_partition_is_not_used() -> None:
     assert state(driver) == (NO_LEADER, (1,), (), (), RECOVERED)
 
 
+def test_an_elr_from_before_a_downgrade_is_not_used_after_an_upgrade() -> None:
+    """The leader has committed records alone while the feature was off, so replica 2 lacks them."""
+    driver = disabled(alone)
+    alter(driver, TOPIC, "t", MIN_ISR, "1")
+    assert update(driver, 1) == ""
+    assert state(driver) == (1, (1,), (), (), RECOVERED)
+    unfence(driver, 2)
+    fence(driver, 1)
+    assert state(driver) == (NO_LEADER, (), (1,), (1,), RECOVERED)
+
+
+def test_a_leaderless_partition_keeps_its_elr_over_a_downgrade_and_an_upgrade() -> None:
+    driver = disabled(leaderless)
+    assert update(driver, 1) == ""
+    unfence(driver, 2)
+    assert state(driver) == (2, (2,), (1,), (), RECOVERED)
+
+
 def test_a_snapshot_restores_the_elr() -> None:
     from quorate.quorum.metadata.snapshot import image_of_snapshot, snapshot_records
 
