@@ -63,6 +63,13 @@ def moment_lines(state: Mapping[str, Any]) -> Iterator[str]:
         name = config["resource_name"] or "(default)"
         values = ", ".join(f"{key}={value}" for key, value in config["configs"].items())
         yield f"config of {config['resource_type']} {name}: {values}"
+    for quota in state["client_quotas"]:
+        entity = ", ".join(
+            f"the default {kind}" if name is None else f"{kind} {name}"
+            for kind, name in quota["entity"].items()
+        )
+        values = ", ".join(f"{key}={value}" for key, value in quota["quotas"].items())
+        yield f"quotas of {entity}: {values}"
     if state["skipped"]:
         skipped = ", ".join(f"{count} {kind}" for kind, count in state["skipped"].items())
         yield f"not shown, because Quorate does not know them: {skipped}"

@@ -57,7 +57,7 @@ COLUMNS: dict[str, str] = {
     "voters": "array<int>",
     "resource_type": "int",
     "resource_name": "string",
-    "name": "string",  # of a config, a feature or a metadata transaction
+    "name": "string",  # of a config, a quota, a feature or a metadata transaction
     "value": "string",
     "feature_level": "int",
     "cause": "string",
@@ -147,6 +147,14 @@ def _voters(records: list[LeaderChangeMessage | VotersRecord]) -> list[list[int]
     return [sorted(voter.voter_id for voter in each.voters) for each in records]
 
 
+def _keys(records: list[r.ClientQuotaRecord]) -> list[str]:
+    return [each.key for each in records]
+
+
+def _quotas(records: list[r.ClientQuotaRecord]) -> list[str | None]:
+    return [None if each.remove else str(each.value) for each in records]
+
+
 def _constant(value: object) -> Fill:
     return Fill(lambda records: [value] * len(records))
 
@@ -198,6 +206,7 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
         "topic": CONFIG_TOPIC,
         **_same("resource_type", "resource_name", "name", "value"),
     },
+    r.ClientQuotaRecord: {"name": Fill(_keys), "value": Fill(_quotas)},
     r.FeatureLevelRecord: _same("name", "feature_level"),
     r.ProducerIdsRecord: _same("broker_id", "broker_epoch"),
     r.RegisterControllerRecord: {

@@ -14,7 +14,7 @@ from quorate.quorum.analytics.log.segments import log_slices, metadata_dir, snap
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
-from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.metadata.records import ClientQuotaRecord, NoOpRecord, QuotaEntity
 from quorate.quorum.metadata.unsupported_records import AccessControlEntryRecord
 from tests.unit.analytics.logs import START_MS, A, batches, write_segment
 from tests.unit.metadata.kafka_dump import C1, CHECKPOINTS, LOG, dumped
@@ -81,6 +81,25 @@ def test_a_change_says_only_what_changed(tmp_path: Path) -> None:
     assert (fence["broker_id"], fence["broker_epoch"], fence["fenced"]) == (2, 12, True)
     assert fence["in_controlled_shutdown"] is None
     assert fence["record"] is None
+
+
+def test_a_quota_fills_name_and_value(tmp_path: Path) -> None:
+    user = (QuotaEntity(entity_type="user", entity_name="u"),)
+    records = (
+        ClientQuotaRecord(entity=user, key="request_percentage", value=0.5),
+        ClientQuotaRecord(entity=user, key="request_percentage", remove=True),
+    )
+    values = [encode_record(each) for each in records]
+    write_segment(
+        tmp_path,
+        0,
+        bytes(build_value_batch(values, base_offset=0, leader_epoch=1, timestamp_ms=START_MS)),
+    )
+    rows = rows_of(tmp_path)
+    assert [(row["type"], row["name"], row["value"]) for row in rows] == [
+        ("CLIENT_QUOTA_RECORD", "request_percentage", "0.5"),
+        ("CLIENT_QUOTA_RECORD", "request_percentage", None),
+    ]
 
 
 def test_snapshots_carry_the_last_offset_that_they_contain() -> None:

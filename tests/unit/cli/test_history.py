@@ -21,8 +21,10 @@ from quorate.cli.main import main
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.log.batch import build_value_batch, read_header
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
+from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
+from quorate.quorum.metadata.records import ClientQuotaRecord, QuotaEntity
 from tests.unit.analytics.logs import START_MS, STEP_MS, batches, snapshot_of, write_segment
 from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, FIXTURE, HISTORY
 
@@ -105,6 +107,31 @@ def test_a_moment_in_text(tmp_path: Path) -> None:
     same = run("at", tmp_path, "--time", "2027-01-15T08:00:07.000").stdout
     assert same == run("at", tmp_path, "--time", "2027-01-15T10:00:07.000+02:00").stdout
     assert same.startswith("offset 20,")
+
+
+def test_quotas_of_a_moment(tmp_path: Path) -> None:
+    """A removed quota is gone, and a removal before it was set changes nothing."""
+    pair = (
+        QuotaEntity(entity_type="user", entity_name="u"),
+        QuotaEntity(entity_type="client-id", entity_name=None),
+    )
+    records = [
+        ClientQuotaRecord(entity=pair, key="producer_byte_rate", value=7.5),
+        ClientQuotaRecord(entity=pair, key="consumer_byte_rate", value=1.0),
+        ClientQuotaRecord(entity=pair, key="consumer_byte_rate", remove=True),
+        ClientQuotaRecord(entity=pair[:1], key="request_percentage", remove=True),
+    ]
+    values = [encode_record(each) for each in records]
+    write_segment(
+        tmp_path,
+        0,
+        bytes(build_value_batch(values, base_offset=0, leader_epoch=1, timestamp_ms=START_MS)),
+    )
+    state = said("at", tmp_path)
+    entity = {"client-id": None, "user": "u"}
+    assert state["client_quotas"] == [{"entity": entity, "quotas": {"producer_byte_rate": 7.5}}]
+    text = run("at", tmp_path).stdout.splitlines()
+    assert text[-1] == "quotas of the default client-id, user u: producer_byte_rate=7.5"
 
 
 def test_moments_that_are_not_there(tmp_path: Path) -> None:

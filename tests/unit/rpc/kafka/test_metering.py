@@ -217,13 +217,3 @@ def test_every_response_has_room_for_the_throttle_time() -> None:
         api = APIS[key]
         for version in range(api.min_version, api.max_version + 1):
             assert begins_with_throttle_time(key, version)
-
-
-def test_a_closed_connection_leaves_no_timer() -> None:
-    """A throttle time may last for days. Its timer must not keep the connection."""
-    port = Port({})
-    port.connection.pause_reading_for(10**9)
-    assert port.clock.waiting
-    port.connection.on_closed(None)
-    port.connection.pause_reading_for(10**9)
-    assert not port.clock.waiting
