@@ -87,6 +87,14 @@ REPLICATION = (
         at_least(1),
     ),
     Key(
+        "leader.imbalance.per.broker.percentage",
+        INT,
+        0,
+        "The share of the partitions with the same preferred leader, in percent, that may have "
+        "another leader. Leaderships return when it is exceeded; 0 returns all of them.",
+        between(0, 100),
+    ),
+    Key(
         "controlled.shutdown.enable",
         BOOLEAN,
         True,

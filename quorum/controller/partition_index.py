@@ -9,7 +9,7 @@ first, so that the records depend only on the image.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from typing import NewType
@@ -112,6 +112,7 @@ class PartitionIndex:
     - `led_by`: by broker id, the partitions that the broker leads
     - `leaderless`: the partitions without a leader
     - `imbalanced`: the partitions whose leader is not the preferred replica, and those without one
+    - `preferred`: by broker id, the number of partitions whose preferred leader is the broker
     - `reassigning`: the partitions with a running reassignment
 
     Invariant: all of them describe the same image.
@@ -123,6 +124,7 @@ class PartitionIndex:
         self.led_by: defaultdict[int, Keys] = defaultdict(Keys)
         self.leaderless = Keys()
         self.imbalanced = Keys()
+        self.preferred: Counter[int] = Counter()
         self.reassigning = Keys()
         self.unclean_elections = 0
         """The number of replayed changes that made a replica outside the previous ISR and ELR the
@@ -211,9 +213,11 @@ class PartitionIndex:
             self.led_by[old.leader].discard(key)
             self.leaderless.discard(key)
             self.imbalanced.discard(key)
+            self.preferred[old.preferred_leader] -= 1
             self.reassigning.discard(key)
         if new is None:
             return
+        self.preferred[new.preferred_leader] += 1
         for broker_id in new.isr:
             self.in_isr[broker_id].add(key)
         for broker_id in (*new.elr, *new.last_known_elr):

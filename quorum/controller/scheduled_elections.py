@@ -11,6 +11,7 @@ last leader.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from quorate.quorum.controller.context import Context
@@ -26,11 +27,15 @@ from quorate.quorum.metadata.records import MetadataRecord
 def balance_leaders(context: Context) -> list[MetadataRecord]:
     """Return records that move leadership to the preferred replicas.
 
-    A partition is left out if its preferred replica is not in the ISR or not active. As in KRaft,
-    no percentage of imbalance is needed."""
+    A partition is left out if its preferred replica is not in the ISR or not active. So are the
+    partitions with a preferred leader that leads enough of its partitions
+    (`imbalanced_brokers`)."""
     records: list[MetadataRecord] = []
     min_isrs = MinIsrs(context)
+    brokers = imbalanced_brokers(context)
     for key in sorted(context.index.imbalanced):
+        if context.located(*key)[1].preferred_leader not in brokers:
+            continue
         if len(records) == context.settings.max_elections_per_run:
             break
         topic, partition = context.located(*key)
@@ -42,6 +47,22 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
         if record is not None:
             records.append(record)
     return records
+
+
+def imbalanced_brokers(context: Context) -> frozenset[int]:
+    """Return the brokers that are the preferred leaders of partitions and do not lead more than
+    leader.imbalance.per.broker.percentage of them (Kafka before 4.0).
+
+    With 0 percent, one such partition is sufficient. Each run looks at the share again, so a run
+    that reaches its bound may be the last one although some partitions are left."""
+    index = context.index
+    away = Counter(context.located(*key)[1].preferred_leader for key in index.imbalanced)
+    percentage = context.settings.imbalance_percentage
+    return frozenset(
+        broker_id
+        for broker_id, count in away.items()
+        if 100 * count > percentage * index.preferred[broker_id]
+    )
 
 
 def prepare_unclean_elections(context: Context, keys: Iterable[PartitionKey]) -> None:

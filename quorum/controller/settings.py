@@ -41,6 +41,9 @@ class ControllerSettings:
     """auto.leader.rebalance.enable. If it is False, no periodic task balances leaders."""
     imbalance_check_interval_ms: int = 300_000
     """leader.imbalance.check.interval.seconds, in ms here; 0 disables the periodic task."""
+    imbalance_percentage: int = 0
+    """leader.imbalance.per.broker.percentage: the share of a broker's preferred partitions that may
+    have another leader before the periodic task moves them back."""
     unclean_election_interval_ms: int = 300_000
     """unclean.leader.election.interval.ms; 0 disables the periodic task."""
     max_idle_interval_ms: int = 500

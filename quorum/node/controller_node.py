@@ -308,6 +308,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         topic_deletion=config["delete.topic.enable"],
         auto_leader_rebalance=config["auto.leader.rebalance.enable"],
         imbalance_check_interval_ms=config["leader.imbalance.check.interval.seconds"] * 1000,
+        imbalance_percentage=config["leader.imbalance.per.broker.percentage"],
         unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
         max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
         inter_broker_listener=config["inter.broker.listener.name"] or "REPLICATION",

@@ -143,6 +143,11 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         lambda c: controller(c).imbalance_check_interval_ms,
         7000,
     ),
+    "leader.imbalance.per.broker.percentage": (
+        "7",
+        lambda c: controller(c).imbalance_percentage,
+        7,
+    ),
     "log.cleaner.backoff.ms": ("77", lambda c: cleaner(c).backoff_ms, 77),
     "log.cleaner.dedupe.buffer.size": (
         "7777777",

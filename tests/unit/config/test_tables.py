@@ -14,6 +14,7 @@ from quorate.config.topic_keys import TOPIC_KEYS
 HERE = Path(__file__).parent
 OURS = "quorate."
 KIP_966_PART_2 = {"unclean.recovery.strategy"}
+UNTIL_4_0 = {"leader.imbalance.per.broker.percentage"}
 SINCE_4_2 = {"controller.quorum.auto.join.enable"}
 # Kafka declares these as text and splits it later; an absent list is null here.
 SPLIT_LATER = {"log.dirs", "controller.listener.names"}
@@ -32,7 +33,7 @@ OUR_KEYS = [
     *(
         (key, KAFKA_NODE)
         for name, key in NODE_KEYS.items()
-        if not name.startswith(OURS) and name not in SINCE_4_2 | KIP_966_PART_2
+        if not name.startswith(OURS) and name not in SINCE_4_2 | KIP_966_PART_2 | UNTIL_4_0
     ),
     *((key, KAFKA_TOPIC) for name, key in TOPIC_KEYS.items() if name not in KIP_966_PART_2),
 ]

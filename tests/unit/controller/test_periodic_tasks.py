@@ -31,6 +31,25 @@ def driver_with(**settings: Any) -> Driver:
     return Driver(ControllerSettings(cluster_id=CLUSTER_ID, node_id=3000, **fields))
 
 
+@pytest.mark.parametrize(
+    ("percentage", "moved"), [(0, True), (24, True), (25, False), (100, False)]
+)
+def test_leaders_return_when_a_broker_lacks_more_than_the_percentage(
+    percentage: int, moved: bool
+) -> None:
+    """Broker 1 is the preferred leader of four partitions and leads three of them."""
+    driver = driver_with(imbalance_percentage=percentage)
+    driver.start(1, 2)
+    driver.create("t", (1, 2))
+    driver.heartbeat(1, want_fence=True)
+    driver.heartbeat(1)
+    driver.create("u", (1, 2), (1, 2), (1, 2), (2, 1))
+    assert driver.propose_isr("t", (1, 2)).error == 0
+    assert driver.leader_and_isr("t")[0] == 2
+    driver.run_until(5 * MINUTE_MS)
+    assert driver.leader_and_isr("t")[0] == (1 if moved else 2)
+
+
 def test_preferred_leaders_come_back_once_they_are_in_the_isr_again() -> None:
     driver = driver_with()
     driver.start(1, 2)

@@ -223,6 +223,7 @@ class History(Driver):
             assert set(kept.led_by[broker_id]) == set(made.led_by[broker_id])
         assert set(kept.leaderless) == set(made.leaderless)
         assert set(kept.imbalanced) == set(made.imbalanced)
+        assert +kept.preferred == +made.preferred
 
     def check_state(self, partition: Partition) -> None:
         """Check that a leader and its whole ISR are active, and that the ISR of a leaderless
