@@ -26,7 +26,13 @@ from dataclasses import dataclass, field
 
 from quorate.broker.compaction.markers import NoTransactions, Transactions
 from quorate.broker.compaction.offset_map import OffsetMap
-from quorate.broker.compaction.record_spans import RecordSpan, joined, moved, spans_of
+from quorate.broker.compaction.record_spans import (
+    RecordSpan,
+    joined,
+    moved,
+    spans_of,
+    wrong_offset,
+)
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import (
     CODEC_MASK,
@@ -121,9 +127,14 @@ def _kept(
     """Return the records that stay, and True if one of them is a tombstone."""
     kept: list[RecordSpan] = []
     tombstones = False
-    base, control = header.base_offset, header.is_control
+    base, last, control = header.base_offset, header.last_offset, header.is_control
+    before = base - 1
     for number, span in enumerate(spans_of(payload, header.record_count), 1):
-        if control or retention.keeps(base + span.offset_delta, span, tombstones=held):
+        offset = base + span.offset_delta
+        if not before < offset <= last:
+            raise wrong_offset(header, offset)
+        before = offset
+        if control or retention.keeps(offset, span, tombstones=held):
             kept.append(span)
             tombstones = tombstones or not span.has_value
         if number % RECORDS_PER_STEP == 0:

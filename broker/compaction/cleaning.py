@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from quorate.broker.compaction.batch_filter import RECORDS_PER_STEP, Retention, filtered
 from quorate.broker.compaction.markers import NoTransactions, Transactions
 from quorate.broker.compaction.offset_map import OffsetMap
-from quorate.broker.compaction.record_spans import spans_of
+from quorate.broker.compaction.record_spans import spans_of, wrong_offset
 from quorate.broker.compaction.segment_source import SourceBatch, SourceSegment, read_batches
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import payload_of, read_header
@@ -123,12 +123,16 @@ class Cleaning:
         """Note the keys of a batch. Return True if the map is full."""
         header, offsets = batch.header, self.retention.offsets
         first_dirty = self.plan.first_dirty
+        before, last = header.base_offset - 1, header.last_offset
         try:
             payload: Buffer = bytes(payload_of(batch.data, 0, header))
             if header.codec:
                 payload = decompress(header.codec, payload)
             for number, span in enumerate(spans_of(payload, header.record_count), 1):
                 offset = header.base_offset + span.offset_delta
+                if not before < offset <= last:
+                    raise wrong_offset(header, offset)
+                before = offset
                 if offset >= first_dirty:
                     if span.key is None:
                         offsets.pass_over(offset)

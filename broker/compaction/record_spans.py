@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import ZIGZAG, read_varint, write_varint
 from quorate.quorum.seams import Buffer
@@ -72,6 +73,15 @@ def spans_of(payload: Buffer, count: int) -> Iterator[RecordSpan]:
         raise CorruptBatch(f"the payload ends within the record at byte {start}") from None
     if position != size:
         raise CorruptBatch(f"{size - position} bytes follow the last of {count} records")
+
+
+def wrong_offset(header: BatchHeader, offset: int) -> CorruptBatch:
+    """Return the error for a record whose offset does not rise, or is not one of its batch.
+
+    A producer chooses the offset deltas in the payload. The map of offsets relies on them."""
+    return CorruptBatch(
+        f"a record has offset {offset}, its batch {header.base_offset} to {header.last_offset}"
+    )
 
 
 def joined(payload: Buffer, spans: Sequence[RecordSpan]) -> bytearray:

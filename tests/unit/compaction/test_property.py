@@ -8,8 +8,9 @@ import random
 
 import pytest
 
-from quorate.quorum.log.batch import batches
+from quorate.quorum.log.batch import assemble, batches, build_batch, read_header
 from quorate.quorum.log.compression import Codec
+from quorate.quorum.log.record import Record, write_bytes, write_varint
 from tests.sim.disk import PowerCut
 from tests.unit.compaction.histories import DELETE_RETENTION_MS, Replica, latest
 
@@ -109,6 +110,39 @@ def test_a_rename_that_fails_at_any_moment_of_a_cleaning_loses_nothing(code: int
         replica.check()
         assert replica.log.end_offset == 80
     assert stopped >= 5 and (aborted >= 5 or code != errno.ENOSPC)
+
+
+@pytest.mark.parametrize("deltas", [(0, 1_000_000), (0, 2**31 - 1), (1, 0), (0, 0), (-5, 1)])
+def test_offsets_that_a_producer_invents_do_not_move_the_checkpoint(
+    deltas: tuple[int, int],
+) -> None:
+    """A broker does not read the offset deltas in a payload. The checkpoint once lay above the log
+    end, so that the cleaner began again without a pause, forever."""
+    replica = Replica(1, map_keys=100)
+    for _ in range(20):
+        replica.append(2)
+    base = replica.log.end_offset
+    header = read_header(
+        build_batch([Record(base + each, 1, b"k", b"v") for each in (0, 1)], leader_epoch=0)
+    )
+    payload = bytearray()
+    for number, delta in enumerate(deltas):
+        body = bytearray(1)  # the attributes
+        write_varint(body, 0)
+        write_varint(body, delta)
+        write_bytes(body, b"other%d" % number)
+        write_bytes(body, b"v" * 400)
+        write_varint(body, 0)
+        write_varint(payload, len(body))
+        payload += body
+    data = assemble(payload, header)
+    replica.log.append(data, wall_ms=replica.wall_ms)
+    replica.append(1)  # so that the batch is the last that is cleaned
+    replica.high_watermark = replica.log.end_offset
+    replica.flush()
+    found = replica.clean()
+    assert found is not None and found <= replica.log.end_offset
+    assert replica.log.read(base, 1)[: len(data)] == data
 
 
 def script_of_crash(replica: Replica) -> None:
