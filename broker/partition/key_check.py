@@ -42,9 +42,9 @@ class KeylessRecords(KafkaError):
     def texts(self, partition: str) -> tuple[str, str]:
         """Return the error text of the partition, named `<topic>-<number>`, and that of each
         record. Both are Kafka's."""
-        each = f"Compacted topic cannot accept message without key in topic partition {partition}."
+        each = f"Compacted topic cannot accept message without key in topic partition {partition}"
         shown = ", ".join(
-            f"RecordError(batchIndex={index}, message={each})"
+            f"RecordError(batchIndex={index}, message='{each}')"
             for index in self.indexes[:SHOWN_IN_TEXT]
         )
         text = (

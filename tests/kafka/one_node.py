@@ -68,10 +68,12 @@ class Connection:
 class OneNode:
     """One process of `program` that is controller and broker."""
 
-    def __init__(self, root: Path, program: Program) -> None:
+    def __init__(self, root: Path, program: Program, *settings: str) -> None:
         self.program = program
+        self._settings = settings
         self.port, self.controller_port = free_ports(2)
         self._root = root
+        self.data = root / "data"
         self._log = root / "node.log"
 
     def connect(self, *, controller: bool = False) -> Connection:
@@ -94,7 +96,7 @@ class OneNode:
             "group.initial.rebalance.delay.ms=0\n"
             "auto.create.topics.enable=false\n"
             "num.io.threads=2\n"
-            "num.network.threads=1\n"
+            "num.network.threads=1\n" + "".join(f"{each}\n" for each in self._settings)
         )
         features = [part for each in NEW_FEATURES for part in ("--feature", f"{each}=0")]
         formatted = self.program.run(

@@ -43,13 +43,13 @@ def test_an_empty_key_is_a_key() -> None:
 
 
 def test_the_texts_are_kafkas() -> None:
-    each = "Compacted topic cannot accept message without key in topic partition t-0."
+    each = "Compacted topic cannot accept message without key in topic partition t-0"
     text, record_text = KeylessRecords([0, 2, 4, 6], 4).texts("t-0")
     assert record_text == each
     assert text == (
         "One or more records have been rejected due to 4 record errors in total, and only showing "
-        f"the first three errors at most: [RecordError(batchIndex=0, message={each}), "
-        f"RecordError(batchIndex=2, message={each}), RecordError(batchIndex=4, message={each})]"
+        f"the first three errors at most: [RecordError(batchIndex=0, message='{each}'), "
+        f"RecordError(batchIndex=2, message='{each}'), RecordError(batchIndex=4, message='{each}')]"
     )
 
 

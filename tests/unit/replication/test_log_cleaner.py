@@ -499,7 +499,7 @@ def test_a_record_without_a_key_is_refused_with_its_index(make_cluster: MakeClus
     assert answer.error == ErrorCode.INVALID_RECORD
     assert [each.batch_index for each in answer.record_errors] == [1, 3]
     assert answer.record_errors[0].message == (
-        "Compacted topic cannot accept message without key in topic partition t-0."
+        "Compacted topic cannot accept message without key in topic partition t-0"
     )
     hosted = cluster.hosted(1, topic)
     assert (hosted.log.end_offset, hosted.traffic.keyless_records) == (0, 2)
