@@ -34,7 +34,8 @@ class Problem:
     """A partition that is offline, below its min ISR or under-replicated.
 
     `state` is the result of `state_of`. `why` is the visible reason and, after `explain`, the
-    cause."""
+    cause. `elr` and `last_leader` say which replicas may lead when they return (KIP-966): the
+    eligible ones, without data loss, and the last leader, which is None if it is not known."""
 
     topic: str
     partition: int
@@ -44,6 +45,18 @@ class Problem:
     replicas: tuple[int, ...]
     why: str
     topic_id: str = ""
+    elr: tuple[int, ...] = ()
+    last_leader: int | None = None
+
+    def line(self) -> str:
+        """Return the line of the status."""
+        leader = "none" if self.leader is None else self.leader
+        eligible = f", elr {list(self.elr)}" if self.elr else ""
+        last = "" if self.last_leader is None else f", last leader {self.last_leader}"
+        return (
+            f"{self.topic}-{self.partition} {self.state}: leader {leader}, "
+            f"isr {list(self.isr)} of {list(self.replicas)}{eligible}{last}: {self.why}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +95,7 @@ class Status:
             f"{states.count('under-replicated')} under-replicated"
         )
         for problem in self.problems[:MAX_SHOWN]:
-            leader = "none" if problem.leader is None else problem.leader
-            yield (
-                f"  {problem.topic}-{problem.partition} {problem.state}: leader {leader}, "
-                f"isr {list(problem.isr)} of {list(problem.replicas)}: {problem.why}"
-            )
+            yield f"  {problem.line()}"
         if len(self.problems) > MAX_SHOWN:
             yield f"  and {len(self.problems) - MAX_SHOWN} more"
 
@@ -193,6 +202,8 @@ def problems(topics: Sequence[TopicView], up: frozenset[int]) -> Iterator[Proble
                     replicas=partition.replicas,
                     why=why(partition, up),
                     topic_id=topic.topic_id,
+                    elr=partition.elr or (),
+                    last_leader=next(iter(partition.last_known_elr or ()), None),
                 )
 
 

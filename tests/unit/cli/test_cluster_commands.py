@@ -259,6 +259,17 @@ def test_states_of_partitions(view: PartitionView, state: list[str]) -> None:
     assert [each.state for each in problems([topic], frozenset({4, 5, 6}))] == state
 
 
+def test_the_status_names_the_replicas_that_may_lead_when_they_return() -> None:
+    view = PartitionView(
+        partition=0, leader=None, replicas=(4, 5, 6), isr=(), elr=(4, 5), last_known_elr=(5,)
+    )
+    topic = TopicView(name="t", topic_id="", partitions=(view,), configs={}, min_isr=2)
+    (problem,) = problems([topic], frozenset({6}))
+    assert problem.line().startswith(
+        "t-0 offline: leader none, isr [] of [4, 5, 6], elr [4, 5], last leader 5: "
+    )
+
+
 def test_why_a_replica_is_missing() -> None:
     assert why(partition(4, (4,)), frozenset({4, 6})) == "broker 5 is down; replica on 6 catches up"
     assert why(partition(None, (4, 5, 6)), frozenset({4, 5, 6})) == "all its replicas are up"
