@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quorate.quorum.quotas.matching import ANONYMOUS, Bucket, Match, Quotas, matching
+from quorate.quorum.quotas.matching import (
+    ANONYMOUS,
+    Bucket,
+    Match,
+    Quotas,
+    has_key,
+    matching,
+)
 from quorate.quorum.quotas.sampled_rate import SampledRate, Windows, throttle_ms
 from quorate.quorum.quotas.tracked import Tracked
+
+UNMATCHED = Match(0.0, ("", ""))
+"""Notes that a client has no quota, so that its next request is not matched again."""
 
 
 class ClientBucket:
@@ -30,11 +40,13 @@ class ClientBucket:
 class ClientRates:
     """The buckets of one quota. The event loop owns it.
 
-    `throttled` and `throttled_ms` count the throttled requests and the sum of their times."""
+    `enabled` is True while at least one entity has the quota. `throttled` and `throttled_ms` count
+    the throttled requests and the sum of their times."""
 
     def __init__(self, key: str, windows: Windows, max_throttle_ms: int | None = None) -> None:
         """Measure `key` in `windows`. `max_throttle_ms` bounds the throttle times, or None."""
         self.key = key
+        self.enabled = False
         self.windows = windows
         self.throttled = self.throttled_ms = 0
         self._max_throttle_ms = max_throttle_ms
@@ -44,6 +56,7 @@ class ClientRates:
 
     def configure(self, quotas: Quotas) -> None:
         """Match all clients again, because the quotas changed. The histories stay."""
+        self.enabled = has_key(quotas, frozenset({self.key}))
         self._quotas = quotas
         self._matches.clear()
 
@@ -96,13 +109,15 @@ class ClientRates:
         return self._buckets.dropped
 
     def _bucket(self, user: str, client_id: str, now_ms: int) -> ClientBucket | None:
+        if not self.enabled:
+            return None
         client = (user, client_id)
         match = self._matches.use(client, now_ms)
         if match is None:
-            match = matching(self._quotas, self.key, user, client_id)
-            if match is None:
-                return None
+            match = matching(self._quotas, self.key, user, client_id) or UNMATCHED
             self._matches.add(client, match, now_ms)
+        if match is UNMATCHED:
+            return None
         bucket = self._buckets.use(match.bucket, now_ms)
         if bucket is None:
             bucket = ClientBucket(match.bound, SampledRate(self.windows))

@@ -67,7 +67,8 @@ class MeteredContext(RequestContext):
         """Create the context of a request that has just arrived, and begin to measure its CPU."""
         super().__init__(connection, api_key, version, correlation_id)
         self._quotas = quotas
-        self._since_ms: float | None = connection.clock.cpu_ms()  # None while others run
+        # None while others run, and while no quota bounds the CPU
+        self._since_ms: float | None = connection.clock.cpu_ms() if quotas.request.enabled else None
         self._spent_ms = 0.0  # CPU that no quota has counted yet
         self._sliced = False
         self._throttle_ms = UNDECIDED
@@ -98,8 +99,8 @@ class MeteredContext(RequestContext):
         inner = super().callback(function)
 
         def call(*args: P.args, **kwargs: P.kwargs) -> None:
-            if self._since_ms is not None:  # the handler calls it
-                inner(*args, **kwargs)
+            if self._since_ms is not None or not self._quotas.request.enabled:
+                inner(*args, **kwargs)  # the handler calls it, or no CPU is measured
                 return
             self._since_ms = self.connection.clock.cpu_ms()
             try:
@@ -157,8 +158,9 @@ class MeteredContext(RequestContext):
         """Return the throttle time of the request: that of its CPU, or `own_ms` if it is longer.
         `rates` are those that `own_ms` comes from, or None if another node measured them."""
         now_ms = self.connection.clock.now_ms()
-        request = self._quotas.request
-        cpu_ms = request.record(self._client, self._take_percent(), now_ms)
+        request, cpu_ms = self._quotas.request, 0
+        if request.enabled:
+            cpu_ms = request.record(self._client, self._take_percent(), now_ms)
         self._throttle_ms = max(own_ms, cpu_ms)
         longest = rates if own_ms > cpu_ms else request
         if self._throttle_ms and longest is not None:
