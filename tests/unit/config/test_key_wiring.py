@@ -323,6 +323,11 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
     ),
     "socket.request.max.bytes": ("77", lambda c: replication(c).max_frame_bytes, 77),
     "socket.send.buffer.bytes": ("7777", lambda c: SocketOptions.of(c).send_buffer_bytes, 7777),
+    "unclean.leader.election.enable": (
+        "true",
+        lambda c: controller(c).topic_defaults["unclean.leader.election.enable"],
+        True,
+    ),
     "unclean.leader.election.interval.ms": (
         "77",
         lambda c: controller(c).unclean_election_interval_ms,
