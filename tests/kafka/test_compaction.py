@@ -127,12 +127,12 @@ def test_the_same_records_are_left(nodes: list[OneNode]) -> None:
             assert produced(connection, data)[0] == 0
         connection.close()
 
-    def records(node: OneNode) -> list[str]:
+    def records_of(node: OneNode) -> list[str]:
         return [line for line in left(node) if line.startswith("|")]
 
     def cleaned() -> bool:
         # Of each of the eight keys, and of that of the first batch, one record is left.
-        return all(len(records(node)) <= 9 for node in nodes)
+        return all(len(records_of(node)) <= 9 for node in nodes)
 
     wait_for(cleaned, "both logs are compacted", CLEANED_S)
     theirs, ours = (left(node) for node in nodes)
