@@ -35,12 +35,20 @@ class Strategy(enum.Enum):
     AGGRESSIVE = "aggressive"
 
 
+STRATEGIES = {each.value: each for each in Strategy}
+"""The strategies by value."""
+
+
 def strategy_of(context: Context, topic_name: str) -> Strategy:
-    """Return the effective strategy of a topic."""
+    """Return the effective strategy of a topic.
+
+    Stored texts may have blanks around them, which `Key.parse` accepts. Any other text than a
+    strategy, which only a log of another origin can have, means NONE."""
     enabled = context.topic_config(topic_name, UNCLEAN_LEADER_ELECTION)
-    if enabled is not None and enabled.lower() == "true":
+    if enabled is not None and enabled.strip().lower() == "true":
         return Strategy.AGGRESSIVE
-    return Strategy(context.topic_config(topic_name, UNCLEAN_RECOVERY_STRATEGY) or "none")
+    text = (context.topic_config(topic_name, UNCLEAN_RECOVERY_STRATEGY) or "").strip()
+    return STRATEGIES.get(text, Strategy.NONE)
 
 
 class UncleanElections:

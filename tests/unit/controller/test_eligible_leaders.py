@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.unclean_elections import Strategy, strategy_of
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, Partition
 from quorate.quorum.metadata.records import (
@@ -436,6 +437,20 @@ def test_a_leaderless_partition_keeps_its_elr_over_a_downgrade_and_an_upgrade() 
     assert update(driver, 1) == ""
     unfence(driver, 2)
     assert state(driver) == (2, (2,), (1,), (), RECOVERED)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("unclean.leader.election.enable", " true "), ("unclean.recovery.strategy", " aggressive")],
+)
+def test_blanks_around_a_config_of_elections_do_not_count(key: str, text: str) -> None:
+    """They are accepted, and once stopped every controller that had to fence a broker."""
+    driver = started()
+    assert alter(driver, TOPIC, "t", key, text) == 0
+    leaderless(driver)
+    topic = driver.image.config(TOPIC, "t")
+    assert topic[key] == text
+    assert strategy_of(driver.controller._context, "t") is Strategy.AGGRESSIVE
 
 
 def test_a_snapshot_restores_the_elr() -> None:
