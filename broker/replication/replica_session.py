@@ -85,6 +85,8 @@ class ReplicaSession:
         """Begin empty, without an id. `on_end` is called once when the session ends."""
         self.id = NO_SESSION
         self.next_epoch = epoch_after(FIRST_EPOCH)
+        self.counted = 0
+        """The number of partitions after the last fetch (`ReplicaSessions` keeps the sum)."""
         self._context = context
         self._on_end = on_end
         self._replica_id = replica_id

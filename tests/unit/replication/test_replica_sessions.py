@@ -39,6 +39,7 @@ class Leader:
         forgotten: list[tuple[str, Uuid, int]] | None = None,
         session: int | None = None,
         replica_id: int = 2,
+        client_id: str | None = None,
     ) -> None:
         request = FetchRequest(
             replica_id,
@@ -54,7 +55,9 @@ class Leader:
             "",
         )
         self.cluster.nodes[1].replicas.replica_sessions.fetch(
-            request, lambda *answer: self.answers.append((answer[0], answer[1], list(answer[2])))
+            request,
+            lambda *answer: self.answers.append((answer[0], answer[1], list(answer[2]))),
+            client_id,
         )
 
     def begin(self) -> None:
@@ -289,3 +292,28 @@ def test_more_partitions_than_can_exist_are_refused(
     leader.ask(0, *named, session=0)
     leader.run()
     assert leader.answers.pop() == (ErrorCode.INVALID_REQUEST, 0, [])
+
+
+def test_the_sessions_of_a_follower_together_are_bounded(
+    leader: Leader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_UNKNOWN", 0)
+    named = [leader.at(0, partition) for partition in range(PARTITIONS)]
+    for fetcher in range(10):
+        leader.ask(0, *named, session=0, client_id=f"broker-2-fetcher-{fetcher}", max_wait_ms=0)
+        leader.run()
+    errors = [error for error, *_ in leader.answers]
+    assert errors == [ErrorCode.NONE] * 4 + [ErrorCode.INVALID_REQUEST] * 6
+    assert leader.sessions._counted == {2: 4 * PARTITIONS}
+    leader.answers.clear()
+    leader.run(sessions.SILENT_SESSION_MS + 1)
+    leader.ask(0, *named, session=0, client_id="broker-2-fetcher-9", max_wait_ms=0)
+    leader.run()
+    assert leader.answers.pop()[0] == ErrorCode.NONE, "silent sessions make room"
+    assert leader.sessions._counted == {2: PARTITIONS}
+    leader.run(sessions.IDLE_SESSION_MAX_MS)
+    leader.run(20_000)
+    assert leader.sessions._counted == {}, "ended sessions do not count"
+    leader.ask(0, *named, session=0, client_id="broker-2-fetcher-9", max_wait_ms=0)
+    leader.run()
+    assert leader.answers[0][0] == ErrorCode.NONE
