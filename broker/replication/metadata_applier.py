@@ -17,6 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import islice
 
 from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
@@ -37,6 +38,8 @@ OPENED_PER_SLICE = 16
 thread."""
 DELETED_PER_SLICE = 4
 """Maximum number of partitions whose deletion begins in one loop iteration."""
+CONFIGURED_PER_SLICE = 200
+"""Maximum number of partitions that get new settings of the node in one loop iteration."""
 
 NO_TOPIC = ""
 """A name that no topic has."""
@@ -79,6 +82,8 @@ class MetadataApplier:
         self._on_failure = on_failure
         self._node_settings: TopicSettings | None = None
         """The settings of topics without configs, which the node gives."""
+        self._to_configure: dict[Key, None] = {}
+        """The partitions that were open when these settings changed."""
         self._to_lead: dict[Key, None] = {}
         self._to_follow: dict[Key, None] = {}
         self._being_opened: dict[Key, None] = {}
@@ -94,8 +99,9 @@ class MetadataApplier:
         """Apply an image. `delta` has its differences from the image applied before, or from an
         empty image at first.
 
-        On return, open partitions have their new roles and settings, and removed replicas have left
-        the registry. Openings and deletions go on in the background."""
+        On return, open partitions have their new roles and the configs of their topics, and removed
+        replicas have left the registry. Openings, deletions, and settings that the node gives go on
+        in the background. A higher min.insync.replicas is in effect on return."""
         self._registry.image = image
         self._apply_delta(image, delta)
         if self._first or delta.brokers or delta.topics or delta.deleted:
@@ -134,7 +140,6 @@ class MetadataApplier:
                 hosted.partition.check_joining()
                 hosted.settle()
         self._configure(image, delta)
-        self._node_settings = self._topic_settings(image, NO_TOPIC)
 
     @property
     def unopened(self) -> int:
@@ -192,16 +197,38 @@ class MetadataApplier:
 
         Otherwise a leader could commit records with a new, smaller ISR and the old value, or with
         the new value in a leadership that has ended. The ELR (KIP-966) relies on neither."""
-        if delta.configs:
-            settings_of = self._settings_of(image)
-            for hosted in self._configured_by(image, delta):
-                wanted = settings_of(hosted.topic).partition.min_insync_replicas
-                hosted.partition.raise_min_isr(wanted)
+        if not delta.configs:
+            return
+        settings_of = self._settings_of(image)
+        old, new = self._node_settings, self._topic_settings(image, NO_TOPIC)
+        rises = old is not None and (
+            new.partition.min_insync_replicas > old.partition.min_insync_replicas
+        )
+        for hosted in self._registry if rises else self._of_changed_topics(image, delta):
+            wanted = settings_of(hosted.topic).partition.min_insync_replicas
+            hosted.partition.raise_min_isr(wanted)
 
     def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
+        """Configure the partitions of topics whose configs have changed. If the settings have
+        changed that the node gives, all partitions follow in slices."""
         settings_of = self._settings_of(image)
-        for hosted in self._configured_by(image, delta):
+        for hosted in self._of_changed_topics(image, delta):
             if self._configure_one(hosted, settings_of(hosted.topic)):
+                hosted.settle()
+        concerns_brokers = any(kind == BROKER_RESOURCE for kind, _ in delta.configs)
+        if concerns_brokers or self._node_settings is None:
+            settings = self._topic_settings(image, NO_TOPIC)
+            if settings is not self._node_settings:
+                self._node_settings = settings
+                self._to_configure = dict.fromkeys(each.key for each in self._registry)
+                self._schedule()
+
+    def _configure_some(self) -> None:
+        settings_of = self._settings_of(self._registry.image)
+        for key in list(islice(self._to_configure, CONFIGURED_PER_SLICE)):
+            del self._to_configure[key]
+            hosted = self._registry.get(key)
+            if hosted is not None and self._configure_one(hosted, settings_of(hosted.topic)):
                 hosted.settle()
 
     def _configure_one(self, hosted: HostedPartition, settings: TopicSettings) -> bool:
@@ -213,11 +240,9 @@ class MetadataApplier:
         hosted.partition.configure(settings.partition, self._clock.now_ms())
         return True
 
-    def _configured_by(self, image: MetadataImage, delta: ImageDelta) -> Iterator[HostedPartition]:
-        concerns_brokers = any(kind == BROKER_RESOURCE for kind, _ in delta.configs)
-        if concerns_brokers and self._topic_settings(image, NO_TOPIC) is not self._node_settings:
-            yield from self._registry
-            return
+    def _of_changed_topics(
+        self, image: MetadataImage, delta: ImageDelta
+    ) -> Iterator[HostedPartition]:
         for kind, name in delta.configs:
             topic = image.topic(name) if kind == TOPIC_RESOURCE else None
             if topic is not None:
@@ -242,11 +267,12 @@ class MetadataApplier:
             return
         try:
             self._delete_some()
+            self._configure_some()
             opened = self._open_some()
         except (LogError, OSError) as error:
             self._on_failure(error)
             return
-        if opened or self._to_delete:
+        if opened or self._to_delete or self._to_configure:
             self._schedule()
             return
         if self._deleting or self._being_opened:

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.consumer_fetches import Fetch
+from quorate.broker.replication.metadata_applier import CONFIGURED_PER_SLICE
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
@@ -100,20 +101,50 @@ def test_partitions_of_a_topic_share_their_settings(make_cluster: MakeCluster) -
     cluster.run(50)
     applied = cluster.nodes[1].replicas.apply
     for resources, made in (
-        (((TOPIC_RESOURCE, "t"),), ["t"]),
-        (((TOPIC_RESOURCE, "t"), (TOPIC_RESOURCE, "u"), (TOPIC_RESOURCE, "gone")), ["t", "u"]),
+        # Once before the roles, for a higher min.insync.replicas, and once after them.
+        (((TOPIC_RESOURCE, "t"),), ["t", "t"]),
+        (
+            ((TOPIC_RESOURCE, "t"), (TOPIC_RESOURCE, "u"), (TOPIC_RESOURCE, "gone")),
+            ["t", "t", "u", "u"],
+        ),
+        # The settings of the node follow in slices.
         (((BROKER_RESOURCE, ""),), ["t", "u"]),
     ):
         cluster.settings_made.clear()
         cluster.log_settings = LogSettings(segment_bytes=1 << 20 + len(resources))
         applied(cluster.image, ImageDelta(configs=resources))
-        # Once before the roles, for a higher min.insync.replicas, and once after them.
+        cluster.run(50)
         # The settings without a topic show whether the node's part has changed.
-        assert sorted(filter(None, cluster.settings_made)) == sorted(2 * made)
+        assert sorted(filter(None, cluster.settings_made)) == made
         for name in made:
             for partition_id in range(3):
                 hosted = cluster.hosted(1, topics[name], partition_id)
                 assert hosted.log.settings is cluster.log_settings
+
+
+def test_settings_of_the_node_reach_many_partitions_in_slices(make_cluster: MakeCluster) -> None:
+    """A change for thousands of partitions in one step would stop the event loop for too long. A
+    higher min.insync.replicas may not wait: a leader would commit with the old value."""
+    cluster = make_cluster(brokers=1)
+    topic = cluster.create("t", [led_by(1)] * (CONFIGURED_PER_SLICE + 50))
+    cluster.run(100)
+    hosted = [cluster.hosted(1, topic, each) for each in range(CONFIGURED_PER_SLICE + 50)]
+    cluster.log_settings = LogSettings(segment_bytes=1 << 21)
+    cluster.partition_settings = PartitionSettings(min_insync_replicas=2)
+    delta = ImageDelta(configs=((BROKER_RESOURCE, ""),))
+    cluster.nodes[1].replicas.apply(cluster.image, delta)
+    assert all(each.partition.settings.min_insync_replicas == 2 for each in hosted)
+    done = [each.log.settings is cluster.log_settings for each in hosted]
+    assert not any(done)
+    cluster.nodes[1].replicas._applier._slice()
+    done = [each.log.settings is cluster.log_settings for each in hosted]
+    assert sum(done) == CONFIGURED_PER_SLICE
+    cluster.run(50)
+    assert all(each.log.settings is cluster.log_settings for each in hosted)
+    cluster.partition_settings = PartitionSettings(min_insync_replicas=1)
+    cluster.nodes[1].replicas.apply(cluster.image, delta)
+    cluster.run(50)
+    assert all(each.partition.settings.min_insync_replicas == 1 for each in hosted)
 
 
 def test_isr_falls_below_min_isr_after_the_append(cluster: ReplicaCluster) -> None:

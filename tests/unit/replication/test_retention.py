@@ -32,6 +32,7 @@ def test_changed_configs_hold_at_once(cluster: ReplicaCluster) -> None:
     assert cluster.produce(1, topic)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
     cluster.partition_settings = PartitionSettings()
     cluster.nodes[1].replicas.apply(cluster.image, ImageDelta(configs=((BROKER_RESOURCE, ""),)))
+    cluster.run(10)  # lower values of the node follow in slices
     assert cluster.produce(1, topic)[0].error == 0
 
 
