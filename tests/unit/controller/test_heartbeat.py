@@ -9,6 +9,7 @@ import pytest
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import BrokerHeartbeatRequest
 from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     NoOpRecord,
@@ -202,3 +203,22 @@ def test_a_controller_that_is_not_active_has_no_deadline() -> None:
     driver.start(1)
     driver.controller.deactivate()
     assert driver.controller.deadline_ms() == NEVER_MS
+
+
+def test_brokers_that_fall_silent_are_fenced_in_the_order_of_their_last_contact() -> None:
+    """One broker is fenced at a time, so the partition moves to the broker that was heard last."""
+    driver = Driver(elr=True)
+    driver.start(1, 2, 3)
+    driver.create("t", (1, 2, 3))
+    for delay_ms, broker_id in ((100, 3), (200, 1), (300, 2)):
+        driver.now_ms = delay_ms
+        driver.heartbeat(broker_id)
+    length = len(driver.log)
+    driver.run_until(10 * SESSION_MS)
+    fenced = [
+        (record.broker_id, record.cause)
+        for record in driver.log[length:]
+        if isinstance(record, BrokerRegistrationChangeRecord)
+    ]
+    assert fenced == [(each, Cause.SESSION_EXPIRED) for each in (3, 1, 2)]
+    assert driver.partition("t").last_known_elr == (2,)
