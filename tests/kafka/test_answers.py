@@ -53,7 +53,8 @@ PRESENCE = (
 # (API, path without indexes): why the two may differ there.
 DIFFERENCES = {
     ("ApiVersions", ".api_keys"): "transactions, ACLs, quotas, shares and the like are not offered",
-    ("ApiVersions", ".supported_features"): "metadata.version is the only feature",
+    ("ApiVersions", ".supported_features"): "only metadata.version and "
+    "eligible.leader.replicas.version",
     ("Fetch", ".responses.partitions.aborted_transactions"): "null where Kafka says an empty list: "
     "there are no transactions",
     ("DescribeQuorum", ".topics.partitions.current_voters.replica_directory_id"): "Kafka does not "
@@ -63,7 +64,8 @@ SOMETIMES = {
     ("DescribeQuorum", ".topics.partitions.high_watermark"): "other records, and another pace",
     ("DescribeQuorum", ".topics.partitions.leader_epoch"): "as many elections as there were",
 }
-TIERED_STORAGE = ("remote.", "local.")
+# Configs of tiered storage, which Quorate lacks, and of KIP-966's second part, which Kafka lacks.
+TIERED_STORAGE = ("remote.", "local.", "unclean.recovery.")
 LOADING = 14  # COORDINATOR_LOAD_IN_PROGRESS: producer ids of a Kafka that has just started
 MAX_TRIES = 50
 

@@ -72,7 +72,11 @@ def test_endpoints(cluster: ProcessCluster, port: str, nodes: str) -> None:
 
 
 def test_features(cluster: ProcessCluster) -> None:
-    raft, metadata = sorted(told("features", "--bootstrap-server", cluster.bootstrap, "describe"))
+    elr, raft, metadata = sorted(
+        told("features", "--bootstrap-server", cluster.bootstrap, "describe")
+    )
+    assert "Feature: eligible.leader.replicas.version\tSupportedMinVersion: 0" in elr
+    assert "FinalizedVersionLevel: 1" in elr
     assert "Feature: kraft.version\tSupportedMinVersion: 0\tSupportedMaxVersion: 1" in raft
     assert "Feature: metadata.version\tSupportedMinVersion: 3.3-IV3" in metadata
     assert "FinalizedVersionLevel: 4.1-IV1" in metadata
