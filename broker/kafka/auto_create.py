@@ -39,6 +39,8 @@ CLIENT_ERRORS = {
 """The error that the client receives for the result of a creation, as in Kafka. After
 LEADER_NOT_AVAILABLE, the client requests metadata again and then finds the topic. Other results
 become UNKNOWN_TOPIC_OR_PARTITION."""
+THE_BROKER = "auto.create.topics"
+"""The client id of topics that the broker needs for itself, such as `__consumer_offsets`."""
 Errors = dict[str, ErrorCode]
 """The error for the client by topic name."""
 
@@ -54,9 +56,12 @@ class AutoCreation:
     internal: Mapping[str, CreatableTopic] = field(default_factory=dict)
     timeout_ms: int = 30_000
 
-    def create(self, names: list[str], done: Callable[[Errors], None]) -> None:
+    def create(
+        self, names: list[str], done: Callable[[Errors], None], client_id: str = THE_BROKER
+    ) -> None:
         """Create the first MAX_TOPICS of these topics, and call `done` once with their errors.
 
+        The partitions count for the quota controller_mutation_rate of `client_id` (KIP-599).
         The other names are left out of the errors. If the controller does not answer within
         `timeout_ms` or refuses the request, `done` gets no errors at all.
         """
@@ -82,7 +87,7 @@ class AutoCreation:
             EnvelopeRequest(
                 api_key=ApiKey.CREATE_TOPICS,
                 version=version,
-                client_id="auto.create.topics",
+                client_id=client_id,
                 body=encode(request, version),
             ),
             self.timeout_ms,

@@ -48,7 +48,7 @@ class MetadataHandler:
     cluster_id: str
     listener: str
     image: Callable[[], MetadataImage]
-    auto_create: Callable[[list[str], Callable[[dict[str, ErrorCode]], None]], None] | None
+    auto_create: Callable[[list[str], Callable[[dict[str, ErrorCode]], None], str], None] | None
     """Creates topics with defaults, and calls back with the error of each; None if topics are not
     created automatically."""
     suspects: Suspects
@@ -85,7 +85,7 @@ class MetadataHandler:
         def created(errors: dict[str, ErrorCode]) -> None:
             context.run(self._answer(context, wanted, errors, request))
 
-        create(missing, created)
+        create(missing, created, context.client_id or "")
 
     def _wanted(
         self, image: MetadataImage, request: MetadataRequest, version: int

@@ -9,6 +9,7 @@ import pytest
 
 from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRequestTopic
 from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -86,3 +87,16 @@ def test_a_withheld_change_of_the_log_start_is_sent_later() -> None:
         answer = node.ask(raw, fetch(world, session, epoch + 2, offset=None), 12)
         (changed,) = answer.responses[0].partitions
         assert changed.log_start_offset == end
+
+
+def test_topics_that_are_created_automatically_count() -> None:
+    """Otherwise a client could create any number of them with Metadata requests."""
+    with running(auto_create_topics_enable="true") as node:
+        change(node, ME, controller_mutation_rate=1.0)
+        raw = node.connect(BROKER_PORT)
+        topics = tuple(MetadataRequestTopic(name=f"auto-{number}") for number in range(20))
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+        asked: Any = node.ask(raw, request, 9)
+        codes = [each.error_code for each in asked.topics]
+        assert codes.count(ErrorCode.LEADER_NOT_AVAILABLE) == 12, "the last one makes a debt"
+        assert codes.count(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) == 8
