@@ -282,11 +282,21 @@ class LogRecovery:
                 )
             if reason:
                 return Damage(position, segment.next_offset, reason)
-            if header.leader_epoch >= 0:
-                self.epochs.assign(header.leader_epoch, header.base_offset)
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.leader_epoch, self._epoch_start(header, segment))
             segment.index_batch(position, header)
             self.report.scanned_bytes += header.size_bytes
         return None
+
+    def _epoch_start(self, header: BatchHeader, segment: Segment) -> int:
+        """Return the offset at which the epoch of its first batch began.
+
+        It is the saved one if compaction has removed the batches in between. A later offset would
+        hide from a follower that its records there are of an earlier epoch (KIP-279)."""
+        for saved in self._saved.entries:
+            if saved.epoch == header.leader_epoch:
+                return min(max(saved.offset, segment.next_offset), header.base_offset)
+        return header.base_offset
 
     def _may_be_its_epoch(self, header: BatchHeader) -> bool:
         """Return True if the batch may have its leader epoch; see the module."""

@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import assemble, batches, build_batch, read_header
 from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.record import Record, write_bytes, write_varint
@@ -143,6 +144,25 @@ def test_offsets_that_a_producer_invents_do_not_move_the_checkpoint(
     found = replica.clean()
     assert found is not None and found <= replica.log.end_offset
     assert replica.log.read(base, 1)[: len(data)] == data
+
+
+def test_recovery_keeps_the_start_of_an_epoch_whose_first_batches_are_gone() -> None:
+    """A follower with other records at 6 and 7 would not notice that it diverges."""
+    replica = Replica(3, map_keys=100)
+    for number in range(18):
+        key = b"x" if 6 <= number < 10 or number > 15 else b"k%d" % number
+        data = build_batch([Record(number, 1, key, b"v" * 100)], leader_epoch=int(number >= 6))
+        replica.log.append(data, wall_ms=replica.wall_ms)
+    replica.high_watermark = replica.log.end_offset
+    replica.flush()
+    entries = list(replica.log.epochs.entries)
+    assert replica.clean() is not None
+    replica.flush()
+    assert read_header(replica.log.read(6, 1)).base_offset == 8
+    replica.recovery_point = 1
+    replica.start_again(replica.disk.restart())
+    assert list(replica.log.epochs.entries) == entries
+    assert entries == [EpochOffset(0, 0), EpochOffset(1, 6)]
 
 
 def script_of_crash(replica: Replica) -> None:
