@@ -19,7 +19,10 @@ from quorate.config.dynamic_broker_keys import DYNAMIC_BROKER_KEYS
 from quorate.config.dynamic_keys import DYNAMIC_KEYS, SETTABLE, AppliedBy
 from quorate.quorum.controller.result import Result
 from quorate.quorum.controller.unclean_elections import Strategy, strategy_of
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.records import ConfigRecord
+from quorate.quorum.metadata.replay import replay
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
@@ -400,3 +403,17 @@ def test_a_controller_applies_its_own_configs() -> None:
         broker, controller = running_nodes.limits()
         assert controller.max_connections == 7
         assert broker.max_connections > 7
+
+
+def test_a_controller_applies_the_configs_of_a_snapshot() -> None:
+    """A loaded image has no delta."""
+    with nodes() as running_nodes:
+        controller = running_nodes.controller
+        image = controller.core.image
+        record = ConfigRecord(
+            resource_type=BROKER, resource_name="", name="max.connections", value="7"
+        )
+        end = EpochOffset(image.last.epoch, image.last.offset + 1)
+        later, _ = replay(image, [record], end, 0)
+        finished(controller._prepare_load(later))()
+        assert controller.port._connections.limits.max_connections == 7
