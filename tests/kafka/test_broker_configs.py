@@ -5,6 +5,7 @@ Kafka's ConfigCommand changes Quorate's brokers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -138,57 +139,51 @@ def described(connection: Connection, name: str) -> dict[str, Any]:
 def test_values_are_refused_alike(nodes: dict[str, OneNode], name: str) -> None:
     errors = {}
     for side in SIDES:
-        connection = nodes[side].connect()
-        errors[side] = [
-            (*pair, altered(connection, name, pair, validate_only=True)) for pair in VALUES
-        ]
-        connection.close()
+        with closing(nodes[side].connect()) as connection:
+            errors[side] = [
+                (*pair, altered(connection, name, pair, validate_only=True)) for pair in VALUES
+            ]
     assert errors["quorate"] == errors["kafka"]
     assert {0, 42} == {error for _, _, error in errors["kafka"]}
 
 
 def test_keys_that_would_have_no_effect_are_refused_here(nodes: dict[str, OneNode]) -> None:
     for side, expected in (("kafka", 0), ("quorate", 42)):
-        connection = nodes[side].connect()
-        for pair in REFUSED_HERE:
-            assert altered(connection, "1", pair, validate_only=True) == expected, pair
-        connection.close()
+        with closing(nodes[side].connect()) as connection:
+            for pair in REFUSED_HERE:
+                assert altered(connection, "1", pair, validate_only=True) == expected, pair
+
+
+def states_of(connection: Connection, side: str) -> list[dict[str, Any]]:
+    """Return the described configs before each of some changes and after them."""
+
+    def seen() -> dict[str, Any]:
+        return {name: described(connection, name) for name in ("1", "")}
+
+    states = [seen()]
+    for name, *changes in (
+        ("", ("log.retention.ms", "5000"), ("num.replica.fetchers", "2")),
+        ("1", ("log.retention.ms", "6000"), ("log.roll.ms", "4000")),
+        ("", ("leader.replication.throttled.rate", "77")),
+        ("1", ("follower.replication.throttled.rate", "78")),
+        ("1", ("num.replica.fetchers", "4")),
+    ):
+        assert altered(connection, str(name), *changes) == 0, (side, changes)
+        wait_for(lambda: seen() != states[-1], f"{side} applies {changes}")
+        states.append(seen())
+    pool = "num.replica.fetchers"
+    assert altered(connection, "", (pool, None)) == 0
+    wait_for(lambda: pool not in described(connection, ""), f"{side} deletes {pool}")
+    assert altered(connection, "1", (pool, None)) == 42, "from 4 to 1"
+    return states
 
 
 def test_the_described_configs_are_alike(nodes: dict[str, OneNode]) -> None:
     """Before the changes, after them, and after the deletion of a pool's threads in two steps."""
-    found: dict[str, list[Any]] = {}
+    found = {}
     for side in SIDES:
-        connection = nodes[side].connect()
-
-        def seen(connection: Connection = connection) -> dict[str, Any]:
-            return {name: described(connection, name) for name in ("1", "")}
-
-        states = [seen()]
-        for name, *changes in (
-            ("", ("log.retention.ms", "5000"), ("num.replica.fetchers", "2")),
-            ("1", ("log.retention.ms", "6000"), ("log.roll.ms", "4000")),
-            (
-                "",
-                ("leader.replication.throttled.rate", "77"),
-            ),
-            (
-                "1",
-                ("follower.replication.throttled.rate", "78"),
-            ),
-            (
-                "1",
-                ("num.replica.fetchers", "4"),
-            ),
-        ):
-            before = seen()
-            assert altered(connection, name, *changes) == 0, (side, changes)
-            wait_for(lambda old=before: seen() != old, f"{side} applies {changes}")  # type: ignore[misc]
-            states.append(seen())
-        assert altered(connection, "", ("num.replica.fetchers", None)) == 0
-        assert altered(connection, "1", ("num.replica.fetchers", None)) == 42, "from 4 to 1"
-        found[side] = states
-        connection.close()
+        with closing(nodes[side].connect()) as connection:
+            found[side] = states_of(connection, side)
     for ours, theirs in zip(found["quorate"], found["kafka"], strict=True):
         for name, configs in theirs.items():
             assert configs == {key: ours[name].get(key) for key in configs}
