@@ -14,7 +14,7 @@ This module knows no Raft, no connections and no wire format.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -297,10 +297,14 @@ class Controller:
         keys = unclean_keys(self._context, request)
         return Result(effects=unclean_recovery.questions(self._context, keys, administrator=True))
 
-    def has_questions(self, request: object) -> bool:
-        """Return True if a question for the request has no answer yet, for at most
+    def unclean_keys(self, request: object) -> list[PartitionKey]:
+        """Return the partitions for which the request wants an unclean election, at most
+        MAX_QUERIES. The work grows with the size of the request."""
+        return unclean_keys(self._context, request)
+
+    def has_questions(self, keys: Iterable[PartitionKey]) -> bool:
+        """Return True if a question about one of the partitions has no answer yet, for at most
         QUERY_TIMEOUT_MS."""
-        keys = unclean_keys(self._context, request)
         return any(map(self._context.replica_logs.is_open, keys))
 
     def _elect_uncleanly(self, keys: list[PartitionKey]) -> Result:

@@ -7,11 +7,12 @@ controller.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import ReplicaLogsRequest, ReplicaLogsResponse
+from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import NOTHING, AskReplicaLogs
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.rpc.channel import Channel
@@ -56,17 +57,19 @@ class ReplicaLogRequests:
     def ask_before(self, request: object, then: Callable[[], None]) -> None:
         """Ask the questions that the rules have about a request, and call `then` when there are
         answers or the time for them is over. Call it immediately if there are no questions."""
+        keys: Sequence[PartitionKey] = ()
         if self._shell.active:
+            keys = self._rules.unclean_keys(request)
             result = self._rules.questions(request, now_ms=self._clock.now_ms())
             for effect in result.effects:
                 assert isinstance(effect, AskReplicaLogs)
                 self.ask(effect)
             if result.effects:
                 self._shell.handle_event(lambda _, __: NOTHING)  # arms the timer of the rules
-        self._when_answered(request, then)
+        self._when_answered(keys, then)
 
-    def _when_answered(self, request: object, then: Callable[[], None]) -> None:
-        if self._shell.active and self._rules.has_questions(request):
-            self._clock.call_later(CHECK_MS, lambda: self._when_answered(request, then))
+    def _when_answered(self, keys: Sequence[PartitionKey], then: Callable[[], None]) -> None:
+        if self._shell.active and self._rules.has_questions(keys):
+            self._clock.call_later(CHECK_MS, lambda: self._when_answered(keys, then))
         else:
             then()
