@@ -7,7 +7,7 @@ ARGS ?=
 # Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-kafka test-long docs demo sim break attack bench lock clean
+.PHONY: help check test test-kafka test-long docs demo sim detect break attack bench lock clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
@@ -17,6 +17,7 @@ help:
 	@echo "make docs       write the generated parts of docs/protocol"
 	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
 	@echo "make sim        run the simulation until it is stopped"
+	@echo "make detect     count the random seeds until each removed safeguard is found"
 	@echo "make break      remove each safeguard, show what breaks: SAFEGUARD=, OUT=break.html"
 	@echo "make attack     attack a cluster, and check its clients: ARGS=--list"
 	@echo "make bench      run all benchmarks"
@@ -71,6 +72,9 @@ demo: $(STAMP)
 
 sim: $(STAMP)
 	$(BIN)/python -m tests.sim $(ARGS)
+
+detect: $(STAMP)
+	@$(BIN)/python -m tests.sim.detect $(SAFEGUARD)
 
 SAFEGUARD ?=
 OUT ?= break.html

@@ -41,6 +41,11 @@ class EpochCache:
         """All entries, lowest epoch first."""
         return [EpochOffset(*each) for each in zip(self._epochs, self._starts, strict=True)]
 
+    @property
+    def first(self) -> EpochOffset | None:
+        """Return the first entry, or None if the cache is empty."""
+        return EpochOffset(self._epochs[0], self._starts[0]) if self._epochs else None
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record that `epoch` starts at `start_offset`.
 

@@ -136,15 +136,24 @@ class LogReader:
         changes of the log do not change its results."""
         epochs, start_offset = EpochCache(self.epochs.entries), self.start_offset
 
-        def epoch_of(header: BatchHeader) -> int:
-            if header.next_offset <= start_offset:
-                return header.leader_epoch
-            return epochs.epoch_at(max(header.base_offset, start_offset))
-
-        return epoch_of
+        return lambda header: expected_epoch(epochs, start_offset, header)
 
     def _epoch_of(self, header: BatchHeader) -> int:
         """Return the epoch that the epoch cache has for a batch; below the start it has none."""
-        if header.next_offset <= self.start_offset:
-            return header.leader_epoch
-        return self.epochs.epoch_at(max(header.base_offset, self.start_offset))
+        return expected_epoch(self.epochs, self.start_offset, header)
+
+
+def expected_epoch(epochs: EpochCache, start_offset: int, header: BatchHeader) -> int:
+    """Return the epoch that a batch must have, which is its own one if nothing vouches for it.
+
+    Nothing vouches for a batch below the log start. Nothing vouches for one below the first entry
+    of the cache either, if its epoch is not later than that entry's. The head was deleted then, and
+    the process was killed before it wrote the new log start to its checkpoint. The records are
+    there again, as in Kafka."""
+    if header.next_offset <= start_offset:
+        return header.leader_epoch
+    offset = max(header.base_offset, start_offset)
+    first = epochs.first
+    if first is not None and offset < first.offset and header.leader_epoch <= first.epoch:
+        return header.leader_epoch
+    return epochs.epoch_at(offset)

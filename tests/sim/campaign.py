@@ -102,7 +102,7 @@ class Tally:
             f"{each} {self.effects[each]}/{n}" for each, n in self.faults.most_common()
         )
         yield f"data lost beside other faults: {self.coverage['data lost beside other faults']}"
-        for kind in ("raft", "record", "cause"):
+        for kind in ("workload", "raft", "record", "cause"):
             seen = {
                 each.removeprefix(f"{kind} "): n
                 for each, n in self.coverage.most_common()

@@ -28,6 +28,7 @@ from tests.sim.loop import SimLoop
 from tests.sim.progress import Progress
 from tests.sim.quorum_admin import QuorumAdmin
 from tests.sim.quorum_history import QuorumHistory
+from tests.sim.workloads.workload import Workload
 
 SWEEP_S = 0.01
 LIVENESS_S = 12.0
@@ -55,6 +56,7 @@ class Simulation:
         self.cluster.dying.append(self.electorate.remember)
         self.faults = Faults(self.cluster, self.electorate)
         self.producers: list[Producer] = []
+        self.workloads: list[Workload] = []
         self.adversaries: list[Mover] = []
         self.profile = "scripted"
         self.progress: Progress | None = None
@@ -87,6 +89,15 @@ class Simulation:
         consumer = Consumer(self.cluster, self.history, self.invariants, name)
         self.clients.append(consumer)
         return consumer
+
+    async def begin(self, work: type[Workload], pace_s: float = 0.1) -> Workload:
+        """Start a workload on a cluster that is well."""
+        client = work(self)
+        self.clients.append(client)
+        self.workloads.append(client)
+        await client.spawn(client.prepare())
+        client.start(pace_s)
+        return client
 
     async def until(self, holds: Callable[[], bool], what: str, seconds: float) -> float:
         """The virtual time that it took; Violation when it took longer."""
@@ -166,6 +177,10 @@ class Simulation:
         administrators: list[Admin | QuorumAdmin] = [*self.admins, self.quorum_admin]
         for admin in administrators:
             await self._in_time(admin.spawn(admin.stop()), "the admins are answered")
+        for work in self.workloads:
+            await self._in_time(work.spawn(work.stop()), f"{work.name} is answered")
+            await self._in_time(work.spawn(work.check()), f"{work.name} is checked")
+            self.coverage[f"workload {work.name}"] += work.effects
         took_s = self.loop.time() - start_s
         checker = self.consumer("checker")
         image = self.cluster.newest_image()

@@ -27,6 +27,7 @@ from tests.sim.nemesis import PROFILES, Nemesis, replay
 from tests.sim.progress import Progress
 from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
 from tests.sim.shape import Quorum
+from tests.sim.workloads.table import workloads_of
 
 FAULTS_S = 12.0
 SNAPSHOTS: list[dict[str, str]] = [
@@ -174,9 +175,12 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     quorum = random.choice(list(Quorum))
     dynamic = quorum is not Quorum.STATIC
     reads_followers = Random(f"{seed}/follower reads").random() < 0.3
+    keys: dict[str, str] = {}
+    for work in () if plan.controllers_only else workloads_of(seed):
+        keys.update(work.keys)
     return Shape(
         controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
-        brokers=0 if plan.controllers_only else random.choice((3, 3, 3, 3, 3, 3, 3, 4)),
+        brokers=0 if plan.controllers_only else random.choice((3, 3, 3, 3, 3, 4, 4, 5)),
         spares=random.choice((1, 2)) if dynamic else 0,
         quorum=quorum,
         auto_join=dynamic and random.randrange(0, 4) == 0,
@@ -184,6 +188,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
             **random.choice(SNAPSHOTS),
+            **keys,
             **(ADVERSARY_KEYS if plan.adversary else {}),
             **(FOLLOWER_READS if reads_followers else {}),
         },
@@ -203,7 +208,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         machine.wall_offset_ms = random.randrange(-60_000, 60_000)
     stage.profile = profile.name
     stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
-    await _start_clients(stage, random, damaged=is_damaged(seed))
+    await _start_clients(stage, random, seed)
     stage.invariants.doubts_expected = plan.adversary
     adversaries = await start_adversaries(stage, plan) if plan.adversary else []
     end_s = stage.loop.time() + plan.faults_s
@@ -258,7 +263,7 @@ async def _reread(stage: Simulation) -> None:
     stage.consumer("rereader").start([*PLACES, *LOOSE], 0.05, anew=40)
 
 
-async def _start_clients(stage: Simulation, random: Random, *, damaged: bool) -> None:
+async def _start_clients(stage: Simulation, random: Random, seed: int) -> None:
     if stage.cluster.brokers:
         await stage.ready({"data": len(PLACES), "loose": len(LOOSE)})
         stage.producer("p1", PLACES)
@@ -266,10 +271,13 @@ async def _start_clients(stage: Simulation, random: Random, *, damaged: bool) ->
         stage.producer("p3", LOOSE, acks=1, idempotent=False)
         consumer = stage.consumer("reader")
         consumer.start([*PLACES, *LOOSE], 0.1)
-        if damaged:
+        if is_damaged(seed):
             await _reread(stage)
     else:
         await stage.ready({})
+    if stage.cluster.brokers:
+        for work in workloads_of(seed):
+            await stage.begin(work)
     for admin in stage.admins:
         admin.start(1.0)
     if stage.cluster.shape.quorum is not Quorum.STATIC:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import integrity
 from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptLog
@@ -142,3 +143,28 @@ def test_the_segment_of_the_last_trusted_record_is_read_at_a_start() -> None:
             clean=False,
             recovery_point=last_of_first + 1,
         )
+
+
+def test_deleted_records_that_a_killed_process_left_can_be_read() -> None:
+    """The epochs were cut at the new log start, which was not written to its checkpoint."""
+    log = reopened(disk_of(written()))
+    log.advance_start(3)
+    append(log, COUNT // 8, b"of a new leader")
+    log.flush()  # which saves the epochs
+    assert log.epochs.first == EpochOffset(0, 3)
+    disk = disk_of(log).restart()
+    log = reopened(disk)
+    assert log.start_offset == 0 and log.epochs.first == EpochOffset(0, 3)
+    for offset in (0, 2, 3, COUNT - 1):
+        found = next(header for _, header in batches(log.read(offset, 1)))
+        assert (found.base_offset, found.leader_epoch) == (offset, offset // 8)
+    disk = disk_of(log).restart()
+    flipped(15)(disk, 0)
+    with pytest.raises(CorruptLog, match="leader epoch"):
+        reopened(disk).read(0, 1)
+
+
+def disk_of(log: Log) -> SimDisk:
+    disk = log._segments._disk
+    assert isinstance(disk, SimDisk)
+    return disk

@@ -1,0 +1,180 @@
+"""The interface of a workload, and the requests that several of them send."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.batch import batches, build_value_batch, records_of
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from quorate.quorum.protocol.schemas.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from quorate.quorum.protocol.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from quorate.quorum.protocol.schemas.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+from tests.sim.clients import Client, Unreachable
+from tests.sim.committed_log import Violation
+
+if TYPE_CHECKING:
+    from tests.sim.run import Simulation
+
+TIMEOUT_MS = 1000
+LATEST, EARLIEST = -1, -2
+BACKOFF_S = 0.05
+
+
+class Workload(Client):
+    """One client with a loop of steps. `effects` counts the steps that succeeded."""
+
+    name_of: ClassVar[str]
+    keys: ClassVar[Mapping[str, str]] = {}
+    """Configuration of all nodes that the workload needs."""
+
+    def __init__(self, stage: Simulation) -> None:
+        super().__init__(stage.cluster, self.name_of)
+        self.stage = stage
+        self.stopping = False
+        self.effects = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def prepare(self) -> None:
+        """Set up while the cluster is well."""
+
+    async def step(self) -> None:
+        """Do one thing. Raise Unreachable if the outcome is unknown."""
+        raise NotImplementedError
+
+    async def check(self) -> None:
+        """Check all promises on the healed cluster. Raise Violation."""
+        raise NotImplementedError
+
+    def start(self, pace_s: float) -> None:
+        self._task = self.spawn(self._run(pace_s))
+
+    async def stop(self) -> None:
+        self.stopping = True
+        if self._task is not None:
+            await self._task
+
+    async def _run(self, pace_s: float) -> None:
+        while not self.stopping:
+            await self.pause(pace_s)
+            try:
+                await self.step()
+            except Unreachable:
+                await self.refresh()
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def known_leader(self, name: str, partition: int) -> tuple[Uuid, int] | None:
+        """Return the topic's id and the leader as this client knows them, or None."""
+        topic = self.topics.get(name)
+        leader = -1 if topic is None else topic.leaders.get(partition, -1)
+        return None if topic is None or leader not in self._addresses else (topic.id, leader)
+
+    async def create(self, name: str, partitions: int) -> int:
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=3, assignments=(), configs=()
+        )
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
+        answer = await self.ask_any(request)
+        error: int = answer.topics[0].error_code
+        return error
+
+    async def delete(self, name: str) -> int:
+        request = DeleteTopicsRequest(topics=(DeleteTopicState(name=name),), timeout_ms=TIMEOUT_MS)
+        answer = await self.ask_any(request)
+        error: int = answer.responses[0].error_code
+        return error
+
+    async def produce(self, name: str, partition: int, value: bytes) -> tuple[Uuid, int] | None:
+        """Write one record with acks=all. Return the topic's id and the offset, or None if the
+        broker refused. Raise Unreachable."""
+        found = self.known_leader(name, partition)
+        if found is None:
+            await self.refresh()
+            return None
+        topic_id, leader = found
+        wall_ms = self._clock.wall_ms()  # retention deletes what is older than a week
+        batch = build_value_batch([value], base_offset=0, leader_epoch=-1, timestamp_ms=wall_ms)
+        data = PartitionProduceData(index=partition, records=bytes(batch))
+        topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=(data,))
+        request = ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS // 2, topic_data=(topic,))
+        answer = await self.ask(leader, request)
+        result = answer.responses[0].partition_responses[0]
+        if result.error_code == ErrorCode.NONE:
+            return topic_id, result.base_offset
+        await self.refresh()
+        return None
+
+    async def offset_of(self, name: str, timestamp: int) -> int | None:
+        """Return the offset of ListOffsets for partition 0, or None if the broker refused."""
+        found = self.known_leader(name, 0)
+        if found is None:
+            await self.refresh()
+            return None
+        asked = ListOffsetsPartition(
+            partition_index=0,
+            current_leader_epoch=self.topics[name].epochs[0],
+            timestamp=timestamp,
+        )
+        topic = ListOffsetsTopic(name=name, partitions=(asked,))
+        answer = await self.ask(found[1], ListOffsetsRequest(replica_id=-1, topics=(topic,)))
+        result = answer.topics[0].partitions[0]
+        if result.error_code == ErrorCode.NONE:
+            offset: int = result.offset
+            return offset
+        await self.refresh()
+        return None
+
+    async def read(self, name: str, partition: int, start: int) -> list[tuple[int, bytes]]:
+        """Return all records from `start` on, from a cluster that is well."""
+        records: list[tuple[int, bytes]] = []
+        while True:
+            topic_id, leader = await self.leader((name, partition))
+            asked = FetchPartition(
+                partition=partition, fetch_offset=start, partition_max_bytes=1 << 20
+            )
+            topic = FetchTopic(topic=name, topic_id=topic_id, partitions=(asked,))
+            try:
+                answer = await self.ask(
+                    leader, FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,))
+                )
+            except Unreachable:
+                await self.refresh()
+                continue
+            found: Any = None if answer.error_code else answer.responses[0].partitions[0]
+            if found is None or found.error_code:
+                await self.pause(BACKOFF_S)
+                await self.refresh()
+                continue
+            data = bytes(found.records or b"")
+            for at, header in batches(data):
+                records += [
+                    (record.offset, bytes(record.value or b""))
+                    for record in records_of(data, at, header)
+                    if record.offset >= start
+                ]
+                start = max(start, header.next_offset)
+            if start >= found.high_watermark:
+                return records
+
+
+def require(holds: object, problem: str) -> None:
+    """Raise Violation with `problem` unless `holds` is true."""
+    if not holds:
+        raise Violation(problem)
