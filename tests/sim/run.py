@@ -33,6 +33,8 @@ from tests.sim.workloads.workload import Workload
 SWEEP_S = 0.01
 LIVENESS_S = 12.0
 """Virtual time after healing within which everything has to work again."""
+STOP_S = 3.0
+"""Virtual time of a clean shutdown of a broker under load, in a cluster that is well."""
 PLACES: list[Place] = [("data", 0), ("data", 1), ("data", 2)]
 LOOSE: list[Place] = [("loose", 0)]
 
@@ -159,6 +161,19 @@ class Simulation:
         fenced = [each for each in image.broker_ids() if image.brokers[each].fenced]
         active = [each.name for each in self.cluster.active_controllers()]
         return f"active {active}, fenced {fenced}, {partitions}"
+
+    async def stops_in_time(self, broker: Machine) -> None:
+        """Stop a broker of a cluster that is well, while clients write, and start it again."""
+        await self.until(
+            lambda: self.all_serve() and self.all_in_sync(), "all serve, in sync", LIVENESS_S
+        )
+        self.cluster.stop(broker)
+        took_s = await self.until(
+            lambda: broker.process is None, f"{broker.name} stops in order", STOP_S
+        )
+        self.coverage["clean stops under load"] += 1
+        self.cluster.note(f"{broker.name} took {took_s:.2f} s to stop")
+        self.cluster.start(broker)
 
     def done(self) -> int:
         """Return the number of requests that clients know to be done: records with acks=all, or

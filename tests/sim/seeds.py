@@ -43,6 +43,8 @@ SNAPSHOTS: list[dict[str, str]] = [
         "internal.metadata.log.segment.bytes": "1000",
     },
 ]
+STOPS_ONE_IN = 4
+"""A broker stops in order at the end of so many seeds."""
 MILD = ("calm", "mild")
 """The profiles with one fault at a time, in which the clients must make progress."""
 ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
@@ -238,6 +240,9 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         some = stage.electorate.majority(random) if random.getrandbits(1) else None
         stage.faults.heal(some)
     stage.coverage["data lost beside other faults"] += stage.faults.limits.together
+    stopping = stage.cluster.random("clean stop")
+    if stage.cluster.brokers and stopping.randrange(0, STOPS_ONE_IN) == 0:
+        await stage.stops_in_time(stopping.choice(stage.cluster.brokers))
     stage.healed_s = await stage.reckoning()
     stage.faults.heal()
     await stage.caught_up()

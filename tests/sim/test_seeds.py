@@ -17,8 +17,9 @@ from tests.sim.campaign import Tally, campaign
 from tests.sim.nemesis import DAMAGE, EVERYTHING, PROFILES
 from tests.sim.seeds import Plan, run_seed
 from tests.sim.shape import Quorum
+from tests.sim.workloads.table import WORKLOADS
 
-FIXED_SEEDS = range(1, 101)
+FIXED_SEEDS = range(1, 81)
 CONTROLLER_SEEDS = range(1, 121)
 LONG_SEEDS = range(1_000, 2_000)
 DETERMINISM_SEED = 4
@@ -54,6 +55,9 @@ def test_fixed_seeds(record_property: Told) -> None:
     assert set(tally.profiles) == kinds
     assert set(tally.effects) == {*EVERYTHING, *DAMAGE}
     assert tally.coverage["data lost beside other faults"] > len(FIXED_SEEDS) // 10
+    for work in WORKLOADS:
+        assert tally.coverage[f"workload {work.name_of}"] > 10 * len(FIXED_SEEDS), work
+    assert tally.coverage["clean stops under load"] > len(FIXED_SEEDS) // 10
     for what in CHECKS:
         assert tally.checks[what] > len(FIXED_SEEDS), what
     assert tally.coverage["elections"] > 100 < tally.coverage["replicas that joined an ISR"]
