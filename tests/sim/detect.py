@@ -54,21 +54,32 @@ def plan_of(ablation: Ablation) -> Plan:
 
 
 def detect(ablation: Ablation, seeds: int = SEEDS, cpu_s: float = CPU_S) -> Detection:
-    """Run seeds from 1 on without the safeguard, until one fails or a bound is reached."""
+    """Run seeds from 1 on without the safeguard, until one fails or a bound is reached.
+
+    A seed counts only if it passes with the safeguard."""
     began_s = time.process_time()
+    plan = plan_of(ablation)
     tried = 0
-    with ablation.in_force():
-        for seed in range(1, seeds + 1):
-            if time.process_time() - began_s > cpu_s:
-                break
-            tried += 1
-            try:
-                run_seed(seed, plan_of(ablation))
-            except (SeedFailed, Deadlock) as failed:
-                error = failed.error if isinstance(failed, SeedFailed) else failed
-                took_s = time.process_time() - began_s
-                return Detection(ablation.name, seed, tried, took_s, str(error))
+    for seed in range(1, seeds + 1):
+        if time.process_time() - began_s > cpu_s:
+            break
+        tried += 1
+        with ablation.in_force():
+            said = failure(seed, plan)
+        if said and not failure(seed, plan):
+            return Detection(ablation.name, seed, tried, time.process_time() - began_s, said)
     return Detection(ablation.name, None, tried, time.process_time() - began_s, "")
+
+
+def failure(seed: int, plan: Plan) -> str:
+    """Return what a seed that fails says, or ""."""
+    try:
+        run_seed(seed, plan)
+    except SeedFailed as failed:
+        return str(failed.error) or repr(failed.error)
+    except Deadlock as deadlock:
+        return str(deadlock)
+    return ""
 
 
 def main(names: list[str]) -> int:
