@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("seeds", nargs="?", help="one SEED to replay, or A-B")
     parser.add_argument("--seeds", dest="number", type=int, help="how many new seeds")
     parser.add_argument("--controllers-only", action="store_true", help="no brokers, no data")
+    parser.add_argument("--no-workloads", action="store_true", help="small clusters, few clients")
     parser.add_argument("--seconds", type=float, default=FAULTS_S, help="of faults, virtual")
     parser.add_argument("--adversary", action="store_true", help="untrusted peers take part")
     parser.add_argument("--moves", help="of the adversaries, these only: c,n17")
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     plan = Plan(
         controllers_only=options.controllers_only,
+        workloads=not options.no_workloads,
         faults_s=options.seconds,
         adversary=options.adversary,
         moves=None if options.moves is None else options.moves.split(","),

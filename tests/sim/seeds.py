@@ -28,6 +28,7 @@ from tests.sim.progress import Progress
 from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
 from tests.sim.shape import Quorum
 from tests.sim.workloads.table import workloads_of
+from tests.sim.workloads.workload import Workload
 
 FAULTS_S = 12.0
 SNAPSHOTS: list[dict[str, str]] = [
@@ -43,6 +44,8 @@ SNAPSHOTS: list[dict[str, str]] = [
         "internal.metadata.log.segment.bytes": "1000",
     },
 ]
+BROKERS = (3, 3, 3, 3, 3, 4, 4, 5)
+FEW_BROKERS = (3, 3, 3, 3, 3, 3, 3, 4)
 STOPS_ONE_IN = 4
 """A broker stops in order at the end of so many seeds."""
 MILD = ("calm", "mild")
@@ -64,6 +67,8 @@ class Plan:
     controllers_only: bool = False
     faults_s: float = FAULTS_S
     schedule: Sequence[Fault] | None = None
+    workloads: bool = True
+    """Two more workloads, up to five brokers, and clean stops; False for the smaller clusters."""
     adversary: bool = False
     """A hostile client and a faulty node take part."""
     moves: Sequence[str] | None = None
@@ -79,6 +84,8 @@ class Plan:
     def arguments(self) -> str:
         """For the command that replays."""
         words = ["--controllers-only"] if self.controllers_only else []
+        if not self.workloads:
+            words.append("--no-workloads")
         if self.adversary:
             words.append("--adversary")
         if self.moves is not None:
@@ -178,11 +185,13 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     dynamic = quorum is not Quorum.STATIC
     reads_followers = Random(f"{seed}/follower reads").random() < 0.3
     keys: dict[str, str] = {}
-    for work in () if plan.controllers_only else workloads_of(seed):
+    for work in works_of(seed, plan):
         keys.update(work.keys)
     return Shape(
         controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
-        brokers=0 if plan.controllers_only else random.choice((3, 3, 3, 3, 3, 4, 4, 5)),
+        brokers=0
+        if plan.controllers_only
+        else random.choice(BROKERS if plan.workloads else FEW_BROKERS),
         spares=random.choice((1, 2)) if dynamic else 0,
         quorum=quorum,
         auto_join=dynamic and random.randrange(0, 4) == 0,
@@ -195,6 +204,11 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
             **(FOLLOWER_READS if reads_followers else {}),
         },
     )
+
+
+def works_of(seed: int, plan: Plan) -> list[type[Workload]]:
+    """Return the workloads of a seed, none without brokers."""
+    return workloads_of(seed) if plan.workloads and not plan.controllers_only else []
 
 
 def is_damaged(seed: int) -> bool:
@@ -210,7 +224,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         machine.wall_offset_ms = random.randrange(-60_000, 60_000)
     stage.profile = profile.name
     stage.cluster.note(f"seed {seed}: {profile.name}, {stage.cluster.shape}")
-    await _start_clients(stage, random, seed)
+    await _start_clients(stage, random, seed, plan)
     stage.invariants.doubts_expected = plan.adversary
     adversaries = await start_adversaries(stage, plan) if plan.adversary else []
     end_s = stage.loop.time() + plan.faults_s
@@ -241,7 +255,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         stage.faults.heal(some)
     stage.coverage["data lost beside other faults"] += stage.faults.limits.together
     stopping = stage.cluster.random("clean stop")
-    if stage.cluster.brokers and stopping.randrange(0, STOPS_ONE_IN) == 0:
+    if works_of(seed, plan) and stopping.randrange(0, STOPS_ONE_IN) == 0:
         await stage.stops_in_time(stopping.choice(stage.cluster.brokers))
     stage.healed_s = await stage.reckoning()
     stage.faults.heal()
@@ -268,7 +282,7 @@ async def _reread(stage: Simulation) -> None:
     stage.consumer("rereader").start([*PLACES, *LOOSE], 0.05, anew=40)
 
 
-async def _start_clients(stage: Simulation, random: Random, seed: int) -> None:
+async def _start_clients(stage: Simulation, random: Random, seed: int, plan: Plan) -> None:
     if stage.cluster.brokers:
         await stage.ready({"data": len(PLACES), "loose": len(LOOSE)})
         stage.producer("p1", PLACES)
@@ -280,9 +294,8 @@ async def _start_clients(stage: Simulation, random: Random, seed: int) -> None:
             await _reread(stage)
     else:
         await stage.ready({})
-    if stage.cluster.brokers:
-        for work in workloads_of(seed):
-            await stage.begin(work)
+    for work in works_of(seed, plan):
+        await stage.begin(work)
     for admin in stage.admins:
         admin.start(1.0)
     if stage.cluster.shape.quorum is not Quorum.STATIC:
