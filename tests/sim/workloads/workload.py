@@ -144,6 +144,8 @@ class Workload(Client):
     async def read(self, name: str, partition: int, start: int) -> list[tuple[int, bytes]]:
         """Return all records from `start` on, from a cluster that is well."""
         records: list[tuple[int, bytes]] = []
+        preferred = -1  # a follower that the leader names for reads (KIP-392)
+        end = 0
         while True:
             topic_id, leader = await self.leader((name, partition))
             asked = FetchPartition(
@@ -152,13 +154,16 @@ class Workload(Client):
             topic = FetchTopic(topic=name, topic_id=topic_id, partitions=(asked,))
             try:
                 answer = await self.ask(
-                    leader, FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,))
+                    leader if preferred < 0 else preferred,
+                    FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,)),
                 )
             except Unreachable:
+                preferred = -1
                 await self.refresh()
                 continue
             found: Any = None if answer.error_code else answer.responses[0].partitions[0]
             if found is None or found.error_code:
+                preferred = -1
                 await self.pause(BACKOFF_S)
                 await self.refresh()
                 continue
@@ -170,8 +175,13 @@ class Workload(Client):
                     if record.offset >= start
                 ]
                 start = max(start, header.next_offset)
-            if start >= found.high_watermark:
+            if preferred < 0 <= found.preferred_read_replica:
+                preferred = found.preferred_read_replica
+            elif start >= max(end, found.high_watermark):
                 return records
+            elif not data:
+                await self.pause(BACKOFF_S)
+            end = max(end, found.high_watermark)
 
 
 def require(holds: object, problem: str) -> None:
