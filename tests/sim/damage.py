@@ -235,13 +235,14 @@ class Damage:
     def _start_damaged(self, machine: Machine, durable: int) -> None:
         machine.may_refuse = True
         self._cluster.start(machine)
-        machine.may_refuse = False
         if machine.process is None:
+            machine.may_refuse = False
             return
         end = machine.process.core.log.end_offset
         if end < durable:
             raise AssertionError(f"{machine.name}: {durable} was durable, {end} is left")
         self._cluster.kill(machine)
+        machine.may_refuse = False
 
     def _flip_data(self, fault: Fault) -> Undo | None:
         """A bit of a partition's log turns while its broker is off; none of a leader epoch, which

@@ -65,7 +65,13 @@ class LogMatching:
     def look(self, machine: Machine) -> str:
         """Return the fault of the logs of a running machine, or "". Damaged disks are skipped."""
         process = machine.process
-        if process is None or machine.may_fail or machine.lying or machine.scarred:
+        if (
+            process is None
+            or machine.may_refuse
+            or machine.may_fail
+            or machine.lying
+            or machine.scarred
+        ):
             return ""
         logs: list[tuple[object, Log]] = [(METADATA_TOPIC, process.core.log)]
         logs += [(key, hosted.log) for key, hosted in hosted_by(machine).items()]

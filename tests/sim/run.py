@@ -206,8 +206,8 @@ class Simulation:
             end = max((each.next_offset for each in ends), default=0)
             read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
-        if problem := self.invariants.watermarks.at_the_end():
-            raise Violation(problem)
+        watermarks = self.invariants.watermarks
+        await self.until(lambda: not watermarks.at_the_end(), "high watermarks are back", 2)
         self.history.admin.check(self.cluster.newest_image(), self.loop.time())
         decided = self.voting.check(self.electorate.voting(), self.loop.time())
         self.coverage["the order of changes of the voters"] += decided
