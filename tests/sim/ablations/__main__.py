@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     names = [each for each in arguments if each in ABLATIONS]
     if not names:
         for each in ABLATIONS.values():
-            say(f"{each.name:24}{each.safeguard}")
+            say(f"{each.name:26} {each.safeguard}")
         if arguments:
             name = next((each for each in arguments if each != "find"), "")
             sys.stderr.write(f"no safeguard {name!r}: name one of these\n")
