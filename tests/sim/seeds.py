@@ -189,9 +189,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         keys.update(work.keys)
     return Shape(
         controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
-        brokers=0
-        if plan.controllers_only
-        else random.choice(BROKERS if plan.workloads else FEW_BROKERS),
+        brokers=0 if plan.controllers_only else random.choice(_brokers_of(plan)),
         spares=random.choice((1, 2)) if dynamic else 0,
         quorum=quorum,
         auto_join=dynamic and random.randrange(0, 4) == 0,
@@ -206,9 +204,16 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     )
 
 
+def _brokers_of(plan: Plan) -> Sequence[int]:
+    return BROKERS if plan.workloads and not plan.adversary else FEW_BROKERS
+
+
 def works_of(seed: int, plan: Plan) -> list[type[Workload]]:
-    """Return the workloads of a seed, none without brokers."""
-    return workloads_of(seed) if plan.workloads and not plan.controllers_only else []
+    """Return the workloads of a seed, none without brokers. There is none beside adversaries
+    either, because their requests would create topics that no administrator knows."""
+    if not plan.workloads or plan.adversary or plan.controllers_only:
+        return []
+    return workloads_of(seed)
 
 
 def is_damaged(seed: int) -> bool:

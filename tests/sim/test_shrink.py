@@ -14,6 +14,7 @@ from tests.sim.seeds import PLAN, Plan, SeedFailed, _script, run_seed, shape_of
 from tests.sim.shrink import shrunk
 
 SEED = 2
+SMALL = Plan(workloads=False)
 
 
 def numbered(count: int) -> list[Fault]:
@@ -44,12 +45,12 @@ def test_it_gives_up_after_so_many_runs() -> None:
 
 
 def test_a_schedule_replays_what_was_drawn() -> None:
-    with simulation(SEED, shape_of(SEED)) as stage:
-        play(stage, _script(stage, SEED, PLAN))
+    with simulation(SEED, shape_of(SEED, SMALL)) as stage:
+        play(stage, _script(stage, SEED, SMALL))
         drawn, trace = list(stage.faults.done), list(stage.cluster.trace)
     assert drawn
     again: list[str] = []
-    run_seed(SEED, Plan(schedule=drawn), again)
+    run_seed(SEED, replace(SMALL, schedule=drawn), again)
     assert again == trace
 
 
