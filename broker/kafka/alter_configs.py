@@ -64,7 +64,13 @@ class AlterConfigsHandler:
         the work as steps if it is long.
 
         A refused resource is answered with INVALID_REQUEST. Raise DecodeError if the request is
-        malformed."""
+        malformed.
+
+        The type of a resource is one byte. A body without the byte of a broker's type names no
+        broker, so it is forwarded without being decoded: most requests change topics."""
+        if bytes(body).find(BROKER_RESOURCE) < 0:
+            self.forwarding.handle(context, body)
+            return None
         return begun(self._steps(context, body))
 
     def _steps(self, context: RequestContext, body: memoryview) -> IncrementalWork[None]:
