@@ -321,7 +321,7 @@ ABLATIONS = (
     ),
     Ablation(
         "elr-unclean-stop",
-        "who stopped uncleanly is not eligible any more (KIP-966)",
+        "a replica that stopped uncleanly is no longer eligible (KIP-966)",
         registration,
         "is_clean",
         lambda request, old: True,
@@ -330,7 +330,7 @@ ABLATIONS = (
     ),
     Ablation(
         "elr-leaders-min-isr",
-        "who leaves an ISR is eligible only if the leader knows the min.insync.replicas, too",
+        "a replica that leaves an ISR is eligible only if the leader knows the min ISR, too",
         alter_partition,
         "elr_min_isr",
         lambda controllers, leaders: controllers,

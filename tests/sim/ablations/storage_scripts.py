@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from typing import Any
 
-from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
 from tests.unit.log import test_recovery as recovery
 from tests.unit.log import test_segment_keys as segment_keys
@@ -17,7 +15,8 @@ from tests.unit.node import test_metadata_storage as storage
 from tests.unit.raft import test_election_file as elections
 from tests.unit.replication import test_damage as damage
 from tests.unit.replication import test_damaged_reads as damaged_reads
-from tests.unit.replication.cluster import ReplicaCluster, led_by
+from tests.unit.replication import test_flush_keys as flush_keys
+from tests.unit.replication.cluster import ReplicaCluster
 
 
 def election_after_a_power_cut() -> None:
@@ -68,21 +67,12 @@ def damage_below_the_recovery_point_is_read() -> None:
 def power_cuts_after_acknowledged_flushes() -> None:
     """Every replica loses power after records were acknowledged under flush.messages=1."""
     for seed in range(6):
-        with closing(ReplicaCluster(brokers=2, seed=seed)) as cluster:
-            cluster.log_settings = LogSettings(flush_messages=1)
-            topic = cluster.create("t", [led_by(1, 2)])
-            cluster.run(50)
-            sent = [cluster.produce(1, topic, b"%d" % index) for index in range(5)]
-            cluster.run(50)
-            assert [each[0].error for each in sent] == [0] * 5
-            expected = cluster.content(1, topic)
-            disks = {each: cluster.cut_power(each) for each in (1, 2)}
-            for broker_id, disk in disks.items():
-                cluster.start(broker_id, disk)
-            cluster.run(50)
-            for broker_id in disks:
-                found = cluster.content(broker_id, topic)
-                assert found == expected, "acknowledged records are lost"
+        on_brokers(
+            partial(
+                flush_keys.test_what_is_acknowledged_after_a_flush_survives_power_cuts_everywhere,
+                seed=seed,
+            )
+        )
 
 
 def power_cuts_after_preallocated_segments_rolled() -> None:

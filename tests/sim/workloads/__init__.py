@@ -1,4 +1,4 @@
-"""What clients do beside the producers and administrators of every seed. A seed draws some of it.
+"""Workloads of further clients. A seed draws some of them, beside its producers and administrators.
 
 A new workload is a class with the methods of `Workload` and a row in `table.py`.
 """

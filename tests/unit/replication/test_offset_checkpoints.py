@@ -15,7 +15,7 @@ HIGH_WATERMARKS = checkpoints.HIGH_WATERMARKS_NAME
 
 
 class Place:
-    """The checkpoints of one directory, on a disk whose thread runs jobs when it is told to."""
+    """The checkpoints of one directory, on a disk whose thread runs jobs only in `run`."""
 
     def __init__(self) -> None:
         self.jobs: deque[Callable[[], None]] = deque()
