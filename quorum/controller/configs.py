@@ -124,7 +124,7 @@ def alter_one(
     check_keys(resource)
     kind = kind_of(resource_type)
     kind.check_name(context, name)
-    current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS))
+    current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS).items())
     values = values_of(kind, current, resource)
     kind.check_values(name, current, values)
     check_min_isr(context, resource_type, name, values)

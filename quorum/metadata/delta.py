@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import (
@@ -50,8 +50,7 @@ class TopicChange:
     partitions: Mapping[int, Change[Partition]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageDelta:
+class ImageDelta(NamedTuple):
     """All changes from one image to another.
 
     `topics` holds those topics of the new image that records created, changed or named. `deleted`

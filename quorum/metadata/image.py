@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
 from quorate.quorum.metadata.persistent_map import PersistentMap
@@ -131,8 +132,7 @@ ConfigResource = tuple[int, str]
 """(resource type, resource name). The name "" is the cluster-wide default of the type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataImage:
+class MetadataImage(NamedTuple):
     """The state after every record up to and including `last`.
 
     `last.offset` is -1 before any record. `last_timestamp_ms` is the wall time of the batch of
@@ -142,17 +142,13 @@ class MetadataImage:
 
     last: EpochOffset = EpochOffset(-1, -1)
     last_timestamp_ms: int = -1
-    features: PersistentMap[str, int] = field(default_factory=PersistentMap)
-    brokers: PersistentMap[int, Broker] = field(default_factory=PersistentMap)
-    controllers: PersistentMap[int, ControllerRegistration] = field(default_factory=PersistentMap)
-    topics: PersistentMap[Uuid, Topic] = field(default_factory=PersistentMap)
-    topic_ids: PersistentMap[str, Uuid] = field(default_factory=PersistentMap)
-    configs: PersistentMap[ConfigResource, PersistentMap[str, str]] = field(
-        default_factory=PersistentMap
-    )
-    client_quotas: PersistentMap[ClientQuotaEntity, PersistentMap[str, float]] = field(
-        default_factory=PersistentMap
-    )
+    features: PersistentMap[str, int] = PersistentMap()
+    brokers: PersistentMap[int, Broker] = PersistentMap()
+    controllers: PersistentMap[int, ControllerRegistration] = PersistentMap()
+    topics: PersistentMap[Uuid, Topic] = PersistentMap()
+    topic_ids: PersistentMap[str, Uuid] = PersistentMap()
+    configs: PersistentMap[ConfigResource, PersistentMap[str, str]] = PersistentMap()
+    client_quotas: PersistentMap[ClientQuotaEntity, PersistentMap[str, float]] = PersistentMap()
     next_producer_id: int = 0
 
     def topic(self, name: str) -> Topic | None:

@@ -93,27 +93,56 @@ class ImageBuilder:
     """
 
     __slots__ = (
-        "brokers",
+        "_brokers",
+        "_controllers",
+        "_features",
+        "_names",
         "client_quotas",
         "configs",
-        "controllers",
-        "features",
         "image",
-        "names",
         "next_producer_id",
         "topics",
     )
 
     def __init__(self, image: MetadataImage) -> None:
         self.image: Final = image
-        self.features: Overlay[str, int] = Overlay(image.features)
-        self.brokers: Overlay[int, Broker] = Overlay(image.brokers)
-        self.controllers: Overlay[int, ControllerRegistration] = Overlay(image.controllers)
-        self.names: Overlay[str, Uuid] = Overlay(image.topic_ids)
+        # Most runs change none of these four. Their overlays are therefore made at the first use.
+        self._features: Overlay[str, int] | None = None
+        self._brokers: Overlay[int, Broker] | None = None
+        self._controllers: Overlay[int, ControllerRegistration] | None = None
+        self._names: Overlay[str, Uuid] | None = None
         self.topics: dict[Uuid, TopicBuilder | None] = {}
         self.configs: dict[ConfigResource, Overlay[str, str]] = {}
         self.client_quotas: dict[ClientQuotaEntity, Overlay[str, float]] = {}
         self.next_producer_id = image.next_producer_id
+
+    @property
+    def features(self) -> Overlay[str, int]:
+        """Return the changes of the levels by feature."""
+        if self._features is None:
+            self._features = Overlay(self.image.features)
+        return self._features
+
+    @property
+    def brokers(self) -> Overlay[int, Broker]:
+        """Return the changes of the registered brokers by id."""
+        if self._brokers is None:
+            self._brokers = Overlay(self.image.brokers)
+        return self._brokers
+
+    @property
+    def controllers(self) -> Overlay[int, ControllerRegistration]:
+        """Return the changes of the registered controllers by id."""
+        if self._controllers is None:
+            self._controllers = Overlay(self.image.controllers)
+        return self._controllers
+
+    @property
+    def names(self) -> Overlay[str, Uuid]:
+        """Return the changes of the topic ids by name."""
+        if self._names is None:
+            self._names = Overlay(self.image.topic_ids)
+        return self._names
 
     def topic(self, topic_id: Uuid) -> TopicBuilder:
         """Return the topic's builder. Raise ReplayError if there is no such topic.
@@ -178,15 +207,19 @@ class ImageBuilder:
         for entity, quotas in self.client_quotas.items():
             client_quotas[entity] = quotas.fold() or None
         successor = MetadataImage(
-            last=last,
-            last_timestamp_ms=timestamp_ms,
-            features=self.features.fold(),
-            brokers=self.brokers.fold(),
-            controllers=self.controllers.fold(),
+            last,
+            timestamp_ms,
+            features=image.features if self._features is None else self._features.fold(),
+            brokers=image.brokers if self._brokers is None else self._brokers.fold(),
+            controllers=(
+                image.controllers if self._controllers is None else self._controllers.fold()
+            ),
             topics=folded(image.topics, topics) if topics else image.topics,
-            topic_ids=self.names.fold(),
-            configs=folded(image.configs, configs),
-            client_quotas=folded(image.client_quotas, client_quotas),
+            topic_ids=image.topic_ids if self._names is None else self._names.fold(),
+            configs=folded(image.configs, configs) if configs else image.configs,
+            client_quotas=(
+                folded(image.client_quotas, client_quotas) if client_quotas else image.client_quotas
+            ),
             next_producer_id=self.next_producer_id,
         )
         return successor, self._delta(successor)
@@ -198,12 +231,12 @@ class ImageBuilder:
             topics, deleted = self._topic_changes(successor)
         producer_ids_moved = self.next_producer_id != self.image.next_producer_id
         return ImageDelta(
-            brokers=self.brokers.changes(),
-            controllers=self.controllers.changes(),
+            brokers=NOTHING if self._brokers is None else self._brokers.changes(),
+            controllers=NOTHING if self._controllers is None else self._controllers.changes(),
             topics=topics,
             deleted=deleted,
             configs=tuple(self.configs),
-            features=self.features.changes(),
+            features=NOTHING if self._features is None else self._features.changes(),
             client_quotas=tuple(self.client_quotas),
             next_producer_id=self.next_producer_id if producer_ids_moved else None,
         )

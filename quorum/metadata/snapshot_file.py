@@ -13,7 +13,7 @@ contains. A file without a footer, or with bytes after it, is not a snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from quorate.quorum.ids import EpochOffset
@@ -149,8 +149,8 @@ class _Reading:
         head = self._control[0]
         if not isinstance(head, SnapshotHeaderRecord):
             raise MetadataError("it does not begin with a snapshot header")
-        image = replace(
-            self._image, last=self._last, last_timestamp_ms=head.last_contained_log_timestamp
+        image = self._image._replace(
+            last=self._last, last_timestamp_ms=head.last_contained_log_timestamp
         )
         return SnapshotContents(image, voters_of(self._control))
 

@@ -252,10 +252,12 @@ class ControllerShell:
     def _drain(self) -> None:
         self._drain_scheduled = False
         self._end_linger()
-        slice_end_ms = self._clock.now_ms() + SLICE_MS
-        while self._requests and self.active:
-            self._serve(self._requests.pop())
-            if self._clock.now_ms() >= slice_end_ms:
+        now_ms = self._clock.now_ms()
+        slice_end_ms = now_ms + SLICE_MS
+        while self._requests and self._latest is not None:
+            self._serve(self._requests.pop(), now_ms)
+            now_ms = self._clock.now_ms()
+            if now_ms >= slice_end_ms:
                 break
         self._append()
         self._arm()
@@ -267,9 +269,9 @@ class ControllerShell:
             self._lingering.cancel()
             self._lingering = None
 
-    def _serve(self, asked: WaitingRequest) -> None:
+    def _serve(self, asked: WaitingRequest, now_ms: int) -> None:
         """Decide one request and carry the decision out, or refuse it."""
-        if asked.deadline_ms != NEVER_MS and self._clock.now_ms() > asked.deadline_ms:
+        if now_ms > asked.deadline_ms:
             self.expired_requests += 1
             asked.answer(Refusal.EXPIRED)
             return
@@ -277,10 +279,7 @@ class ControllerShell:
         next_offset = self._next_offset
         try:
             result = self._controller.handle(
-                asked.request,
-                now_ms=self._clock.now_ms(),
-                next_offset=next_offset,
-                caller=asked.caller,
+                asked.request, now_ms=now_ms, next_offset=next_offset, caller=asked.caller
             )
             decision = self._checked(result, next_offset, asked.encode)
         except StateInDoubt:
@@ -328,11 +327,11 @@ class ControllerShell:
         """Add the records to the batch, and let the answer wait for them and all before them."""
         effects = [*decision.effects]
         for part in decision.parts:
-            effects.extend(self._add(part))
+            effects += self._add(part)
         if linearizable and not self._batch.values and self._latest is not None:
             first = EpochOffset(self._epoch, self._next_offset)
             for part in decided(NO_OP, self._latest, first, self._clock.wall_ms()):
-                effects.extend(self._add(part))
+                effects += self._add(part)
         self._batch.answers.append(
             WaitingAnswer(self._next_offset - 1, decision.response, answer, bool(decision.parts))
         )

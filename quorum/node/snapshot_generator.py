@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
@@ -144,7 +144,7 @@ class SnapshotGenerator:
     # -- writing ---------------------------------------------------------------------------------
 
     def _begin(self, image: MetadataImage) -> None:
-        image = replace(image, last_timestamp_ms=self._timestamp_of(image.last.offset))
+        image = image._replace(last_timestamp_ms=self._timestamp_of(image.last.offset))
         snapshot = EpochOffset(image.last.epoch, image.last.offset + 1)
         self._writing = snapshot
         self._last_ms = self._clock.now_ms()

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from quorate.broker.partition.isr_states import Committed
@@ -279,7 +279,7 @@ class Invariants:
         if image is None:
             image = self._snapshot_images[snapshot] = read_snapshot(snapshot, chunks).image
         known = self._images.get(snapshot.offset)
-        if known is not None and image != replace(known, last_timestamp_ms=image.last_timestamp_ms):
+        if known is not None and image != known._replace(last_timestamp_ms=image.last_timestamp_ms):
             raise Violation(f"{machine.name}: {snapshot} says {image}, replaying says {known}")
 
     def _look_at(self, machine: Machine, seen: Seen, hosted: HostedPartition) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -100,7 +100,7 @@ class Disks:
 
     def _claim_image(self, name: str, image: MetadataImage) -> None:
         """The clock of an image says when it was replayed, not what."""
-        image = replace(image, last_timestamp_ms=-1)
+        image = image._replace(last_timestamp_ms=-1)
         known = self.images.setdefault(image.last.offset + 1, image)
         if known != image:
             raise Violation(f"{name}: the image at {image.last} is {image}, elsewhere {known}")

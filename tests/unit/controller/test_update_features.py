@@ -98,7 +98,7 @@ def test_every_broker_must_support_the_level() -> None:
     old = driver.image.brokers[2]
     ranges = tuple(replace(each, max_supported_version=26) for each in old.features)
     brokers = driver.image.brokers.insert(2, replace(old, features=ranges))
-    driver.controller._context.image = replace(driver.image, brokers=brokers)
+    driver.controller._context.image = driver.image._replace(brokers=brokers)
     response = ask(driver, to(27))
     assert "Broker 2 only supports versions 7-26" in (response.error_message or "")
     assert ask(driver, to(26)).error_code == ErrorCode.NONE

@@ -162,7 +162,7 @@ def test_created_and_deleted_in_one_batch_leaves_no_trace() -> None:
         ConfigRecord(resource_type=2, resource_name="t", name="x", value="1"),
         RemoveTopicRecord(topic_id=B),
     )
-    assert replace(image, last=EpochOffset(-1, -1), last_timestamp_ms=-1) == MetadataImage()
+    assert image._replace(last=EpochOffset(-1, -1), last_timestamp_ms=-1) == MetadataImage()
     assert (delta.topics, delta.deleted) == ({}, {})
 
 
@@ -213,7 +213,7 @@ def test_elr_is_cleared_and_counts_as_a_change() -> None:
 def test_no_op_moves_only_the_offset() -> None:
     image, delta = apply(BASE, NoOpRecord())
     assert not delta
-    assert image == replace(BASE, last=image.last, last_timestamp_ms=image.last_timestamp_ms)
+    assert image == BASE._replace(last=image.last, last_timestamp_ms=image.last_timestamp_ms)
 
 
 CONTRADICTIONS = {

@@ -3,7 +3,6 @@ complete."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -223,4 +222,4 @@ def check_delta(old: MetadataImage, new: MetadataImage, delta: ImageDelta) -> No
     if delta.next_producer_id is None:
         assert old.next_producer_id == new.next_producer_id
     if not delta:
-        assert replace(old, last=new.last, last_timestamp_ms=new.last_timestamp_ms) == new
+        assert old._replace(last=new.last, last_timestamp_ms=new.last_timestamp_ms) == new

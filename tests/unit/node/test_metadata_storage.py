@@ -101,7 +101,7 @@ def test_its_time_is_the_logs_and_not_this_nodes_clock() -> None:
     node.append(7)
     generator, clock = node.generator()
     image = node.image
-    generator._image = lambda: replace(image(), last_timestamp_ms=5)
+    generator._image = lambda: image()._replace(last_timestamp_ms=5)
     run(clock)
     snapshot = node.latest()
     found = read_snapshot(snapshot, node.storage.snapshots.chunks(snapshot)).image

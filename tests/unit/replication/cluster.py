@@ -202,7 +202,7 @@ class ReplicaCluster:
             rack=self.racks.get(broker_id),
             fenced=False,
         )
-        self.image = replace(self.image, brokers=self.image.brokers.insert(broker_id, broker))
+        self.image = self.image._replace(brokers=self.image.brokers.insert(broker_id, broker))
 
     def topic_settings(self, image: MetadataImage, topic: str) -> TopicSettings:
         self.settings_made.append(topic)
@@ -243,8 +243,7 @@ class ReplicaCluster:
         self._next_topic += 1
         topic_id = topic_uuid(self._next_topic)
         topic = Topic(id=topic_id, name=name, partitions=PersistentMap(enumerate(partitions)))
-        self.image = replace(
-            self.image,
+        self.image = self.image._replace(
             topics=self.image.topics.insert(topic_id, topic),
             topic_ids=self.image.topic_ids.insert(name, topic_id),
         )
@@ -253,8 +252,7 @@ class ReplicaCluster:
 
     def delete(self, name: str) -> None:
         topic_id = self.image.topic_ids[name]
-        self.image = replace(
-            self.image,
+        self.image = self.image._replace(
             topics=self.image.topics.remove(topic_id),
             topic_ids=self.image.topic_ids.remove(name),
         )
@@ -270,7 +268,7 @@ class ReplicaCluster:
         new = replace(old, **fields)
         topic = self.image.topics[topic_id]
         topic = replace(topic, partitions=topic.partitions.insert(partition_id, new))
-        self.image = replace(self.image, topics=self.image.topics.insert(topic_id, topic))
+        self.image = self.image._replace(topics=self.image.topics.insert(topic_id, topic))
         return new
 
     def spread(self, *broker_ids: int) -> None:

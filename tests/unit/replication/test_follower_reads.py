@@ -74,7 +74,7 @@ def test_a_fenced_replica_is_not_named(cluster: ReplicaCluster) -> None:
     """KAFKA-15390."""
     topic = topic_with_records(cluster)
     fenced = replace(cluster.image.brokers[2], fenced=True)
-    cluster.image = replace(cluster.image, brokers=cluster.image.brokers.insert(2, fenced))
+    cluster.image = cluster.image._replace(brokers=cluster.image.brokers.insert(2, fenced))
     cluster.spread(1)
     cluster.run(10)
     (read,) = cluster.fetch(1, topic, rack="b")

@@ -25,7 +25,7 @@ def set_min_isr(cluster: ReplicaCluster, value: int) -> None:
     configs = cluster.image.configs.insert(
         (TOPIC_RESOURCE, "t"), PersistentMap({"min.insync.replicas": str(value)})
     )
-    cluster.image = replace(cluster.image, configs=configs)
+    cluster.image = cluster.image._replace(configs=configs)
 
 
 def fence(cluster: ReplicaCluster, *broker_ids: int) -> None:
@@ -34,7 +34,7 @@ def fence(cluster: ReplicaCluster, *broker_ids: int) -> None:
         cluster.network.isolate(f"b{broker_id}")
         fenced = replace(cluster.image.brokers[broker_id], fenced=True)
         brokers = cluster.image.brokers.insert(broker_id, fenced)
-        cluster.image = replace(cluster.image, brokers=brokers)
+        cluster.image = cluster.image._replace(brokers=brokers)
 
 
 def test_a_raised_min_isr_counts_before_a_smaller_isr(make_cluster: MakeCluster) -> None:
