@@ -11,6 +11,7 @@ and serves Kafka's protocol. In reading order:
 - `controller/`: the requests to the active controller.
 - `groups/`: consumer groups.
 - `kafka/`: the handlers of the client port.
-- `topic_settings.py`, `metrics.py`, `readiness.py`: effective settings, metrics and readiness.
+- `topic_settings.py`, `metrics.py`, `readiness.py`: effective settings, metrics and readiness;
+  `isr_proposals.py`: the ISR proposals without a result.
 - `local/`: a whole cluster in one process, for tests.
 """

@@ -189,6 +189,14 @@ def of_replicas(node: MetricSources, replicas: list[Replica]) -> Iterator[Metric
     yield counter(f"{REPLICAS}isrshrinks_total", "Accepted ISR shrinks.", sender.shrinks)
     yield counter(f"{REPLICAS}isrexpands_total", "Accepted ISR expansions.", sender.expands)
     yield counter(f"{REPLICAS}failedisrupdates_total", "Rejected ISR changes.", sender.failures)
+    help_ = "ISR changes that this broker proposed and that have no result yet."
+    yield gauge("quorate_isr_proposals_waiting", help_, sender.pending)
+    help_ = "Those of them that the request in flight carries."
+    yield gauge("quorate_isr_proposals_in_flight", help_, sender.in_flight)
+    help_ = "Age of the oldest of them, ms."
+    yield gauge("quorate_isr_proposals_oldest_ms", help_, sender.oldest_ms)
+    help_ = "AlterPartition requests that failed as a whole and were sent again."
+    yield counter("quorate_isr_requests_repeated_total", help_, sender.repeated)
 
 
 def of_partitions(replicas: list[Replica]) -> Iterator[Metric]:
@@ -336,3 +344,6 @@ def of_metadata(node: MetricSources) -> Iterator[Metric]:
     )
     for name, help_, value in values:
         yield gauge(f"kafka_server_brokermetadatametrics_{name}", help_, value)
+    help_ = "Replayed metadata records that this broker has not acted on."
+    unacted = max(0, node.core.replayed_offset - node.replicas.acted_offset)
+    yield gauge("quorate_metadata_unacted_records", help_, unacted)

@@ -19,6 +19,7 @@ from quorate.broker.controller.lifecycle import BrokerLifecycle, LifecycleSettin
 from quorate.broker.dynamic_configs import DynamicConfigs
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.settings import GroupSettings
+from quorate.broker.isr_proposals import proposals
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_port import Services, client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
@@ -141,6 +142,9 @@ class BrokerNode:
             lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
         )
         core.http_endpoints.collectors.append(self._metrics)
+        life_cycle = core.http_endpoints.life_cycle
+        self.replicas.follow_acted(life_cycle.on_acted)
+        life_cycle.parts["proposals"] = lambda: proposals(self.isr_sender, core.image)
 
     # --- life
 

@@ -9,7 +9,9 @@ The result of a single partition goes to `done`, which decides by OUTCOMES in th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 
 from quorate.broker.controller.controller_channel import ControllerChannel
 from quorate.quorum.controller.messages import (
@@ -35,12 +37,23 @@ Done = Callable[[IsrChangeResult], None]
 Key = tuple[Uuid, int]
 
 
+# Not frozen: a broker that returns makes as many as it leads partitions.
+@dataclass(slots=True)
+class Proposal:
+    """A change without a result, and the monotonic time of its proposal in ms."""
+
+    change: IsrChange
+    done: Done
+    asked_ms: int
+
+
 class AlterPartitionSender:
     """The outstanding ISR proposals of one broker. The event loop owns it.
 
     Invariants: each partition has at most one proposal, from `propose` until its `done` is called,
     which may propose again; at most one request is in flight. `shrinks`, `expands` and `failures`
-    count the accepted and the refused changes of single partitions."""
+    count the accepted and the refused changes of single partitions. `repeated` counts requests that
+    failed as a whole."""
 
     def __init__(
         self,
@@ -57,8 +70,8 @@ class AlterPartitionSender:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._timeout_ms = timeout_ms
-        self.shrinks = self.expands = self.failures = 0
-        self._proposals: dict[Key, tuple[IsrChange, Done]] = {}
+        self.shrinks = self.expands = self.failures = self.repeated = 0
+        self._proposals: dict[Key, Proposal] = {}  # The oldest comes first.
         self._in_flight: list[IsrChange] = []
         self._scheduled = False
         self._closed = False
@@ -74,7 +87,7 @@ class AlterPartitionSender:
         key = (change.topic_id, change.partition_id)
         if key in self._proposals:
             return False
-        self._proposals[key] = (change, done)
+        self._proposals[key] = Proposal(change, done, self._clock.now_ms())
         self._schedule(0)
         return True
 
@@ -82,6 +95,22 @@ class AlterPartitionSender:
     def pending(self) -> int:
         """Return the number of proposals without a result."""
         return len(self._proposals)
+
+    @property
+    def in_flight(self) -> int:
+        """Return the number of proposals in the request that is in flight, or 0."""
+        return len(self._in_flight)
+
+    @property
+    def oldest_ms(self) -> int:
+        """Return the age of the oldest proposal without a result in ms, or 0 if there is none."""
+        return next((age_ms for _, age_ms in self.oldest(1)), 0)
+
+    def oldest(self, count: int) -> Iterator[tuple[IsrChange, int]]:
+        """Yield at most `count` proposals without a result and their ages in ms, oldest first."""
+        now_ms = self._clock.now_ms()
+        for each in islice(self._proposals.values(), count):
+            yield each.change, now_ms - each.asked_ms
 
     def close(self) -> None:
         """Discard all proposals. No `done` is called any more."""
@@ -110,7 +139,7 @@ class AlterPartitionSender:
         if self._closed or not self._proposals:
             return
         assert not self._in_flight, "one request is in flight at a time"
-        changes = [change for change, _ in self._proposals.values()][:MAX_CHANGES]
+        changes = [each.change for each in islice(self._proposals.values(), MAX_CHANGES)]
         self._in_flight = changes
         request = AlterPartitionRequest(
             broker_id=self._broker_id, broker_epoch=self._broker_epoch(), changes=tuple(changes)
@@ -122,6 +151,7 @@ class AlterPartitionSender:
         if self._closed:
             return
         if response is None or response.error != ErrorCode.NONE:
+            self.repeated += 1
             if response is not None:
                 self._log_refusal(len(sent), ErrorCode.of(response.error).name)
             self._schedule(self._retry_ms(response))
@@ -130,8 +160,8 @@ class AlterPartitionSender:
         for result in response.results:
             proposal = self._proposals.pop((result.topic_id, result.partition_id), None)
             if proposal is not None:
-                self._count(proposal[0], result)
-                proposal[1](result)
+                self._count(proposal.change, result)
+                proposal.done(result)
         # A proposal without a result in the response is sent again.
         unanswered = any((each.topic_id, each.partition_id) in self._proposals for each in sent)
         if self._proposals:

@@ -84,14 +84,20 @@ class MetadataApplier:
         """The settings of topics without configs, which the node gives."""
         self._to_configure: dict[Key, None] = {}
         """The partitions that were open when these settings changed."""
-        self._to_lead: dict[Key, None] = {}
-        self._to_follow: dict[Key, None] = {}
-        self._being_opened: dict[Key, None] = {}
+        self._to_lead: dict[Key, int] = {}
+        """The partitions to open. The value is the end of the image before the one that named the
+        partition. The values rise."""
+        self._to_follow: dict[Key, int] = {}
+        self._being_opened: dict[Key, int] = {}
         """The partitions whose logs the disk's thread is opening."""
+        self.on_acted: Callable[[int], None] = lambda end_offset: None
+        """Called with `acted_offset` after each image and after each opening."""
         self._to_delete: deque[PartitionName] = deque()
         self._deleting: set[PartitionName] = set()
         self._scheduled = False
         self._first = True
+        self._applied_end = 0
+        """The end of the image before the present one."""
         self._closed = False
         self._when_settled: list[Callable[[], None]] = []
 
@@ -102,12 +108,14 @@ class MetadataApplier:
         On return, open partitions have their new roles and the configs of their topics, and removed
         replicas have left the registry. Openings, deletions, and settings that the node gives go on
         in the background. A higher min.insync.replicas is in effect on return."""
+        self._applied_end = self._registry.image.last.offset + 1
         self._registry.image = image
         self._apply_delta(image, delta)
         if self._first or delta.brokers or delta.topics or delta.deleted:
             self._sessions.metadata_applied()
             self._fetchers.metadata_applied()
             self._schedule()
+        self.on_acted(self.acted_offset)
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` once, in a later loop iteration, when no opening and no deletion is left.
@@ -147,6 +155,15 @@ class MetadataApplier:
         open yet."""
         return len(self._to_lead) + len(self._to_follow) + len(self._being_opened)
 
+    @property
+    def acted_offset(self) -> int:
+        """Return the end of the metadata records that this broker has acted on: every replica that
+        they name here is open and has its role. Removed directories may still exist."""
+        queues = (self._to_lead, self._to_follow)
+        oldest = [next(iter(queue.values())) for queue in queues if queue]
+        oldest.extend(self._being_opened.values())
+        return min(oldest, default=self._registry.image.last.offset + 1)
+
     def _apply_partition(self, key: Key, value: images.Partition) -> None:
         if self._broker_id not in value.replicas:
             self._remove(key)
@@ -158,8 +175,9 @@ class MetadataApplier:
         if key in self._being_opened:  # `_batch_opened` takes the role of the latest image
             return
         leads = value.leader == self._broker_id
-        (self._to_lead if leads else self._to_follow)[key] = None
-        (self._to_follow if leads else self._to_lead).pop(key, None)
+        wanted, other = (self._to_lead, self._to_follow)[:: 1 if leads else -1]
+        other.pop(key, None)
+        wanted.setdefault(key, self._applied_end)
 
     def _take_role(self, hosted: HostedPartition, value: images.Partition) -> None:
         partition = hosted.partition
@@ -296,23 +314,27 @@ class MetadataApplier:
     def _open_some(self) -> bool:
         image = self._registry.image
         settings_of = self._settings_of(image)
-        found = []
+        found: dict[Key, int] = {}
+        requests = []
         keys = list(self._next_to_open())
         for key in keys:
-            self._to_lead.pop(key, None)
-            self._to_follow.pop(key, None)
+            offset = self._to_lead.pop(key, None)
+            if offset is None:
+                offset = self._to_follow.pop(key)
             topic = image.topics[key[0]]
             value = topic.partitions[key[1]]
             wanted = OpenRequest(key, topic.name, settings_of(topic.name), value)
             if self._opening.is_unopened(wanted):
-                found.append(wanted)
+                found[key] = offset
+                requests.append(wanted)
             else:
                 self._host(self._opening.open(wanted), value)
         if found:
-            self._being_opened = {each.key: None for each in found}
-            self._opening.open_existing(found, self._batch_opened)
+            self._being_opened = found
+            self._opening.open_existing(requests, self._batch_opened)
         if keys:
             self._sessions.metadata_applied()
+            self.on_acted(self.acted_offset)
         return bool(keys)
 
     def _host(self, hosted: HostedPartition, value: images.Partition) -> None:
@@ -336,8 +358,9 @@ class MetadataApplier:
         self._sessions.metadata_applied()
         if error is not None:
             self._on_failure(error)
-        else:
-            self._schedule()
+            return
+        self.on_acted(self.acted_offset)
+        self._schedule()
 
     def _next_to_open(self) -> Iterator[Key]:
         """Yield the partitions to open next.

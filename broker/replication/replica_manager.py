@@ -191,6 +191,16 @@ class ReplicaManager:
         open yet."""
         return self._applier.unopened
 
+    @property
+    def acted_offset(self) -> int:
+        """Return the end of the metadata records that this broker has acted on."""
+        return self._applier.acted_offset
+
+    def follow_acted(self, on_acted: Callable[[int], None]) -> None:
+        """Call `on_acted` with the end of the metadata records that this broker has acted on, after
+        each image and each opening (`MetadataApplier.acted_offset`)."""
+        self._applier.on_acted = on_acted
+
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call back once, when every partition that metadata has named is open and every deleted
         one has freed its name. Call it only after the first `apply`."""

@@ -83,6 +83,11 @@ class Controller:
         return self._context.index
 
     @property
+    def sessions(self) -> Sessions:
+        """Return the sessions of the registered brokers. There are none on a standby."""
+        return self._context.sessions
+
+    @property
     def image(self) -> MetadataImage:
         """Return the image that the next decision is based on."""
         return self._context.image

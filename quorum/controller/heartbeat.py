@@ -92,6 +92,7 @@ def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
         records = transition(context, broker, current, following)
     context.sessions.contact(session, context.now_ms)
     session.metadata_offset = request.metadata_offset
+    session.metadata_backlog = max(0, context.image.last.offset - request.metadata_offset)
     response = BrokerHeartbeatResponse(
         error=ErrorCode.NONE,
         caught_up=request.metadata_offset >= session.unfence_offset,

@@ -16,6 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sortedcontainers import SortedList  # type: ignore[import-untyped]
@@ -32,7 +33,8 @@ class Session:
 
     `opened_ms` and `deadline_ms` are monotonic times. `metadata_offset` is the last offset that the
     broker reported as replayed. `controlled_shutdown_offset` is the last offset of the image in
-    which this controller first saw its controlled shutdown. Both are -1 if unknown.
+    which this controller first saw its controlled shutdown. `metadata_backlog` is the number of
+    records that the broker had not replayed at its last heartbeat. All three are -1 if unknown.
     """
 
     broker_id: int
@@ -43,6 +45,7 @@ class Session:
     fenced: bool = True
     shutting_down: bool = False
     metadata_offset: int = -1
+    metadata_backlog: int = -1
     controlled_shutdown_offset: int = -1
 
 
@@ -60,6 +63,10 @@ class Sessions:
     def get(self, broker_id: int) -> Session | None:
         """Return the broker's session, or None."""
         return self._by_broker.get(broker_id)
+
+    def __iter__(self) -> Iterator[Session]:
+        """Yield the sessions of all registered brokers."""
+        return iter(self._by_broker.values())
 
     def of(self, broker_id: int) -> Session:
         """Return the broker's session. Raise KeyError if it has none."""

@@ -27,7 +27,7 @@ Files in reading order:
   `controller_shell.py` with `controller_queue.py`, `controller_decision.py` and
   `controller_batch.py` (requests to the rules), `voter_admin.py` (requests to Raft),
   `broker_probes.py` (hints), `replica_log_requests.py` (before unclean elections),
-  `describe_configs.py`, `controller_metrics.py`.
+  `describe_configs.py`, `controller_metrics.py`, `controller_stages.py`.
 - Other nodes: `quorum_links.py`, `node_requests.py` (the boundary of their requests),
   `voter_probes.py`, `node_membership.py`, `generations.py`.
 - The process: `node_settings.py`, `unhandled.py`, `garbage.py`, `allocator.py`.

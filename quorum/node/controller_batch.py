@@ -5,9 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from quorate.quorum.controller.context import Caller
+from quorate.quorum.controller.result import Result
 from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Part
+from quorate.quorum.watch.recent_changes import DecidedChanges
 
 
 class Refusal(enum.Enum):
@@ -26,6 +29,23 @@ Answer = Callable[[object], None]
 """A callback that receives the encoded response of the rules, or a Refusal. It must not raise."""
 Encode = Callable[[object], object]
 """Turns the response of the rules into what `Answer` gets. It may raise; see `submit`."""
+
+
+Rule = Callable[[int, int], Result]
+"""A rule of the controller with its request or event. It gets the monotonic time in ms, and the
+offset that its first record will have."""
+
+
+class MetadataLog(Protocol):
+    """The metadata log, as far as the active controller uses it."""
+
+    @property
+    def end_offset(self) -> int:
+        """Return the log end offset."""
+
+    def append(self, values: list[bytes]) -> int:
+        """Append one batch and return the offset of its last record. Raise NotLeader, or
+        BatchTooLarge, which the bounds of `controller_decision.py` must prevent."""
 
 
 def discard(_: object) -> None:
@@ -68,14 +88,27 @@ class WaitingRequest:
     linearizable: bool
     caller: Caller | None
     deadline_ms: int
+    asked_ms: int  # the monotonic time of `submit`
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The number of requests that wait for their decision, the age of the oldest of them in ms, and
+    the number of answers that wait for a commit."""
+
+    queued: int
+    oldest_ms: int
+    uncommitted: int
 
 
 @dataclass(slots=True)
 class Batch:
-    """The records that are appended next, as one batch, and the answers that wait for that."""
+    """The records that are appended next, as one batch, and the answers that wait for that.
+    `changes` has those parts of it that change partitions."""
 
     values: list[bytes] = field(default_factory=list)
     answers: list[WaitingAnswer] = field(default_factory=list)
+    changes: list[DecidedChanges] = field(default_factory=list)
     size_bytes: int = 0
 
     def has_room_for(self, part: Part) -> bool:

@@ -41,8 +41,9 @@ class TooLarge(Exception):
 @dataclass(slots=True)
 class Part:
     """Encoded records of one batch with their size, the image after them, and the delta that leads
-    to it."""
+    to it. `records` are those that `values` encode."""
 
+    records: Sequence[MetadataRecord]
     values: list[bytes]
     size_bytes: int
     image: MetadataImage
@@ -103,7 +104,7 @@ def _part(
     last = EpochOffset(first.epoch, first.offset + len(values) - 1)
     stable = [each for each in records if not isinstance(each, MARKERS)]
     image, delta = replay(image, stable, last, wall_ms)
-    return Part(values, size_bytes, image, delta)
+    return Part(records, values, size_bytes, image, delta)
 
 
 def _end_of_part(values: list[bytes], start: int) -> tuple[int, int]:

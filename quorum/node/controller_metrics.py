@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.watch.families import counter, gauge
+from quorate.quorum.watch.families import counter, gauge, gauges
 from quorate.quorum.watch.metrics import lag_ms
 from quorate.quorum.watch.quotas import throttles
 
@@ -41,6 +41,23 @@ def controller_metrics(
         "quorate_controller_failed_requests_total",
         "Requests refused because a rule or its records failed in an unexpected way.",
         shell.failed_requests,
+    )
+    backlog = shell.backlog()
+    help_ = "Requests that wait for the decision of the active controller."
+    yield gauge("quorate_controller_queued_requests", help_, backlog.queued)
+    help_ = "Age of the oldest request that waits for the decision, ms."
+    yield gauge("quorate_controller_oldest_queued_request_ms", help_, backlog.oldest_ms)
+    help_ = "Answers that wait for a commit."
+    yield gauge("quorate_controller_uncommitted_answers", help_, backlog.uncommitted)
+    yield gauges(
+        "quorate_controller_broker_unreplayed_records",
+        "Metadata records that the broker had not replayed at its last heartbeat.",
+        ("broker",),
+        (
+            ((str(each.broker_id),), each.metadata_backlog)
+            for each in rules.sessions
+            if each.metadata_backlog >= 0
+        ),
     )
     mutations = rules.mutation_quotas
     yield from throttles(

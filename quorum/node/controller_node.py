@@ -35,6 +35,7 @@ from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_port import ControllerPort
 from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.controller_stages import controller_stages
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_requests import REFUSED, check_broker
 from quorate.quorum.node.replica_log_requests import ReplicaLogRequests
@@ -111,6 +112,10 @@ class ControllerNode:
         core.listeners.failed.append(lambda error: self._probes.close())
         core.http_endpoints.not_ready.append(self._not_ready)
         core.http_endpoints.collectors.append(self._metrics)
+        core.http_endpoints.life_cycle.recent = self.shell.recent_changes
+        core.http_endpoints.life_cycle.parts["controller"] = partial(
+            controller_stages, self.rules, self.shell
+        )
 
     def _discarding_old_fetches(self, handle: Handler) -> Handler:
         """Return `handle`, which first closes older links of a replica that has lost its log.

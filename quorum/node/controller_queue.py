@@ -12,7 +12,7 @@ must not take the places of heartbeats. Of one client source, MAX_QUEUED_PER_SOU
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar
 
 R = TypeVar("R")
@@ -64,6 +64,13 @@ class ControllerQueue(Generic[R]):
         request = self._pop_client() if take_client else self._nodes.popleft()
         self._length -= 1
         return request
+
+    def oldest(self) -> Iterator[R]:
+        """Yield the oldest request of the nodes, and that of each client source."""
+        if self._nodes:
+            yield self._nodes[0]
+        for requests in self._clients.values():
+            yield requests[0]
 
     def clear(self) -> list[R]:
         """Empty the queue and return what it held."""

@@ -31,7 +31,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol
 
 from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.controller import Controller
@@ -43,28 +42,27 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.node.controller_batch import (
     Answer,
+    Backlog,
     Batch,
     Encode,
+    MetadataLog,
     Refusal,
+    Rule,
     WaitingAnswer,
     WaitingRequest,
     discard,
     unencoded,
 )
-from quorate.quorum.node.controller_decision import (
-    Decision,
-    Part,
-    TooLarge,
-    decided,
-)
+from quorate.quorum.node.controller_decision import Decision, Part, TooLarge, decided
 from quorate.quorum.node.controller_queue import ControllerQueue
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
+from quorate.quorum.watch.recent_changes import DecidedChanges, RecentChanges
 
 MAX_UNCOMMITTED = 20_000
-"""Number of answers waiting for a commit at which new requests are refused. Many answers wait while
-no majority of the voters is reachable. Requests that are queued already are still decided."""
+"""Number of answers waiting for a commit at which new requests are refused. Queued requests are
+still decided. So many answers wait if no majority of the voters is reachable."""
 MAX_IMAGES = 1_000
 """Maximum number of stored images, one after each batch that is not committed yet. Beyond it, the
 image of a new batch replaces that of the batch before."""
@@ -79,30 +77,13 @@ record, because its answer must wait for a new commit."""
 logger = logging.getLogger("quorate.quorum.controller")
 
 
-Rule = Callable[[int, int], Result]
-"""A rule of the controller with its request or event. It gets the monotonic time in ms, and the
-offset that its first record will have."""
-
-
-class MetadataLog(Protocol):
-    """The metadata log, as far as the active controller uses it."""
-
-    @property
-    def end_offset(self) -> int:
-        """Return the log end offset."""
-
-    def append(self, values: list[bytes]) -> int:
-        """Append one batch and return the offset of its last record. Raise NotLeader, or
-        BatchTooLarge, which the bounds of `controller_decision.py` must prevent."""
-
-
 class ControllerShell:
     """The shell of one controller. Owned by the node's event loop; no method blocks.
 
-    Four attributes count for the metrics. `operations` counts decisions on requests, events, ticks
-    and activations, also failed ones. `turned_away` counts requests that the active controller
-    refused because its queue was full or MAX_UNCOMMITTED answers waited. `failed_requests` counts
-    requests refused with FAILED, and `expired_requests` those refused with EXPIRED."""
+    Four attributes count for the metrics. `operations` counts decisions, also failed ones.
+    `turned_away` counts requests that the active controller refused because its queue was full or
+    MAX_UNCOMMITTED answers waited. `failed_requests` counts requests refused with FAILED, and
+    `expired_requests` those refused with EXPIRED."""
 
     def __init__(
         self,
@@ -116,7 +97,8 @@ class ControllerShell:
     ) -> None:
         """`discard_uncommitted` makes the rules follow the committed image again. `carry_out` gets
         the effects of decisions. `linger_ms` is the longest time that a request waits for others to
-        share its batch. If it is 0, only requests of one iteration of the loop share a batch."""
+        share its batch."""
+        self.recent_changes = RecentChanges()
         self._clock = clock
         self._controller = controller
         self._log = log
@@ -140,6 +122,12 @@ class ControllerShell:
     def active(self) -> bool:
         """Return True if this is the active controller."""
         return self._latest is not None
+
+    def backlog(self) -> Backlog:
+        """Return the requests and answers that wait."""
+        now_ms = self._clock.now_ms()
+        oldest_ms = min((each.asked_ms for each in self._requests.oldest()), default=now_ms)
+        return Backlog(len(self._requests), now_ms - oldest_ms, len(self._waiting))
 
     def submit(
         self,
@@ -172,8 +160,9 @@ class ControllerShell:
         The answer is NOT_CONTROLLER, before the return, if this controller is not active, if the
         queue is full or holds too many requests of `source`, or if MAX_UNCOMMITTED answers wait for
         a commit."""
-        deadline_ms = self._clock.now_ms() + timeout_ms if timeout_ms > 0 else NEVER_MS
-        waiting = WaitingRequest(request, answer, encode, linearizable, caller, deadline_ms)
+        now_ms = self._clock.now_ms()
+        until_ms = now_ms + timeout_ms if timeout_ms > 0 else NEVER_MS
+        waiting = WaitingRequest(request, answer, encode, linearizable, caller, until_ms, now_ms)
         stalled = len(self._waiting) >= MAX_UNCOMMITTED
         if not self.active or stalled or not self._requests.push(waiting, source):
             self.turned_away += self.active
@@ -211,6 +200,7 @@ class ControllerShell:
         logger.info("no longer the active controller (epoch %d)", self._epoch)
         self._latest = None
         self._images.clear()
+        self.recent_changes.discard_from(self._high_watermark)
         self._controller.deactivate()
         self._discard_uncommitted()
         self._end_linger()
@@ -225,8 +215,8 @@ class ControllerShell:
             request.answer(Refusal.NOT_CONTROLLER)
 
     def committed(self, high_watermark: int) -> MetadataImage | None:
-        """Answer the requests that are committed now. Remove the stored images that are committed
-        now, and return the newest of them, or None. `high_watermark` must not fall."""
+        """Answer the requests that are committed now. Remove the stored images that are committed,
+        and return the newest of them, or None. `high_watermark` must not fall."""
         assert high_watermark >= self._high_watermark, "the high watermark fell"
         self._high_watermark = high_watermark
         image = None
@@ -237,10 +227,8 @@ class ControllerShell:
 
     def handle_event(self, event: Rule) -> None:
         """Decide on an event that no request caused, such as the result of a probe, and append the
-        records before the return. Do nothing if this controller is not active.
-
-        An exception of the rule, or of a check of its records, is raised to the caller. It must
-        stop the node."""
+        records before the return. Do nothing if this controller is not active. An exception of the
+        rule, or of a check of its records, is raised to the caller, and must stop the node."""
         if self.active:
             self._rule_now(event)
 
@@ -290,7 +278,7 @@ class ControllerShell:
         except Exception as error:
             self._refuse(asked, error)
             return
-        self._carry(decision, asked.answer, linearizable=asked.linearizable)
+        self._carry(decision, asked.answer, asked.asked_ms, linearizable=asked.linearizable)
 
     def _refuse(self, asked: WaitingRequest, error: Exception) -> None:
         """Answer FAILED: an exception that no rule expects, raised before anything changed."""
@@ -311,8 +299,9 @@ class ControllerShell:
         """Decide without a request. An exception stops the node, because its state is in doubt."""
         self.operations += 1
         next_offset = self._next_offset
-        result = rule(self._clock.now_ms(), next_offset)
-        self._carry(self._checked(result, next_offset, unencoded), discard)
+        now_ms = self._clock.now_ms()
+        result = rule(now_ms, next_offset)
+        self._carry(self._checked(result, next_offset, unencoded), discard, now_ms)
         self._append()
         self._arm()
 
@@ -323,26 +312,31 @@ class ControllerShell:
         parts = decided(result, self._latest, first, self._clock.wall_ms())
         return Decision(parts, encode(result.response), result.effects)
 
-    def _carry(self, decision: Decision, answer: Answer, *, linearizable: bool = False) -> None:
-        """Add the records to the batch, and let the answer wait for them and all before them."""
+    def _carry(
+        self, decision: Decision, answer: Answer, asked_ms: int, *, linearizable: bool = False
+    ) -> None:
+        """Add the records to the batch, and let the answer wait for them and all before them.
+        `asked_ms` is the time of the request or event."""
         effects = [*decision.effects]
         for part in decision.parts:
-            effects += self._add(part)
+            effects += self._add(part, asked_ms)
         if linearizable and not self._batch.values and self._latest is not None:
             first = EpochOffset(self._epoch, self._next_offset)
             for part in decided(NO_OP, self._latest, first, self._clock.wall_ms()):
-                effects += self._add(part)
+                effects += self._add(part, asked_ms)
         self._batch.answers.append(
             WaitingAnswer(self._next_offset - 1, decision.response, answer, bool(decision.parts))
         )
         for effect in effects:
             self._carry_out(effect)
 
-    def _add(self, part: Part) -> Sequence[Effect]:
+    def _add(self, part: Part, asked_ms: int) -> Sequence[Effect]:
         if self._batch.values and not self._batch.has_room_for(part):
             self._append()
         if self._latest is None:
             return ()
+        if part.delta.topics:
+            self._batch.changes.append(DecidedChanges(self._next_offset, part.records, asked_ms))
         self._batch.add(part)
         self._latest = part.image
         with changing("the controller's index of partitions"):
@@ -365,6 +359,8 @@ class ControllerShell:
             try:
                 last_offset = self._log.append(batch.values)
                 assert last_offset == latest.last.offset, "the image does not match the log"
+                if batch.changes:
+                    self.recent_changes.appended(batch.changes, self._clock.now_ms())
             except NotLeader:
                 appended = False
                 self.deactivate()

@@ -54,9 +54,9 @@ from quorate.quorum.watch.endpoints import HttpEndpoints
 class NodeCore:
     """One running node, without its roles. Owned by the process's event loop.
 
-    It implements `ReplicaListener` and `LinksListener`, through which it gets the effects of Raft
-    and the events of links, and `NodeView`, which the HTTP interface reads. `listeners` passes
-    changes on to the roles. A role adds its handlers of controllers' requests to `link_handlers`.
+    It implements `ReplicaListener` and `LinksListener` (the effects of Raft and the events of
+    links), and `NodeView`, which the HTTP interface reads. `listeners` passes changes on to the
+    roles. A role adds its handlers of controllers' requests to `link_handlers`.
 
     Invariant: after `fail` or `close`, the node starts nothing new and accepts no effect."""
 
@@ -126,6 +126,7 @@ class NodeCore:
         )
         self.http_endpoints = HttpEndpoints(self)
         self.listeners.role.append(self.http_endpoints.measures.on_role)
+        self.listeners.image.append(self.http_endpoints.on_image)
         self.listeners.committed += self.http_endpoints.on_committed
         self._snapshots = SnapshotGenerator(
             seams,
@@ -284,8 +285,8 @@ class NodeCore:
         )
 
     def on_voter_up(self, voter_id: int) -> None:
-        """Report a completed handshake to Raft, to a probe of this voter, and to the listeners.
-        Ignore a bootstrap server (a negative id), which is only asked for the leader."""
+        """Report a completed handshake to Raft, to a probe, and to the listeners. Ignore a
+        bootstrap server (a negative id), which is only asked for the leader."""
         channel = self.links.channel(voter_id)
         assert channel is not None, "a link is up before its event"
         if voter_id < 0:
@@ -308,8 +309,8 @@ class NodeCore:
             self.replica.put(self.raft.link_refused, voter_id)
 
     def on_peer(self, channel: Channel) -> None:
-        """End a backoff of the connector to the node that has connected to this one, because that
-        node evidently runs. Do nothing if there is no connector to it, or a link."""
+        """End a backoff of the connector to the node that has connected, because it evidently runs.
+        Do nothing if there is no connector to it, or a link."""
         self.links.sign_of_life(channel.peer.node_id)
 
     def _links_changed(self) -> None:
@@ -375,9 +376,8 @@ class NodeCore:
         self.fail(error)
 
     def _prune_links(self) -> None:
-        """Close the links to nodes that are neither voters nor the leader.
-
-        A leader that was removed from the voters leads until its removal is committed."""
+        """Close the links to nodes that are neither voters nor the leader. A leader that was
+        removed from the voters leads until its removal is committed."""
         raft = self.raft
         quorum = raft.voters_at(self.end_offset)
         if quorum.kraft_version > 0:

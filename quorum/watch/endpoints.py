@@ -1,4 +1,5 @@
-"""The HTTP endpoints of a node: /healthz, /readyz, /metrics, /v1/changes and /v1/targets.
+"""The HTTP endpoints of a node: /healthz, /readyz, /metrics, /v1/changes, /v1/targets, and those
+of `life_cycle.py`.
 
 /v1/targets lists the voters and the registered brokers in the form of Prometheus' HTTP service
 discovery. /healthz shows that the process runs, /readyz that its roles can serve.
@@ -20,6 +21,7 @@ from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
 from quorate.quorum.watch.http_dispatch import HttpDispatch, Query, json_response
+from quorate.quorum.watch.life_cycle import LifeCycle
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
 
@@ -45,13 +47,21 @@ class HttpEndpoints:
         self._node = node
         self._exposition: Exposition | None = None
         changes = Changes(node.clock, node.log, lambda: node.raft.high_watermark)
-        self.on_committed = (self.measures.on_committed, changes.committed)
+        self.life_cycle = LifeCycle(node)
+        self.on_image = self.life_cycle.on_image
+        self.on_committed = (
+            self.measures.on_committed,
+            self.life_cycle.on_committed,
+            changes.committed,
+        )
         """The node calls these functions when the high watermark rises."""
         self._dispatch = HttpDispatch(
             node.clock,
             {
                 "/metrics": self._metrics,
                 "/v1/changes": changes.get,
+                "/v1/recent-changes": self.life_cycle.recent_changes,
+                "/v1/stages": self.life_cycle.stages,
                 "/v1/targets": self._targets,
             },
             always={"/healthz": self._healthz, "/readyz": self._readyz},

@@ -210,6 +210,9 @@ class NodeMetrics:
     def _loader(self) -> Iterator[Metric]:
         """Yield the state of the metadata image and of its snapshots."""
         node, image = self._node, self._node.image
+        help_ = "Committed metadata records that this node has not replayed."
+        unreplayed = max(0, node.raft.high_watermark - node.replayed_offset)
+        yield gauge("quorate_metadata_unreplayed_records", help_, unreplayed)
         snapshots = node.snapshots
         latest, wall_ms = snapshots.latest, node.clock.wall_ms()
         size_bytes, age_ms = 0.0, math.nan

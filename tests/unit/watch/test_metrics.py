@@ -47,6 +47,11 @@ GROUPS = {
     "kafka_network_requestmetrics_": "requests_total totaltimems_count totaltimems_sum",
     "kafka_log_log_": "size logendoffset",
     "kafka_log_logflushstats_": "logflushrateandtimems_count logflushrateandtimems_sum",
+    "quorate_metadata_": "unreplayed_records unacted_records",
+    "quorate_isr_": """proposals_waiting proposals_in_flight proposals_oldest_ms
+        requests_repeated_total""",
+    "quorate_controller_": """queued_requests oldest_queued_request_ms uncommitted_answers
+        broker_unreplayed_records""",
     "quorate_recompress": "ed_batches_total ion_waiting_bytes",
     "kafka_log_logcleaner_": """max_buffer_utilization_percent cleaner_recopy_percent
         max_clean_time_secs max_compaction_delay_secs""",
