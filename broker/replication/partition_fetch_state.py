@@ -8,6 +8,8 @@
 | records of a later leader epoch only | back off: newer metadata will name that epoch             |
 | diverging epoch                      | truncate by its own epochs, and fetch again (KIP-279)     |
 | OFFSET_OUT_OF_RANGE                  | restart at the leader's log start                         |
+| a log start at this log's end, and   | restart there: the epochs of deleted records prove        |
+| unproved records below               | nothing                                                   |
 | FENCED_LEADER_EPOCH                  | stop; newer metadata will name the leader                 |
 | another error, damaged records       | back off, and fetch again                                 |
 | records that do not continue the log | stop, with an error: the leader's log is not to be copied |
@@ -140,6 +142,11 @@ class PartitionFetchState:
                 context.truncated(hosted, after)
             return FetchAction.FETCH
         before = hosted.log.end_offset
+        if self._is_unproved_below(result.log_start_offset):
+            logger.info("%r restarts at the log start %d of its leader", hosted, before)
+            partition.restart_at(before)
+            context.truncated(hosted, before)
+        start = hosted.log.start_offset
         try:
             if len(result.records):
                 partition.append_as_follower(result.records, wall_ms=wall_ms)
@@ -165,7 +172,6 @@ class PartitionFetchState:
         partition.leader_high_watermark(result.high_watermark)
         if hosted.watchers:  # fetches of consumers that read this follower
             hosted.settle()
-        start = hosted.log.start_offset
         if result.log_start_offset > start:
             hosted.log.advance_start(min(result.log_start_offset, hosted.log.end_offset))
         if not len(result.records):
@@ -174,6 +180,21 @@ class PartitionFetchState:
         if hosted.log.end_offset <= before:
             return FetchAction.BACK_OFF
         return FetchAction.FLUSH if hosted.log.must_flush else FetchAction.FETCH
+
+    def _is_unproved_below(self, leader_start: int) -> bool:
+        """Return True if this log ends at the leader's log start, and some of its records may
+        differ from those that the leader deleted.
+
+        The leader's epochs begin at its log start, so the leader accepts any older epoch at that
+        offset. An uncommitted record of a deposed leader would stay below the log start. After
+        `kill -9` an older log start returns, and a consumer could read that record. Records below
+        the high watermark, and records of the leader's own epoch, are proved."""
+        log, partition = self.hosted.log, self.hosted.partition
+        return (
+            leader_start == log.end_offset > log.start_offset
+            and partition.high_watermark < leader_start
+            and log.last_epoch < self.leader_epoch
+        )
 
     def _failed(self, result: FetchPartitionResult, context: FetcherContext) -> FetchAction:
         hosted = self.hosted

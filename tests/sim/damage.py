@@ -137,6 +137,10 @@ class Damage:
     def may_scar(self, machine: Machine) -> bool:
         return machine.process is not None and self._limits.may_lose_unsynced(machine)
 
+    def could_scar(self, machine: Machine) -> bool:
+        """Return what `may_scar` would return, and change nothing."""
+        return machine.process is not None and self._limits.could_lose_unsynced(machine)
+
     def cut_power(self, machine: Machine) -> None:
         """Cut the power. Data that the disk lied about is lost with the page cache if no promise
         covers it. Otherwise the disk is mended first."""

@@ -3,16 +3,20 @@
 `python -m tests.sim.detect [SAFEGUARD...]` removes one safeguard of the whole cluster after another
 and runs the seeds from 1 on until one fails. A safeguard that only scripts of pure cores, disks or
 tools exercise is left out. SEEDS is the largest number of seeds. CPU_S bounds the CPU seconds of
-one safeguard.
+one safeguard. With RESUME=FILE, the results are also kept in FILE. A later command with the same
+file continues where the earlier one ended, so CPU_S is the bound of all of them together.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from tests.sim.ablations import partitions, quorum
 from tests.sim.ablations.ablation import Ablation
@@ -24,6 +28,8 @@ SEEDS = 2000
 CPU_S = 600.0
 FAULTS_S = 12.0
 LARGEST_MESSAGE = 110
+SAVE_EVERY_S = 20.0
+"""CPU seconds between two saves of a search that is still running."""
 HEAD = "| `SAFEGUARD=` | seeds until found | CPU s | what the seed says |"
 
 
@@ -53,22 +59,34 @@ def plan_of(ablation: Ablation) -> Plan:
     return Plan(controllers_only=ablation in quorum.ABLATIONS, faults_s=FAULTS_S)
 
 
-def detect(ablation: Ablation, seeds: int = SEEDS, cpu_s: float = CPU_S) -> Detection:
-    """Run seeds from 1 on without the safeguard, until one fails or a bound is reached.
+def detect(
+    ablation: Ablation,
+    seeds: int = SEEDS,
+    cpu_s: float = CPU_S,
+    before: Detection | None = None,
+    save: Callable[[Detection], None] = lambda found: None,
+) -> Detection:
+    """Run seeds without the safeguard, until one fails or a bound is reached.
 
-    A seed counts only if it passes with the safeguard."""
-    began_s = time.process_time()
-    plan = plan_of(ablation)
-    tried = 0
-    for seed in range(1, seeds + 1):
-        if time.process_time() - began_s > cpu_s:
-            break
-        tried += 1
+    A seed counts only if it passes with the safeguard. The search continues after `before`, or
+    begins with seed 1. `save` is called with the state of the search now and then."""
+    name, plan = ablation.name, plan_of(ablation)
+    found = before or Detection(name, None, 0, 0.0, "")
+    began_s = saved_s = time.process_time() - found.cpu_s
+    while found.seed is None and found.tried < seeds and found.cpu_s < cpu_s:
+        seed = found.tried + 1
         with ablation.in_force():
             said = failure(seed, plan)
-        if said and not failure(seed, plan):
-            return Detection(ablation.name, seed, tried, time.process_time() - began_s, said)
-    return Detection(ablation.name, None, tried, time.process_time() - began_s, "")
+        detected = bool(said) and not failure(seed, plan)
+        now_s = time.process_time()
+        found = Detection(
+            name, seed if detected else None, seed, now_s - began_s, said if detected else ""
+        )
+        if now_s > saved_s + SAVE_EVERY_S:
+            saved_s = now_s
+            save(found)
+    save(found)
+    return found
 
 
 def failure(seed: int, plan: Plan) -> str:
@@ -82,6 +100,31 @@ def failure(seed: int, plan: Plan) -> str:
     return ""
 
 
+class Results:
+    """The results of earlier commands, in a file with one JSON object per safeguard."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._found: dict[str, Detection] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                found = Detection(**json.loads(line))
+                self._found[found.name] = found
+
+    def of(self, ablation: Ablation) -> Detection | None:
+        """Return the earlier result of a safeguard, or None."""
+        return self._found.get(ablation.name)
+
+    def save(self, found: Detection) -> None:
+        """Keep a result. The file is replaced as a whole."""
+        self._found[found.name] = found
+        if self._path is not None:
+            lines = [json.dumps(asdict(each)) for each in self._found.values()]
+            written = self._path.with_suffix(".new")
+            written.write_text("\n".join([*lines, ""]))
+            written.replace(self._path)
+
+
 def main(names: list[str]) -> int:
     unknown = [each for each in names if each not in ABLATIONS]
     if unknown:
@@ -90,10 +133,12 @@ def main(names: list[str]) -> int:
     chosen = [ABLATIONS[each] for each in names] or relevant()
     seeds = int(os.environ.get("SEEDS", str(SEEDS)))
     cpu_s = float(os.environ.get("CPU_S", str(CPU_S)))
+    resume = os.environ.get("RESUME")
+    results = Results(Path(resume) if resume else None)
     sys.stdout.write(f"{HEAD}\n|---|---|---|---|\n")
     found = 0
     for ablation in chosen:
-        detection = detect(ablation, seeds, cpu_s)
+        detection = detect(ablation, seeds, cpu_s, results.of(ablation), results.save)
         found += detection.seed is not None
         sys.stdout.write(f"{detection.row()}\n")
         sys.stdout.flush()

@@ -54,7 +54,7 @@ class Faults:
         self._electorate = electorate
         self.limits = Limits(cluster, electorate, lambda: self._undo.values())
         self.damage = Damage(cluster, self.limits, self.effects, self._undo_later)
-        self.may_scar = self.damage.may_scar
+        self.could_scar = self.damage.could_scar
         self._undo: dict[Undo, Fault] = {}
         self._kinds: dict[str, Callable[[Fault], Undo | None]] = {
             "kill": self._kill,

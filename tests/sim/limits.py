@@ -67,13 +67,30 @@ class Limits:
         """The brokers that lost data and have not registered since, each with its keepers."""
         self._granted: dict[str, tuple[str, ...]] = {}
 
+    def look(self) -> None:
+        """Remove the protection of keepers that is no longer needed, and the scars that are healed.
+
+        The sweep calls it. Questions change nothing, because a replay of the faults does not repeat
+        the questions of those that draw them."""
+        for machine in self._cluster.machines.values():
+            if machine.name in self._fragile and self._cluster.is_registered(machine):
+                del self._fragile[machine.name]
+            machine.scarred = machine.scarred and self.is_scarred(machine)
+
     def protected(self) -> dict[str, None]:
         """Return the names of the keepers, which no fault may hit now."""
-        machines = self._cluster.machines
-        for name in list(self._fragile):
-            if self._cluster.is_registered(machines[name]):
-                del self._fragile[name]
-        return dict.fromkeys(name for keepers in self._fragile.values() for name in keepers)
+        return dict.fromkeys(
+            keeper
+            for name, keepers in self._fragile.items()
+            if self._is_fragile(name)
+            for keeper in keepers
+        )
+
+    def _is_fragile(self, name: str) -> bool:
+        """Return True if the broker lost data and has not registered since."""
+        return name in self._fragile and not self._cluster.is_registered(
+            self._cluster.machines[name]
+        )
 
     def lost_data(self, machine: Machine) -> None:
         if not machine.is_broker:
@@ -85,24 +102,33 @@ class Limits:
         )
 
     def may_lose_unsynced(self, machine: Machine) -> bool:
-        if not machine.is_broker:
-            return True
-        self.protected()
-        if machine.name in self._fragile and machine.process is None:
-            # Its keepers are still protected, but sessions may have ended of a fault before.
-            return not is_last_of_an_isr(self._cluster, machine)
+        """Return True if the caller may take unsynced data from the machine now. The brokers that
+        keep the data of a broker are protected when `lost_data` is called."""
+        if not self._needs_keepers(machine):
+            return self.could_lose_unsynced(machine)
         keepers = self._keepers_of(machine)
-        if keepers is None:
-            return False
-        self._granted[machine.name] = keepers
-        return True
+        if keepers is not None:
+            self._granted[machine.name] = keepers
+        return keepers is not None
+
+    def could_lose_unsynced(self, machine: Machine) -> bool:
+        """Return what `may_lose_unsynced` would return, and change nothing."""
+        if self._needs_keepers(machine):
+            return self._keepers_of(machine) is not None
+        # The keepers of a dead broker that lost data are still protected, but sessions may have
+        # ended of a fault before.
+        return not (machine.is_broker and is_last_of_an_isr(self._cluster, machine))
+
+    def _needs_keepers(self, machine: Machine) -> bool:
+        return machine.is_broker and (
+            machine.process is not None or not self._is_fragile(machine.name)
+        )
 
     def is_scarred(self, machine: Machine) -> bool:
         """Until it is repaired, and that is durable. What was set aside does not count."""
-        if machine.scarred:
-            scars = machine.disk.scars()
-            machine.scarred = any(not each.endswith(DAMAGED_SUFFIX) for each in scars)
-        return machine.scarred
+        return machine.scarred and any(
+            not each.endswith(DAMAGED_SUFFIX) for each in machine.disk.scars()
+        )
 
     def may_lose_synced(self, machine: Machine) -> bool:
         if machine.is_broker:
@@ -145,7 +171,7 @@ class Limits:
             and not (machine.stopping or machine.may_fail or machine.lying)
             and not self.is_scarred(machine)
             and machine.disk_delay_s == 0
-            and machine.name not in self._fragile
+            and not self._is_fragile(machine.name)
             and self._cluster.is_registered(machine)
             and broker is not None
             and broker.active

@@ -2,7 +2,8 @@
 
 When nothing is ready, time jumps to the next timer. When there is no timer either, everybody
 waits for something that cannot happen: Deadlock. Callbacks run first in, first out, as asyncio
-documents; what is random is decided at the edges (network, disk, faults).
+documents; what is random is decided at the edges (network, disk, faults). Timers of one time run in
+the order in which they were set.
 
 BaseEventLoop lends its tasks, futures and `run_until_complete`. What runs for every event is its
 own: half of a simulated event was the loop's bookkeeping. The few private names of BaseEventLoop
@@ -35,14 +36,16 @@ task_owner: ContextVar[Callable[[asyncio.Task[Any]], None]] = ContextVar("task_o
 class Call(float):
     """A callback and the time at which it is due: a float, so that a heap compares it in C.
 
-    What asyncio calls a handle."""
+    What asyncio calls a handle. A heap does not keep equal times in order, so `order` numbers the
+    timers."""
 
-    __slots__ = ("args", "callback", "context", "timers")
+    __slots__ = ("args", "callback", "context", "order", "timers")
 
     callback: Callable[..., Any] | None
     """None once it was cancelled."""
     args: tuple[Any, ...]
     context: Context
+    order: int
     timers: Timers | None
     """The timers that hold this call, or None."""
 
@@ -65,6 +68,7 @@ class Timers:
     def __init__(self) -> None:
         self.heap: list[Call] = []
         self.cancelled = 0
+        self.added = 0
 
     def drop_cancelled(self) -> None:
         heap = self.heap
@@ -133,8 +137,9 @@ class SimLoop(asyncio.BaseEventLoop):
         call.callback = callback
         call.args = args
         call.context = copy_context() if context is None else context
-        call.timers = self._timers
-        heappush(self._timers.heap, call)
+        timers = call.timers = self._timers
+        call.order = timers.added = timers.added + 1
+        heappush(timers.heap, call)
         return call
 
     def _run_once(self) -> None:
@@ -168,10 +173,22 @@ class SimLoop(asyncio.BaseEventLoop):
                 raise Deadlock("nothing is ready and no timer is set")
             self.now_s = max(self.now_s, float(heap[0]))
         end_s = self.now_s + CLOCK_RESOLUTION_S
+        if not heap or heap[0] >= end_s:
+            return
+        due = [heappop(heap)]
         while heap and heap[0] < end_s:
-            call = heappop(heap)
+            due.append(heappop(heap))
+        if len(due) > 1:
+            due.sort(key=_by_time_then_order)
+        for call in due:
             call.timers = None
-            ready.append(call)
+        ready.extend(due)
+
+
+def _by_time_then_order(call: Call) -> tuple[float, int]:
+    """Return the key that sorts due timers. Without the order, an unrelated timer in the heap could
+    swap two timers of one time."""
+    return float(call), call.order
 
 
 def _owned_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:

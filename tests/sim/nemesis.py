@@ -114,7 +114,7 @@ class Nemesis:
             name = random.choice(names)
             for _ in range(DAMAGE_POLLS):
                 machine = self._cluster.machines[name]
-                if self._faults.may_scar(machine) and (
+                if self._faults.could_scar(machine) and (
                     fault.kind != "flip_data" or durable_logs(machine)
                 ):
                     break
@@ -122,7 +122,7 @@ class Nemesis:
                 name = random.choice(names)
             if loop.time() >= until_s:
                 return
-            self._faults.carry_out(replace(fault, names=(name,)))
+            self._faults.carry_out(replace(fault, names=(name,), at_s=loop.time()))
 
     def _draw(self, kinds: Sequence[str], random: Random) -> Fault:
         return Fault(
@@ -226,7 +226,12 @@ class Nemesis:
 
 
 async def replay(faults: Faults, cluster: SimCluster, schedule: Sequence[Fault]) -> None:
-    """The same faults again, or some of them."""
+    """Carry out the same faults again, or some of them, at exactly the same times.
+
+    A sleep for the difference of two times could end later than the fault by a rounding error."""
     for fault in schedule:
-        await asyncio.sleep(max(0.0, fault.at_s - cluster.loop.time()))
+        if fault.at_s > cluster.loop.time():
+            due = cluster.loop.create_future()
+            cluster.loop.call_at(fault.at_s, due.set_result, None)
+            await due
         faults.carry_out(fault)

@@ -68,6 +68,7 @@ class Simulation:
     def _sweep(self) -> None:
         if self.cluster.failed.done():
             return
+        self.faults.limits.look()
         try:
             self.invariants.sweep()
         except Violation as violation:

@@ -9,12 +9,10 @@ import pytest
 
 from tests.sim.faults import Fault
 from tests.sim.invariants import Violation
+from tests.sim.loop import SimLoop
 from tests.sim.run import play, simulation
 from tests.sim.seeds import PLAN, Plan, SeedFailed, _script, run_seed, shape_of
 from tests.sim.shrink import shrunk
-
-SEED = 2
-SMALL = Plan(workloads=False)
 
 
 def numbered(count: int) -> list[Fault]:
@@ -44,14 +42,34 @@ def test_it_gives_up_after_so_many_runs() -> None:
     assert len(runs) == 10
 
 
-def test_a_schedule_replays_what_was_drawn() -> None:
-    with simulation(SEED, shape_of(SEED, SMALL)) as stage:
-        play(stage, _script(stage, SEED, SMALL))
+@pytest.mark.parametrize(
+    ("seed", "plan"),
+    [
+        *((seed, Plan(controllers_only=True)) for seed in (10, 12, 14, 16, 17)),
+        *((seed, Plan(faults_s=3.0)) for seed in (2, 12)),
+    ],
+)
+def test_a_schedule_replays_what_was_drawn(seed: int, plan: Plan) -> None:
+    """Also beside disks that go bad (seeds 12 to 17), whose faults wait until they are allowed."""
+    with simulation(seed, shape_of(seed, plan)) as stage:
+        play(stage, _script(stage, seed, plan))
         drawn, trace = list(stage.faults.done), list(stage.cluster.trace)
     assert drawn
     again: list[str] = []
-    run_seed(SEED, replace(SMALL, schedule=drawn), again)
+    run_seed(seed, replace(plan, schedule=drawn), again)
     assert again == trace
+
+
+def test_timers_of_one_time_run_in_the_order_in_which_they_were_set() -> None:
+    """Also if other timers were between them in the heap: those of a replay are not the same."""
+    loop = SimLoop()
+    ran: list[int] = []
+    for number in range(20):
+        loop.call_at(1.0, ran.append, number)
+        loop.call_at(0.01 * (number % 7), lambda: None)
+    loop.run_for(2)
+    loop.close()
+    assert ran == list(range(20))
 
 
 def test_a_failing_seed_says_how_to_replay_it() -> None:

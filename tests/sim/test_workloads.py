@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.detect import detect, relevant
+from tests.sim.detect import Results, detect, relevant
 from tests.sim.invariants import Violation
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.shape import Shape
@@ -92,3 +93,14 @@ def test_a_removed_safeguard_is_detected() -> None:
     assert f"| flush-before-fetch | {found.seed} |" in found.row()
     assert detect(ABLATIONS["flush-before-fetch"], seeds=0).row().count("not in 0") == 1
     assert ABLATIONS["min-isr"] in relevant() and ABLATIONS["torn-tail"] not in relevant()
+
+
+def test_a_search_continues_where_an_earlier_command_ended(tmp_path: Path) -> None:
+    path, ablation = tmp_path / "found.json", ABLATIONS["leader-flush"]
+    first = detect(ablation, seeds=1, save=Results(path).save)
+    assert (first.seed, first.tried) == (None, 1)
+    again = Results(path).of(ablation)
+    assert again == first
+    assert detect(ablation, seeds=1, before=again) == first
+    further = detect(ablation, seeds=2, before=again)
+    assert further.tried == 2 and further.cpu_s > first.cpu_s

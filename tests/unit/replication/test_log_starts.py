@@ -80,3 +80,35 @@ def test_follower_whose_log_starts_above_where_it_has_to_cut(make_cluster: MakeC
     cluster.run(3000)
     assert cluster.offsets(topic) == {2: (2, 2), 3: (2, 2)}
     assert cluster.content(2, topic) == cluster.content(3, topic)[1:]
+
+
+def test_uncommitted_record_below_the_leaders_log_start(make_cluster: MakeCluster) -> None:
+    """A deposed leader's own record lies below the log start of the next leader, whose epochs begin
+    there. After `kill -9` the deposed leader has its older log start again."""
+    cluster = make_cluster(brokers=2)
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    produce(cluster, 1, topic, 1)
+    cluster.run(50)
+    disk = cluster.kill(2)
+    cluster.produce(1, topic, b"of the deposed leader", acks=1)
+    deposed = cluster.kill(1)
+    cluster.start(2, disk)
+    cluster.change(topic, leader=2, isr=(2,))
+    cluster.spread()
+    cluster.run(50)
+    cluster.produce(2, topic, b"committed", acks=1)
+    cluster.run(50)
+    delete(cluster, 2, "t", 2)
+    cluster.start(1, deposed)
+    cluster.run(3000)
+    partition = cluster.image.partition(topic, 0)
+    assert partition is not None and partition.isr == (2, 1)
+    deposed = cluster.kill(1)
+    cluster.kill(2)
+    cluster.start(1, deposed)
+    cluster.change(topic, leader=1, isr=(1,))
+    cluster.spread()
+    cluster.run(50)
+    assert b"of the deposed leader" not in b"".join(cluster.content(1, topic))
+    assert cluster.hosted(1, topic).log.end_offset == 2
