@@ -5,7 +5,7 @@ which log is cleaned, up to which offset, which records and batches stay, when a
 removed, and which segments are written into one. Offsets never change, and the order stays.
 
 Everything here is pure or touches the world only through a `Disk`. `broker/logs/log_cleaner.py`
-runs it in the disk's thread, in steps, and holds the states of the partitions.
+runs it in the thread of long work, in steps, and holds the states of the partitions.
 
 In reading order:
 

@@ -30,6 +30,7 @@ from quorate.broker.compaction.record_spans import (
     RecordSpan,
     joined,
     moved,
+    payload_to_read,
     spans_of,
     wrong_offset,
 )
@@ -39,9 +40,8 @@ from quorate.quorum.log.batch import (
     DELETE_HORIZON,
     BatchHeader,
     assemble,
-    payload_of,
 )
-from quorate.quorum.log.compression import Codec, compress, decompress
+from quorate.quorum.log.compression import Codec, compress
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.index import NO_TIMESTAMP
 from quorate.quorum.log.record import ONE_BYTE_DELTA_MS
@@ -106,9 +106,7 @@ def filtered(
     if not header.record_count:
         return batch if _keeps_empty(header, retention, last=last) else None
     try:
-        payload: Buffer = bytes(payload_of(memoryview(batch), 0, header))
-        if header.codec:
-            payload = decompress(header.codec, payload)
+        payload = payload_to_read(batch, header)
         kept, tombstones = yield from _kept(payload, header, retention, held)
     except CorruptBatch:
         return batch

@@ -4,9 +4,9 @@ The first pass reads the dirty segments and notes the latest offset of each key.
 offsets is full, the pass ends there, even within a batch. The second pass reads all segments from
 the beginning of the log, and writes what stays, one new segment for each group.
 
-The passes run in the disk's thread. They read the segments as files, because the `Log` is not safe
-for two threads. Nothing of the log is changed here; `quorum/log/segment_swap.py` replaces the
-segments afterwards.
+The passes run in the thread of long work (`Disk.submit_long`). They read the segments as files,
+because the `Log` is not safe for two threads. Nothing of the log is changed here;
+`quorum/log/segment_swap.py` replaces the segments afterwards.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from dataclasses import dataclass, field
 from quorate.broker.compaction.batch_filter import RECORDS_PER_STEP, Retention, filtered
 from quorate.broker.compaction.markers import NoTransactions, Transactions
 from quorate.broker.compaction.offset_map import OffsetMap
-from quorate.broker.compaction.record_spans import spans_of, wrong_offset
+from quorate.broker.compaction.record_spans import payload_to_read, spans_of, wrong_offset
 from quorate.broker.compaction.segment_source import SourceBatch, SourceSegment, read_batches
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batch import payload_of, read_header
-from quorate.quorum.log.compression import decompress
+from quorate.quorum.log.batch import read_header
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.integrity import EpochOf
 from quorate.quorum.log.offset_gaps import allow_gaps
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
-from quorate.quorum.seams import Buffer, Disk
+from quorate.quorum.seams import Disk
 
 STEP_BYTES = 32 * 1024
 """Bytes of batches that one step looks at, or one batch if that is larger. A step also ends after
@@ -72,7 +71,7 @@ class CleaningStats:
 
 @dataclass(slots=True)
 class Cleaning:
-    """One cleaning. Only the disk's thread uses it while a step runs."""
+    """One cleaning. Only the thread of long work uses it while a step runs."""
 
     disk: Disk
     plan: CleaningPlan
@@ -120,30 +119,35 @@ class Cleaning:
             yield
 
     def _note_keys(self, batch: SourceBatch) -> IncrementalWork[bool]:
-        """Note the keys of a batch. Return True if the map is full."""
+        """Note the keys of a batch. Return True if the map is full.
+
+        If the batch is unreadable, note none of its keys, not even those before the fault. The
+        batch stays as it is, and no reader gets these records. An earlier record of such a key may
+        therefore be the last one that a reader gets."""
         header, offsets = batch.header, self.retention.offsets
         first_dirty = self.plan.first_dirty
         before, last = header.base_offset - 1, header.last_offset
+        noted, full = before, False
         try:
-            payload: Buffer = bytes(payload_of(batch.data, 0, header))
-            if header.codec:
-                payload = decompress(header.codec, payload)
+            payload = payload_to_read(batch.data, header)
             for number, span in enumerate(spans_of(payload, header.record_count), 1):
                 offset = header.base_offset + span.offset_delta
                 if not before < offset <= last:
                     raise wrong_offset(header, offset)
                 before = offset
-                if offset >= first_dirty:
-                    if span.key is None:
-                        offsets.pass_over(offset)
-                    elif not offsets.put(span.key, offset):
-                        return True
+                if offset >= first_dirty and not full:
+                    full = span.key is not None and not offsets.put(span.key, offset)
+                    noted = noted if full else offset
                 if number % RECORDS_PER_STEP == 0:
                     yield
         except CorruptBatch:
             self.stats.unreadable_batches += 1
+            offsets.discard()
+            full = False
+        else:
+            offsets.commit(noted)
         self.stats.keys = len(offsets)
-        return False
+        return full
 
     def write_group(self, group: Sequence[SourceSegment]) -> IncrementalWork[Segment]:
         """Return the steps that write what stays of these segments into one `.cleaned` segment.

@@ -1,7 +1,7 @@
-"""The order of the work of one cleaning: passes in the disk's thread, replacements in the log's.
+"""The order of the work of one cleaning: passes in another thread, replacements in the log's.
 
-`clean_log` is a generator. It yields work for the disk's thread and gets the result back. What it
-does itself, between two pieces of work, runs in the log's thread. The driver decides when the next
+`clean_log` is a generator. It yields pieces for the thread of long work and gets the results back.
+What it does itself, between two pieces, runs in the log's thread. The driver decides when the next
 piece runs, so other work of both threads comes in between.
 """
 
@@ -95,7 +95,7 @@ def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[l
 
 
 def _in_steps(steps: IncrementalWork[T], check: Callable[[], None]) -> CleaningWork[T]:
-    """Run long work in the disk's thread, one step for each piece. Return its result."""
+    """Run long work, one step for each piece. Return its result."""
     ended: list[T] = []
 
     def step() -> bool:

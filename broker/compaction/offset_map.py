@@ -30,29 +30,47 @@ class OffsetMap:
     """The latest offset of each key, up to `capacity` keys.
 
     Invariant: the map has the latest offset of every key of the dirty records up to
-    `latest_offset`. One cleaning owns it.
+    `latest_offset`. The keys of a batch are not among them until `commit`, because the batch may
+    turn out to be unreadable behind its first records. One cleaning owns the map.
     """
 
     def __init__(self, memory_bytes: int, load_factor: float) -> None:
         """Begin empty. The map may use `memory_bytes` times `load_factor`."""
         self.capacity = max(1, int(memory_bytes / ENTRY_BYTES * load_factor))
         self.latest_offset = NO_OFFSET
-        """The offset of the last record that was offered to the map, or NO_OFFSET."""
+        """The offset of the last record that was looked at, or NO_OFFSET."""
         self._offsets: dict[bytes, int] = {}
+        self._batch: dict[bytes, int] = {}
+        """The latest offset of each key of the current batch."""
+        self._room = self.capacity
+        """The number of new keys that the map can still take."""
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def put(self, key: Buffer, offset: int) -> bool:
-        """Note that the record at `offset` has `key`. Offsets must rise.
+        """Note, for `commit`, that the record at `offset` has `key`. Offsets must rise.
 
         Return False, and note nothing, if the key is new and the map is full."""
         digest = bytes(key) if len(key) < DIGEST_BYTES else digest_of(key)
-        if len(self._offsets) >= self.capacity and digest not in self._offsets:
-            return False
-        self._offsets[digest] = offset
-        self.latest_offset = offset
+        if digest not in self._batch and digest not in self._offsets:
+            if not self._room:
+                return False
+            self._room -= 1
+        self._batch[digest] = offset
         return True
+
+    def commit(self, offset: int) -> None:
+        """Take the keys of the current batch, which was looked at up to `offset`, inclusive."""
+        if self._batch:
+            self._offsets.update(self._batch)
+            self._batch.clear()
+        self.pass_over(offset)
+
+    def discard(self) -> None:
+        """Remove the keys of the current batch."""
+        self._batch.clear()
+        self._room = self.capacity - len(self._offsets)
 
     def pass_over(self, offset: int) -> None:
         """Note that everything up to `offset`, inclusive, was looked at."""

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch import BatchHeader, payload_of
+from quorate.quorum.log.compression import decompress
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import ZIGZAG, read_varint, write_varint
 from quorate.quorum.seams import Buffer
+
+COPIED_BYTES = 1 << 20
+"""A payload up to this size is copied, because Python reads `bytes` faster than a view. The copy of
+a larger one would hold the interpreter's lock for milliseconds."""
 
 
 class RecordSpan(NamedTuple):
@@ -24,6 +29,14 @@ class RecordSpan(NamedTuple):
     offset_delta: int
     key: Buffer | None
     has_value: bool
+
+
+def payload_to_read(batch: Buffer, header: BatchHeader) -> Buffer:
+    """Return the uncompressed payload of a batch. Block. Raise CorruptBatch."""
+    payload = payload_of(memoryview(batch), 0, header)
+    if header.codec:
+        return decompress(header.codec, payload)
+    return bytes(payload) if len(payload) <= COPIED_BYTES else payload
 
 
 def spans_of(payload: Buffer, count: int) -> Iterator[RecordSpan]:

@@ -1,4 +1,4 @@
-"""Checked reads of a sealed segment's batches, as a file, in the disk's thread."""
+"""Checked reads of a sealed segment's batches, as a file, in the thread of long work."""
 
 from __future__ import annotations
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from quorate.broker.compaction import batch_filter, cleaning
 from quorate.broker.compaction.batch_filter import Retention
+from quorate.broker.compaction.offset_map import OffsetMap
 from quorate.broker.compaction.record_spans import RecordSpan
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
+from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.names import DELETED_SUFFIX
 from quorate.quorum.log.segment_swap import SegmentSwap
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.storage_scripts import on_brokers
 from tests.sim.ablations.stories import Script
-from tests.unit.compaction import test_property
+from tests.unit.compaction import test_property, test_unreadable_batches
 from tests.unit.replication import test_log_cleaner
 
 _keeps = Retention.keeps
@@ -21,6 +23,10 @@ _begin = SegmentSwap.begin
 
 def crashes_during_cleanings() -> None:
     test_property.test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(0)
+
+
+def unreadable_batch() -> None:
+    test_unreadable_batches.test_the_keys_before_the_fault_of_a_batch_remove_nothing(50, Codec.NONE)
 
 
 def truncations_during_cleanings() -> None:
@@ -102,6 +108,15 @@ ABLATIONS = (
         lambda disk, directory: None,
         Script(crashes_during_cleanings),
         "the batch has base offset",
+    ),
+    Ablation(
+        "keys-of-an-unreadable-batch",
+        "the cleaner discards the keys of a batch that turns out to be unreadable",
+        OffsetMap,
+        "discard",
+        lambda self: self.commit(self.latest_offset),
+        Script(unreadable_batch),
+        "readable(replica) == before",
     ),
     Ablation(
         "last-batch-of-a-producer",

@@ -218,4 +218,14 @@ def latest(records: list[Written]) -> dict[bytes, bytes | None]:
     return {key: each.value for key, each in by_key(records).items() if each.value is not None}
 
 
-__all__ = ["KEYS", "PATH", "PowerCut", "Replica", "Written", "by_key", "latest", "remove_files"]
+__all__ = [
+    "KEYS",
+    "PATH",
+    "PowerCut",
+    "Replica",
+    "Written",
+    "by_key",
+    "latest",
+    "remove_files",
+    "value_of",
+]

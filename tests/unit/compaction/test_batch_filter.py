@@ -37,7 +37,7 @@ def retention(
     offsets = OffsetMap(1 << 20, 1.0)
     for key, offset in sorted(latest.items(), key=lambda each: each[1]):
         assert offsets.put(key, offset)
-    offsets.pass_over(end)
+    offsets.commit(end)
     return Retention(offsets, now_ms, RETENTION_MS, **options)  # type: ignore[arg-type]
 
 
@@ -226,5 +226,6 @@ def test_the_map_is_bounded_by_its_memory() -> None:
     assert offsets.put(b"b", 2)
     assert offsets.put(b"a", 3), "a known key needs no room"
     assert not offsets.put(b"c", 4)
+    offsets.commit(3)
     assert offsets.latest_offset == 3
     assert (offsets.offset_of(b"a"), offsets.offset_of(b"c")) == (3, -1)

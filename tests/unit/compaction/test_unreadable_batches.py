@@ -1,0 +1,93 @@
+"""A batch that cannot be decoded has a valid CRC, because a producer sent it like this.
+
+Its keys must not remove earlier records: no reader gets the record that would replace them."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.broker.compaction.offset_map import ENTRY_BYTES, OffsetMap
+from quorate.quorum.log.batch import (
+    assemble,
+    batches,
+    build_batch,
+    payload_of,
+    read_header,
+    records_of,
+)
+from quorate.quorum.log.compression import Codec, compress
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.record import Record
+from tests.unit.compaction.histories import Replica, value_of
+
+
+def poison(base: int, codec: Codec) -> bytearray:
+    """Return a batch whose first records are valid, and whose last one is cut."""
+    records = [Record(base + each, 1_000, b"k%d" % each, b"lost") for each in range(4)]
+    plain = build_batch(records, leader_epoch=0)
+    header = read_header(plain)
+    payload = bytes(payload_of(plain, 0, header))[:-3]
+    if codec:
+        payload = compress(codec, payload)
+    return assemble(payload, header._replace(attributes=codec))
+
+
+def readable(replica: Replica) -> dict[bytes, bytes | None]:
+    """Return the latest value of each key, without the batches that cannot be decoded."""
+    found: dict[bytes, bytes | None] = {}
+    at = replica.log.start_offset
+    while data := replica.log.read(at, 300):
+        for position, header in batches(data):
+            try:
+                for record in list(records_of(data, position, header)):
+                    found[bytes(record.key or b"")] = value_of(record)
+            except CorruptBatch:
+                pass
+            at = header.next_offset
+    return found
+
+
+def history(codec: Codec, map_keys: int) -> tuple[Replica, bytearray, int]:
+    """Return a log whose only readable records of four keys lie before an unreadable batch."""
+    replica = Replica(1, map_keys=map_keys)
+    for number in range(4):
+        data = build_batch([Record(number, 1_000, b"k%d" % number, b"kept")], leader_epoch=0)
+        replica.log.append(data, wall_ms=replica.wall_ms)
+    base = replica.log.end_offset
+    bad = poison(base, codec)
+    replica.log.append(bad, wall_ms=replica.wall_ms)
+    for offset in range(replica.log.end_offset, replica.log.end_offset + 20):
+        data = build_batch([Record(offset, 1_000, b"other", b"v" * 90)], leader_epoch=0)
+        replica.log.append(data, wall_ms=replica.wall_ms)
+    replica.high_watermark = replica.log.end_offset
+    replica.flush()
+    return replica, bad, base
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.ZSTD])
+@pytest.mark.parametrize("map_keys", [1, 3, 5, 6, 50])
+def test_the_keys_before_the_fault_of_a_batch_remove_nothing(map_keys: int, codec: Codec) -> None:
+    replica, bad, base = history(codec, map_keys)
+    before = readable(replica)
+    assert before[b"k0"] == before[b"k3"] == b"kept"
+    for _ in range(30):
+        if replica.clean() is None:
+            break
+    assert replica.checkpoint is not None and replica.checkpoint > base
+    assert readable(replica) == before
+    assert replica.log.read(base, 1)[: len(bad)] == bad
+    others = sum(header.record_count for _, header in batches(replica.log.read(base + 4, 10_000)))
+    assert others < 20, "the rest of the log is compacted"
+
+
+def test_a_discarded_batch_leaves_its_room_to_the_next_one() -> None:
+    offsets = OffsetMap(ENTRY_BYTES * 2, 1.0)
+    assert offsets.put(b"a", 1)
+    offsets.commit(1)
+    assert offsets.put(b"a", 2) and offsets.put(b"b", 3) and not offsets.put(b"c", 4)
+    assert offsets.offset_of(b"b") == -1, "not before the commit"
+    offsets.discard()
+    assert offsets.put(b"c", 5)
+    offsets.commit(5)
+    assert [offsets.offset_of(each) for each in (b"a", b"b", b"c")] == [1, -1, 5]
+    assert offsets.latest_offset == 5
