@@ -11,6 +11,7 @@ Invariants of every implementation (tests/unit checks them):
 - A `Link` delivers whole frames in order, each one once, then `on_closed` exactly once, and then
   nothing more.
 - `Disk.submit` runs work in the order of submission, one piece at a time, in another thread.
+  `Disk.submit_long` does the same in a third thread. The order between the two is not defined.
 """
 
 from __future__ import annotations
@@ -107,9 +108,9 @@ class DirectoryLock(Protocol):
 
 
 class Disk(Protocol):
-    """The file system. Paths are absolute strings with `/`. All methods but `submit` block, and
-    raise OSError if the disk refuses or fails. Any thread may call them, but only the thread of the
-    event loop calls `submit`.
+    """The file system. Paths are absolute strings with `/`. All methods but `submit` and
+    `submit_long` block, and raise OSError if the disk refuses or fails. Any thread may call them,
+    but only the thread of the event loop calls `submit` and `submit_long`.
 
     A new, renamed or removed name is durable only after `sync_dir` of its parent."""
 
@@ -155,7 +156,17 @@ class Disk(Protocol):
     ) -> None:
         """Run `work` in the disk's thread, then call `done(result, error)` on the event loop.
 
-        `error` is the exception of `work`, or None if it returned. Return immediately."""
+        `error` is the exception of `work`, or None if it returned. Return immediately. Flushes run
+        in this thread, so the work must be a flush or short."""
+
+    def submit_long(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """Do the same in the thread of long work, for which no flush waits.
+
+        The work may take long in calls that release the interpreter's lock, such as decompression
+        and reads. Steps of Python code must be short here, too, because the event loop waits for
+        the lock."""
 
 
 class Wire(enum.Enum):

@@ -1,8 +1,8 @@
 """Runs timestamp lookups in logs for requests, without blocking the event loop.
 
-A lookup runs in the slices of the server's work. A large payload is decompressed in the disk's
-thread. One lookup at a time holds such a payload, and the others wait for it in turn. The memory
-for them is therefore bounded, and other work of the disk's thread waits for one payload at most.
+A lookup runs in the slices of the server's work. A large payload is decompressed in the thread of
+long work. One lookup at a time holds such a payload, and the others wait for it in turn. The memory
+for them is therefore bounded.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RunningLookup(Generator[None, None, None]):
                     self._lookups.expanded += 1
                     work = partial(decompress, asked.codec, asked.payload)
                     self._waits = True
-                    asked.disk.submit(work, self._decompressed)
+                    asked.disk.submit_long(work, self._decompressed)
                     break
                 elif not self._lookups.take(self):
                     self._waits = True

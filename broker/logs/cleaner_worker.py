@@ -63,7 +63,7 @@ class Cleaner(Protocol):
 class CleanerWorker:
     """Cleans one log at a time. The event loop owns it.
 
-    Invariant: at most one piece of work of a worker is in the disk's thread."""
+    Invariant: at most one piece of work of a worker is in the thread of long work."""
 
     def __init__(self, cleaner: Cleaner) -> None:
         self._cleaner = cleaner
@@ -168,7 +168,7 @@ class CleanerWorker:
 
         def go() -> None:
             if not cleaner.stopped:
-                cleaner.seams.disk.submit(job, run.advance)
+                cleaner.seams.disk.submit_long(job, run.advance)
 
         self._timer = self._clock.call_later(max(REST_MS, pause_ms), go)
 

@@ -1,8 +1,8 @@
-"""The log cleaner of a broker: chooses compacted logs and cleans them in the disk's thread.
+"""The log cleaner of a broker: chooses compacted logs and cleans them in the thread of long work.
 
 The rules are in `broker/compaction`. A cleaning is a sequence of short pieces of work for the
-disk's thread, with a pause after each (log.cleaner.io.max.bytes.per.second, at least REST_MS).
-Flushes and other work of the disk come in between. log.cleaner.threads cleanings may be in progress
+thread of long work, with a pause after each (log.cleaner.io.max.bytes.per.second, at least
+REST_MS). No flush waits for it. log.cleaner.threads cleanings may be in progress
 at the same time; they take turns in the one thread.
 
 | state of a partition | meaning                                                                  |

@@ -354,7 +354,8 @@ class LogManager:
         done: Callable[[BaseException | None], None],
     ) -> None:
         """Flush and close all logs in the disk's thread, then write the clean shutdown file. Call
-        `done` with the error, or None, on the event loop. Nothing may be appended any more.
+        `done` with the error, or None, on the event loop. Nothing may be appended any more, and the
+        log cleaner is stopped.
 
         After a failure, `distrust` or an earlier `close`, only call `done` with None: nothing is
         flushed, and the logs stay open.
@@ -365,6 +366,10 @@ class LogManager:
 
         def submit() -> None:
             self._stop()
+            # A step of the log cleaner that has begun ends first.
+            self._disk.submit_long(lambda: None, close_all)
+
+        def close_all(_: None, error: BaseException | None) -> None:
             self._disk.submit(lambda: self._close_all(broker_epoch), lambda _, error: done(error))
 
         if self._closed:
@@ -373,7 +378,8 @@ class LogManager:
             self.flusher.when_idle(submit)
 
     def _close_all(self, broker_epoch: int) -> None:
-        """Close all logs. Runs in the disk's thread, behind everything submitted before."""
+        """Close all logs. Runs in the disk's thread, behind everything submitted before to both
+        threads of the disk."""
         for managed in self._open.values():
             snapshot = managed.snapshot()
             managed.log.close()

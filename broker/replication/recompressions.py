@@ -1,8 +1,8 @@
 """The batches that wait until they have the codec of their topic (compression.type).
 
-The disk's thread rewrites one batch at a time, in steps, so that other work of the disk waits for
-one step. The memory is that of the waiting batches and of one decompressed payload, and both are
-bounded. Topics with `compression.type=producer` cost one comparison for each batch.
+The thread of long work rewrites one batch at a time, in steps. No flush waits for it. The memory is
+that of the waiting batches and of one decompressed payload, and both are bounded. Topics with
+`compression.type=producer` cost one comparison for each batch.
 
 Invariant: the batches of one partition are appended in the order in which they arrived. While a
 batch of a partition waits, each later one of this partition waits, too, also if it has the right
@@ -154,7 +154,7 @@ class Recompressions:
             if not self._running:
                 self._run()
 
-        self._disk.submit(work, done)
+        self._disk.submit_long(work, done)
 
     def _complete(self, records: memoryview | None, error: KafkaError | None) -> None:
         """Remove the first batch from the queue, and hand it over."""

@@ -22,14 +22,16 @@ T = TypeVar("T")
 class FaultDisk:
     """The disk of one node.
 
-    The event loop submits work, and the thread of the inner disk does it. Every method raises
-    OSError (ESHUTDOWN) after a crash, except `submit`, which then does nothing.
+    The event loop submits work, and the threads of the inner disk do it. Every method raises
+    OSError (ESHUTDOWN) after a crash, except `submit` and `submit_long`, which then do nothing.
     """
 
     def __init__(self, inner: Disk, faults: Faults) -> None:
         self._inner = inner
         self._faults = faults
-        self._working = threading.Lock()  # held by the disk's thread while it works
+        # Each lock is held by the thread of its work while that thread works.
+        self._working = threading.Lock()
+        self._working_long = threading.Lock()
         self._opened: dict[FaultFile | FaultLock, None] = {}
         faults.watch(self)
 
@@ -92,17 +94,31 @@ class FaultDisk:
     ) -> None:
         """Run `work` on the disk's thread and pass its outcome to `done` on the loop. `done` waits
         while the node is paused. After a crash neither runs, except for work that has begun."""
+        if not self._faults.crashed:
+            self._inner.submit(self._guarded(work, self._working), self._held(done))
 
+    def submit_long(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """Do the same in the thread of long work."""
+        if not self._faults.crashed:
+            self._inner.submit_long(self._guarded(work, self._working_long), self._held(done))
+
+    def _guarded(self, work: Callable[[], T], working: threading.Lock) -> Callable[[], T]:
         def guarded() -> T:
-            with self._working:
+            with working:
                 self.alive()
                 return work()
 
+        return guarded
+
+    def _held(
+        self, done: Callable[[T | None, BaseException | None], None]
+    ) -> Callable[[T | None, BaseException | None], None]:
         def answered(result: T | None, error: BaseException | None) -> None:
             self._faults.run(partial(done, result, error))
 
-        if not self._faults.crashed:
-            self._inner.submit(guarded, answered)
+        return answered
 
     def alive(self) -> Disk:
         """Return the inner disk. Raise OSError (ESHUTDOWN) if the node has crashed."""
@@ -120,7 +136,7 @@ class FaultDisk:
     def crash(self) -> None:
         """Close all files and locks. This blocks the loop until the work in progress ends, which
         takes milliseconds."""
-        with self._working:
+        with self._working, self._working_long:
             for opened in self._opened:
                 opened.crash()
 

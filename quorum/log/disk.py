@@ -1,4 +1,7 @@
-"""The operating system's Disk: blocking calls, and one worker thread for calls that block for long.
+"""The operating system's Disk: blocking calls, and two threads for calls that block for long.
+
+Flushes run in the first thread. Work that only takes long runs in the second one, so that no flush
+waits for it.
 
 An `OsFile` is opened when it is used and may be closed again between two uses. About
 `max_open_files` of them hold a descriptor, because a node may have many thousands of segments.
@@ -153,10 +156,11 @@ class OsLock:
 
 
 class OsDisk:
-    """The Disk of a node, with its worker thread.
+    """The Disk of a node, with its worker threads.
 
-    Any thread may call all methods but `submit` and `close`, which belong to the thread of the
-    event loop. `quorum/seams.py` defines the contract of the methods. They block and raise OSError.
+    Any thread may call all methods but `submit`, `submit_long` and `close`, which belong to the
+    thread of the event loop. `quorum/seams.py` defines the contract of the methods. They block and
+    raise OSError.
     """
 
     def __init__(self, *, max_open_files: int | None = None) -> None:
@@ -164,9 +168,8 @@ class OsDisk:
         self._max_open_files = log_files() if max_open_files is None else max_open_files
         self._open_files: OrderedDict[OsFile, None] = OrderedDict()
         self._open_files_lock = threading.Lock()
-        self._worker: threading.Thread | None = None
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._submitted: list[_Job] = []
+        self._worker = _Worker("quorate-disk")
+        self._long_worker = _Worker("quorate-long-work")
 
     @property
     def open_files(self) -> int:
@@ -270,17 +273,49 @@ class OsDisk:
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """Run `work` in the worker thread, and then `done(result, error)` on the running event
-        loop.
+        """Run `work` in the first worker thread, and then `done(result, error)` on the running
+        event loop. Raise RuntimeError if no loop runs."""
+        self._worker.submit(work, done)
 
-        Work runs in the order of the calls, one piece at a time. If the loop is closed meanwhile,
-        `done` is not called. Raise RuntimeError if no loop runs. The thread starts with the first
-        work. It gets the work when the loop has finished its current callbacks. Before, it would
+    def submit_long(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """Run `work` in the second worker thread, and then `done(result, error)` on the running
+        event loop. Raise RuntimeError if no loop runs."""
+        self._long_worker.submit(work, done)
+
+    def close(self) -> None:
+        """Wait for the submitted work, stop the worker threads and close all files. Block.
+
+        The `done` callbacks of that work are only scheduled."""
+        self._worker.close()
+        self._long_worker.close()
+        for file in list(self._open_files):
+            file.close()
+
+
+class _Worker:
+    """One thread and its work, in the order of the submissions, one piece at a time.
+
+    The thread of the event loop owns it. The thread starts with the first work."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._submitted: list[_Job] = []
+
+    def submit(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """Run `work` in the thread, and then `done(result, error)` on the running event loop.
+
+        The thread gets the work when the loop has finished its current callbacks. Before, it would
         only wake to wait for the interpreter's lock, and each such switch costs both threads time.
         """
-        if self._worker is None:
-            self._worker = threading.Thread(target=self._run, name="quorate-disk", daemon=True)
-            self._worker.start()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
         loop = asyncio.get_running_loop()
         if not self._submitted:
             loop.call_soon(self._hand_over)
@@ -292,16 +327,12 @@ class OsDisk:
             self._jobs.put(job)
 
     def close(self) -> None:
-        """Wait for the submitted work, stop the worker thread and close all files. Block.
-
-        The `done` callbacks of that work are only scheduled."""
+        """Wait for the submitted work and stop the thread. Block."""
         self._hand_over()
-        if self._worker is not None:
+        if self._thread is not None:
             self._jobs.put(None)
-            self._worker.join()
-            self._worker = None
-        for file in list(self._open_files):
-            file.close()
+            self._thread.join()
+            self._thread = None
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

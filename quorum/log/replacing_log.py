@@ -54,7 +54,7 @@ class ReplacingLog(LogReader):
         """Take over the cleaned segment after `swap.decide`. Return the paths of the renamed
         sources.
 
-        The caller then runs `swap.finish` in the disk's thread, removes the paths, and calls
+        The caller then runs `swap.finish` in the cleaner's thread, removes the paths, and calls
         `settle_swap`. Return None, and do nothing, if the replacement was cancelled or the log was
         deleted. Block for a few renames for each source.
 
@@ -81,8 +81,8 @@ class ReplacingLog(LogReader):
 
     def settle_swap(self) -> None:
         """Finish a replacement whose sources are renamed, and cancel an earlier one. Leave one
-        whose renames failed to the next start. Block for some milliseconds if the disk's thread has
-        not finished it.
+        whose renames failed to the next start. Block for some milliseconds if the cleaner has not
+        finished it.
 
         Call it before the files of a segment are removed, or used by name in another thread."""
         swap, self._swap = self._swap, None

@@ -2,11 +2,11 @@
 
 | step       | thread    | on disk afterwards                                                   |
 |------------|-----------|----------------------------------------------------------------------|
-| `seal`     | disk's    | `.cleaned` files, synced with their names                            |
+| `seal`     | cleaner's | `.cleaned` files, synced with their names                            |
 | `begin`    | the log's | `.swap` files, perhaps not synced                                    |
-| `decide`   | disk's    | the `.swap` names are synced: a start completes the replacement      |
+| `decide`   | cleaner's | the `.swap` names are synced: a start completes the replacement      |
 | `replaced` | the log's | the sources are renamed to `.deleted`, and the log has the new one   |
-| `finish`   | disk's    | those renames are synced, then the `.swap` files get their plain     |
+| `finish`   | cleaner's | those renames are synced, then the `.swap` files get their plain     |
 |            |           | names, which is synced too                                           |
 
 A start removes `.cleaned` files. It completes a replacement whose `.swap` files it finds
@@ -32,7 +32,8 @@ from quorate.quorum.seams import Disk
 def new_cleaned_segment(
     disk: Disk, directory: str, base_offset: int, index_interval_bytes: int
 ) -> Segment:
-    """Return an empty segment whose files end in `.cleaned`, to be written in the disk's thread.
+    """Return an empty segment whose files end in `.cleaned`, to be written in the cleaner's
+    thread.
 
     The caller has removed older `.cleaned` files (`discard_cleaned`)."""
     segment = Segment(disk, directory, base_offset, index_interval_bytes, suffix=CLEANED_SUFFIX)
@@ -63,8 +64,8 @@ def seal(disk: Disk, directory: str, cleaned: Segment) -> None:
 class SegmentSwap:
     """One replacement. The log owns it from `begin` to the end of `finish`, at most one at a time.
 
-    `finish` may run in the disk's thread and in the log's, even at the same time. `decide` runs in
-    the disk's thread, and the other methods in the log's.
+    `finish` may run in the cleaner's thread and in the log's, even at the same time. `decide` runs
+    in the cleaner's thread, and the other methods in the log's.
     """
 
     def __init__(

@@ -43,6 +43,9 @@ __all__ = ["SECTOR_BYTES", "PowerCut", "SimDisk"]
 
 T = TypeVar("T")
 
+Done = Callable[[Any, BaseException | None], None]
+Later = Callable[[Callable[[], None]], None]
+Job = tuple[Callable[[], Any], Done]
 Before = Callable[[str, str], None]
 """(operation, path); operations are open pread pwrite truncate sync rename remove sync_dir ..."""
 
@@ -70,11 +73,12 @@ class SimDisk:
         self.hurt = 0  # operations that failed, and sectors that did not land where they should
         self._random = random
         self._later = later
+        self._long_later: Later | None = None
         self._root = root or Directory()
         self._moment = 0
         self._locks: dict[str, None] = {}
-        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]]
-        self._jobs = deque()
+        self._jobs: deque[Job] = deque()
+        self._long_jobs: deque[Job] = deque()
 
     # -- faults ----------------------------------------------------------------------------------
 
@@ -87,6 +91,7 @@ class SimDisk:
         """Return the disk after a power cut. This disk is dead from now on."""
         self.dead = True
         self._jobs.clear()
+        self._long_jobs.clear()
         how = 0 if forgetful else self._random.randrange(0, 3)
         committed = (0, self._moment, self._random.randrange(0, self._moment + 1))[how]
         root = self._root.after_crash(Crash(self._random, committed, forgetful))
@@ -96,6 +101,7 @@ class SimDisk:
         """The disk after the process died alone: all that was written is still there, unsynced."""
         self.dead = True
         self._jobs.clear()
+        self._long_jobs.clear()
         after = SimDisk(self._random, later or self._later, self._root)
         after._moment = self._moment
         return after
@@ -272,14 +278,27 @@ class SimDisk:
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
         """Some time passes before the work, and some between it and its answer."""
-        self._jobs.append((work, done))
-        if len(self._jobs) == 1:
-            self._later(self._work)
+        self._submit(self._jobs, work, done)
 
-    def _work(self) -> None:
+    def submit_long(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """The same, in any order with the work of `submit`."""
+        self._submit(self._long_jobs, work, done)
+
+    def _submit(self, jobs: deque[Job], work: Callable[[], Any], done: Done) -> None:
+        jobs.append((work, done))
+        if len(jobs) == 1:
+            self._delay(jobs, lambda: self._work(jobs))
+
+    def _delay(self, jobs: deque[Job], callback: Callable[[], None]) -> None:
+        long_later = self._long_later if jobs is self._long_jobs else None
+        (long_later or self._later)(callback)
+
+    def _work(self, jobs: deque[Job]) -> None:
         if self.dead:
             return
-        work, done = self._jobs[0]
+        work, done = jobs[0]
         result, error = None, None
         try:
             result = work()
@@ -289,12 +308,12 @@ class SimDisk:
         def answer() -> None:
             if self.dead:
                 return
-            self._jobs.popleft()
-            if self._jobs:
-                self._later(self._work)
+            jobs.popleft()
+            if jobs:
+                self._delay(jobs, lambda: self._work(jobs))
             done(result, error)
 
-        self._later(answer)
+        self._delay(jobs, answer)
 
     # -- the tree --------------------------------------------------------------------------------
 

@@ -63,3 +63,8 @@ class Mounts:
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
         raise AssertionError("the tool waits for its disks")
+
+    def submit_long(
+        self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        raise AssertionError("the tool waits for its disks")

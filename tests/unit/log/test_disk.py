@@ -184,14 +184,31 @@ async def test_an_error_of_submitted_work_is_handed_over(disk: Disk, root: str) 
         assert isinstance(await answer, OSError)
 
 
+@pytest.mark.parametrize("faults", [False, True])
+async def test_a_flush_does_not_wait_for_long_work(faults: bool) -> None:
+    """A decompression of 64 MiB, or a step of the log cleaner, once delayed each flush."""
+    os_disk = OsDisk()
+    disk: Disk = FaultDisk(os_disk, Faults()) if faults else os_disk
+    release, answers = threading.Event(), asyncio.Queue[str]()
+    disk.submit_long(lambda: release.wait(60), lambda *_: answers.put_nowait("long"))
+    disk.submit_long(lambda: None, lambda *_: answers.put_nowait("behind it"))
+    disk.submit(lambda: None, lambda *_: answers.put_nowait("flush"))
+    async with asyncio.timeout(30):
+        assert await answers.get() == "flush"
+        release.set()
+        assert [await answers.get(), await answers.get()] == ["long", "behind it"]
+    os_disk.close()
+
+
 async def test_closing_does_what_was_submitted_just_before() -> None:
     disk = OsDisk()
     done: list[str] = []
     disk.submit(lambda: done.append("work"), lambda result, error: done.append("answer"))
+    disk.submit_long(lambda: done.append("long"), lambda result, error: done.append("its answer"))
     disk.close()
-    assert done == ["work"]
+    assert done == ["work", "long"]
     await asyncio.sleep(0)
-    assert done == ["work", "answer"]
+    assert done == ["work", "long", "answer", "its answer"]
 
 
 async def test_work_waits_until_the_loop_is_done_with_what_it_is_at() -> None:

@@ -116,6 +116,27 @@ def test_a_compacted_log_stays_bounded_and_keeps_the_latest_values(
     assert figures.recopy_percent < 50
 
 
+def test_no_flush_waits_for_the_cleaner(make_cluster: MakeCluster) -> None:
+    cluster = compacted(make_cluster, threads=0)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    send(cluster, topic, 200)
+    held: list[Callable[[], None]] = []
+    cluster.nodes[1].disk._long_later = held.append
+    cleaner = begin(cluster)
+    cluster.run(1000)
+    assert cleaner.in_progress and held, "a step of the cleaner takes a long time"
+    latest = send(cluster, topic, 100)
+    cluster.run(1000)
+    log = cluster.hosted(1, topic).log
+    assert log.flushed_offset == log.end_offset == 300
+    while held:
+        held.pop(0)()
+        cluster.run(10)
+    assert cleaner.figures.cleanings > 0
+    assert values(cluster, topic) == latest
+
+
 def test_a_log_without_compact_keeps_everything(make_cluster: MakeCluster) -> None:
     cluster = compacted(make_cluster)
     cluster.partition_settings = PartitionSettings()

@@ -241,6 +241,22 @@ def test_other_work_of_the_disk_waits_for_one_step(make_cluster: MakeCluster) ->
     assert expansion(header.codec, data[HEADER_BYTES:]).most >= 6 * STEP_BYTES
 
 
+def test_no_flush_waits_for_a_recompression(make_cluster: MakeCluster) -> None:
+    cluster, topic = one_broker(make_cluster)
+    disk = cluster.nodes[1].disk
+    held: list[Callable[[], None]] = []
+    disk._long_later = held.append
+    answers = send(cluster, topic, made(b"x"))
+    flushed: list[str] = []
+    disk.submit(lambda: None, lambda _, error: flushed.append("flush"))
+    cluster.run(50)
+    assert flushed and held and not answers
+    while held:
+        held.pop(0)()
+    cluster.run(50)
+    assert [each.error for each in answers] == [0]
+
+
 def test_a_node_that_stops_answers_nothing_more(make_cluster: MakeCluster) -> None:
     cluster, topic = one_broker(make_cluster)
     answers = held(cluster, 1)
