@@ -6,7 +6,7 @@ import json
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +33,10 @@ class SoakCluster(HurtCluster):
         self._stopped: set[int] = set()
         self.starts: dict[int, int] = {}
 
-    def act(self, action: Action, node_id: int) -> None:
+    def act(self, action: Action, node_id: int, peers: Sequence[int] = ()) -> None:
         if action in (Action.KILL, Action.STOP):
             self._stopped.add(node_id)
-        super().act(action, node_id)
+        super().act(action, node_id, peers)
         if action is Action.START:
             self._stopped.discard(node_id)
             self.starts[node_id] = self.starts.get(node_id, 0) + 1

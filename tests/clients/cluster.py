@@ -50,6 +50,10 @@ def run_quorate(*arguments: str, timeout_s: float = 30.0) -> subprocess.Complete
 class ProcessCluster:
     """The processes of `quorate up` in one directory. `stop` ends each process of it."""
 
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command of a process with nodes."""
+        return quorate(*arguments)
+
     def __init__(self, root: Path) -> None:
         self.directory = ClusterDir(root)
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -62,7 +66,9 @@ class ProcessCluster:
         output = root / "up.out"
         with open(output, "wb") as out, open(root / "up.err", "wb") as err:
             self._supervisor = subprocess.Popen(
-                quorate("up", "--dir", str(root), "--port", "0", *options), stdout=out, stderr=err
+                self.command("up", "--dir", str(root), "--port", "0", *options),
+                stdout=out,
+                stderr=err,
             )
         supervisor = self._supervisor
 
@@ -103,7 +109,7 @@ class ProcessCluster:
         before = self.node(node_id)["pid"]
         with open(self.directory.node_log(node_id), "ab") as log:
             process = subprocess.Popen(
-                quorate("server", str(self.directory.node_file(node_id))), stderr=log
+                self.command("server", str(self.directory.node_file(node_id))), stderr=log
             )
         self._restarted.append(process)
         self._pids.add(process.pid)

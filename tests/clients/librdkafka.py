@@ -75,8 +75,13 @@ def exactly_once_producer(bootstrap: str, **settings: Any) -> Producer:
     """With more than one request in flight librdkafka may write records twice when a leader
     changes: what comes behind a refused request is out of order, for which it raises its epoch and
     sends again, as new, what another partition has got already (its issue 4953)."""
-    one = {"max_in_flight": 1}
-    return producer(bootstrap, enable_idempotence=True, acks="all", **one, **settings)
+    return idempotent_producer(bootstrap, 1, **settings)
+
+
+def idempotent_producer(bootstrap: str, in_flight: int, **settings: Any) -> Producer:
+    """Send with acks=all and at most `in_flight` requests at a time (`exactly_once_producer`)."""
+    window = {"max_in_flight": in_flight}
+    return producer(bootstrap, enable_idempotence=True, acks="all", **window, **settings)
 
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:

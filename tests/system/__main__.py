@@ -10,6 +10,7 @@ import time
 import traceback
 from pathlib import Path
 
+from tests.system.faulty_nodes import FaultyCluster
 from tests.system.nodes import HurtCluster
 from tests.system.run import run, say_on_stdout
 
@@ -19,15 +20,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--runs", type=int, default=1, help="of this seed and those after it")
+    parser.add_argument("--disks-and-links", action="store_true", help="hurt these, too")
+    parser.add_argument("--in-flight", type=int, default=1, help="requests of each writer")
     parser.add_argument("--quiet", action="store_true", help="only the reports")
     chosen = parser.parse_args()
     say = (lambda _: None) if chosen.quiet else say_on_stdout
     failed = 0
     for seed in range(chosen.seed, chosen.seed + chosen.runs):
         root = Path(tempfile.mkdtemp(prefix=f"quorate-system-{seed}-"))
-        cluster = HurtCluster(root / "cluster")
+        kind = FaultyCluster if chosen.disks_and_links else HurtCluster
+        cluster = kind(root / "cluster")
         try:
-            report = run(seed, chosen.seconds, say, cluster)
+            report = run(seed, chosen.seconds, say, cluster, chosen.in_flight)
         except Exception:
             failed += 1
             traceback.print_exc()

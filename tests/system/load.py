@@ -17,7 +17,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from tests.clients.librdkafka import consumer, exactly_once_producer
+from tests.clients.librdkafka import consumer, idempotent_producer
 from tests.sim.history import History, Place, Promises, value_of
 
 ROUND_S = 0.02
@@ -92,15 +92,18 @@ def working(clients: Sequence[Client]) -> Iterator[None]:
 
 
 class Writer(Client):
-    def __init__(self, name: str, bootstrap: str, places: Sequence[Place]) -> None:
+    def __init__(
+        self, name: str, bootstrap: str, places: Sequence[Place], in_flight: int = 1
+    ) -> None:
         super().__init__(name)
         self.history = History()
         self.implied = 0
         """Acknowledged without an offset: librdkafka concludes it from a later record's answer,
         which an idempotent producer gets only when those before it are there."""
         self._places = places
-        self._producer = exactly_once_producer(
+        self._producer = idempotent_producer(
             bootstrap,
+            in_flight,
             delivery_timeout_ms=NEVER_MS,
             request_timeout_ms=REQUEST_MS,
             retry_backoff_ms=20,

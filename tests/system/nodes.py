@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from quorate.cli.cluster_dir import alive
-from tests.clients.cluster import ProcessCluster, quorate, wait_for
-from tests.system.faults import Action
+from tests.clients.cluster import ProcessCluster, wait_for
+from tests.system.faults import ENDS, Action, Step
 
 GONE_TIMEOUT_S = 20.0
 BROKEN = ("because an invariant is broken", "the node stops: ", "Traceback")
 """Texts in the log of a node that ends by itself, or meets an unexpected exception."""
+SIGNALLED = "received a signal to stop"
 
 
 class HurtCluster(ProcessCluster):
@@ -22,29 +24,32 @@ class HurtCluster(ProcessCluster):
 
     It knows the processes that should run, and therefore finds a node that ends by itself."""
 
+    disks_and_links = False
+    """True if this cluster can also hurt disks and links."""
+
     def __init__(self, root: Path) -> None:
         super().__init__(root)
+        self.effects: Counter[Action] = Counter()
+        """The number of faults of each kind that the nodes have noticed."""
         self._running: dict[int, int] = {}
         self._paused: set[int] = set()
+        self._stopping: dict[int, int] = {}
+        """The length of its log, by node, when it got its signal to stop."""
 
     def start(self, *options: str) -> None:
         super().start(*options)
         self._running = {node["id"]: node["pid"] for node in self.nodes() if node["pid"]}
 
-    def act(self, action: Action, node_id: int) -> None:
+    def act(self, action: Action, node_id: int, peers: Sequence[int] = ()) -> None:
         actions: dict[Action, Callable[[int], None]] = {
-            Action.KILL: lambda node_id: self._signal(node_id, signal.SIGKILL),
-            Action.STOP: lambda node_id: self._signal(node_id, signal.SIGTERM),
+            Action.KILL: self._kill,
+            Action.STOP: self._stop,
             Action.START: self._start_again,
-            Action.PAUSE: lambda node_id: self._signal(node_id, signal.SIGSTOP),
-            Action.RESUME: lambda node_id: self._signal(node_id, signal.SIGCONT),
+            Action.PAUSE: self._pause,
+            Action.RESUME: self._resume,
         }
         self.require_running(node_id, told_to_end=action is Action.START)
         actions[action](node_id)
-        if action is Action.PAUSE:
-            self._paused.add(node_id)
-        else:
-            self._paused.discard(node_id)
 
     def require_running(self, node_id: int, *, told_to_end: bool = False) -> None:
         assert told_to_end or alive(self._running[node_id]), (
@@ -58,9 +63,14 @@ class HurtCluster(ProcessCluster):
     def require_nothing_broken(self) -> None:
         """Raise AssertionError if the log of a node has one of the texts of BROKEN."""
         for node_id in sorted(self._running):
-            lines = self.node_log(node_id).splitlines()
-            said = [line for line in lines if any(word in line for word in BROKEN)]
+            said = broken_lines(self.node_log(node_id))
             assert not said, f"node {node_id}: {said[0]}\n{self.logs()}"
+
+    def require_effects(self, steps: Iterable[Step]) -> None:
+        """Raise AssertionError if a kind of fault had no effect, however often it was drawn."""
+        drawn = Counter(step.action for step in steps if step.action in ENDS)
+        without = [kind.value for kind in drawn if not self.effects[kind]]
+        assert not without, f"without any effect: {without}"
 
     def stop(self) -> None:
         for node_id in sorted(self._paused):
@@ -73,15 +83,57 @@ class HurtCluster(ProcessCluster):
         if alive(pid):
             os.kill(pid, number)
 
-    def _start_again(self, node_id: int) -> None:
-        """Start a node again. Kill it first if it still runs because its stop takes too long."""
+    def _kill(self, node_id: int) -> None:
+        self._end(node_id)
+        self.effects[Action.KILL] += 1
+
+    def _stop(self, node_id: int) -> None:
+        self._stopping[node_id] = len(self.node_log(node_id))
+        self._signal(node_id, signal.SIGTERM)
+
+    def _pause(self, node_id: int) -> None:
+        self._signal(node_id, signal.SIGSTOP)
+        self._paused.add(node_id)
+        wait_for(lambda: is_stopped(self._running[node_id]), f"node {node_id} is paused")
+        self.effects[Action.PAUSE] += 1
+
+    def _resume(self, node_id: int) -> None:
+        self._signal(node_id, signal.SIGCONT)
+        self._paused.discard(node_id)
+
+    def _end(self, node_id: int) -> None:
+        """Kill a node. Return when it is gone."""
         pid = self._running[node_id]
         self._signal(node_id, signal.SIGKILL)
         wait_for(lambda: not alive(pid), f"node {node_id} is gone", GONE_TIMEOUT_S)
+        self._paused.discard(node_id)
+
+    def _start_again(self, node_id: int) -> None:
+        """Start a node again. Kill it first if it still runs because its stop takes too long."""
+        log_length = self._stopping.pop(node_id, None)
+        if log_length is not None:
+            ended = not alive(self._running[node_id])
+            if ended or SIGNALLED in self.node_log(node_id)[log_length:]:
+                self.effects[Action.STOP] += 1
+        self._end(node_id)
         with open(self.directory.node_log(node_id), "ab") as log:
             process = subprocess.Popen(
-                quorate("server", str(self.directory.node_file(node_id))), stderr=log
+                self.command("server", str(self.directory.node_file(node_id))), stderr=log
             )
         self._restarted.append(process)
         self._pids.add(process.pid)
         self._running[node_id] = process.pid
+
+
+def broken_lines(log: str) -> list[str]:
+    """Return the lines of a log that have one of the texts of BROKEN."""
+    return [line for line in log.splitlines() if any(word in line for word in BROKEN)]
+
+
+def is_stopped(pid: int) -> bool:
+    """Return True if a SIGSTOP has stopped the process."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state == "T"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,14 @@ from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.raft.control_records import LeaderChangeMessage, encode_control
 from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from quorate.quorum.seams import Buffer
+from tests.sim.history import Promises, value_of
 from tests.sim.invariants import Violation
 from tests.system.admin_load import Fate, Told
 from tests.system.disks import SETTINGS, Disks
-from tests.system.faults import ENDS, Action, schedule
+from tests.system.faults import CLIENTS, ENDS, ROUNDS, Action, Step, schedule
+from tests.system.load import UNKNOWN
+from tests.system.nodes import HurtCluster
+from tests.system.run import require_nothing_lost
 
 CONTROLLERS, BROKERS = (1, 2, 3), (4, 5, 6)
 TOPIC_ID = Uuid(bytes(range(16)))
@@ -46,19 +51,58 @@ MOVED = PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, leader=5)
 WALL_MS = 1_700_000_000_000
 
 
+@pytest.mark.parametrize("disks_and_links", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_every_fault_ends_and_nothing_is_hurt_twice_at_once(seed: int) -> None:
-    steps = schedule(seed, 30.0, CONTROLLERS, BROKERS)
-    assert steps == schedule(seed, 30.0, CONTROLLERS, BROKERS)
-    hurt: dict[int, Action] = {}
+def test_every_fault_ends_and_nothing_is_hurt_twice_at_once(
+    seed: int, disks_and_links: bool
+) -> None:
+    ends = (CONTROLLERS, BROKERS)
+    steps = schedule(seed, 30.0, *ends, disks_and_links=disks_and_links)
+    assert steps == schedule(seed, 30.0, *ends, disks_and_links=disks_and_links)
+    hurt: dict[frozenset[int], Action] = {}
     for step in steps:
         assert 0.0 < step.at_s <= 30.0
-        if step.action in ENDS:
-            assert step.node_id not in hurt
-            hurt[step.node_id] = ENDS[step.action]
-        else:
-            assert hurt.pop(step.node_id) is step.action
+        for peer in step.peers or (step.node_id,):
+            what = frozenset((step.node_id, peer))
+            if step.action in ENDS:
+                assert what not in hurt
+                hurt[what] = ENDS[step.action]
+            else:
+                assert hurt.pop(what) is step.action
     assert steps and not hurt
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_two_minutes_have_every_kind_of_fault(seed: int) -> None:
+    steps = schedule(seed, 120.0, CONTROLLERS, BROKERS, disks_and_links=True)
+    drawn = Counter(step.action for step in steps)
+    assert all(drawn[kind] >= ROUNDS for kind in ENDS), drawn
+
+
+def test_clients_have_links_to_brokers_only() -> None:
+    steps = schedule(1, 120.0, CONTROLLERS, BROKERS, disks_and_links=True)
+    links = {frozenset((step.node_id, peer)) for step in steps for peer in step.peers}
+    assert {CLIENTS, *CONTROLLERS, *BROKERS} == {end for link in links for end in link}
+    assert not [link for link in links if CLIENTS in link and link & set(CONTROLLERS)]
+    assert all(len(link) == 2 for link in links)
+
+
+def test_a_kind_of_fault_without_an_effect_fails_the_run(tmp_path: Path) -> None:
+    cluster = HurtCluster(tmp_path)
+    steps = [Step(1.0, 0, Action.KILL, 4), Step(2.0, 1, Action.START, 4)]
+    with pytest.raises(AssertionError, match="kill -9"):
+        cluster.require_effects(steps)
+    cluster.effects[Action.KILL] += 1
+    cluster.require_effects(steps)
+
+
+def test_an_acknowledged_record_that_is_not_there_is_lost() -> None:
+    promises = Promises(sent=3, acknowledged={0: 0, 1: UNKNOWN, 2: 3})
+    again = [value_of("writer", number) for number in (0, 1, 0, 2, 1)]
+    require_nothing_lost("writer", ("orders", 0), promises, again)
+    for lost in ([*again[:3], again[0], again[4]], [again[0], again[3], again[2], again[3]]):
+        with pytest.raises(Violation, match="lost"):
+            require_nothing_lost("writer", ("orders", 0), promises, lost)
 
 
 def test_a_request_without_an_answer_makes_the_opposite_uncertain() -> None:
