@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict
 
 from quorate.quorum.seams import Address
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
@@ -31,6 +32,7 @@ async def run(names: list[str], target: Target) -> list[dict[str, object]]:
     done = []
     for name in names:
         target.outcome.clear()
+        target.unserved.clear()
         began_s = time.monotonic()
         error = ""
         try:
@@ -40,7 +42,13 @@ async def run(names: list[str], target: Target) -> list[dict[str, object]]:
             error = repr(failure)
         seconds = round(time.monotonic() - began_s, 2)
         done.append(
-            {"name": name, "outcome": dict(target.outcome), "error": error, "seconds": seconds}
+            {
+                "name": name,
+                "outcome": dict(target.outcome),
+                "unserved": [asdict(each) for each in target.unserved],
+                "error": error,
+                "seconds": seconds,
+            }
         )
     return done
 
@@ -62,7 +70,8 @@ def main() -> int:
         reports = asyncio.run(run(chosen.names, target))
     except (OSError, TimeoutError, NotServed) as error:
         what = f"the cluster does not let the attack begin: {error!r}"
-        reports = [{"name": chosen.names[0], "outcome": {}, "error": what, "seconds": 0.0}]
+        begun = {"name": chosen.names[0], "outcome": {}, "unserved": [], "seconds": 0.0}
+        reports = [{**begun, "error": what}]
     for each in reports:
         sys.stdout.write(json.dumps(each) + "\n")
     return 0

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.broker.replication.fetch_session_cache import EVICTION_MS
+from tests.attacks.newcomers import Disturbances, Unserved, told
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
 from tests.attacks.run import Site, attacker
 from tests.attacks.soak_nodes import Level, Memory, SoakCluster, sampled
@@ -83,6 +84,8 @@ class Result:
     outcomes: Counter[str] = field(default_factory=Counter)
     attackers_failed: Counter[str] = field(default_factory=Counter)
     levels: list[Level] = field(default_factory=list)
+    excused: int = 0
+    """Newcomers that were not served by a node that the run itself had stopped or paused."""
     wrong: list[str] = field(default_factory=list)
 
 
@@ -105,8 +108,9 @@ class PacedWriter(Writer):
 class Attackers(threading.Thread):
     """One attack after the other, each in a process of its own, until told to pause or stop."""
 
-    def __init__(self, site: Site, result: Result, seed: int) -> None:
+    def __init__(self, site: Site, result: Result, seed: int, disturbances: Disturbances) -> None:
         super().__init__(daemon=True)
+        self._disturbances = disturbances
         self.rounds = 0
         self.current = ""
         self._site = site
@@ -167,10 +171,17 @@ class Attackers(threading.Thread):
             result.outcomes["not reported"] += 1
         for report in reports:
             result.outcomes.update(report["outcome"])
+            self._require_served(name, [Unserved(**each) for each in report["unserved"]])
             if report["error"]:
                 self._stopping.wait(AFTER_REFUSAL_S)
                 result.attackers_failed[f"{name}: {report['error'][:120]}"] += 1
         self.current = ""
+
+    def _require_served(self, name: str, unserved: Sequence[Unserved]) -> None:
+        starved = self._disturbances.starved(unserved)
+        self._result.excused += len(unserved) - len(starved)
+        if starved:
+            self._result.wrong.append(f"{name}: {told(starved)}")
 
 
 @dataclass(slots=True)
@@ -202,7 +213,7 @@ class Soak:
         with ExitStack() as stack:
             memory = stack.enter_context(sampled(cluster))
             site = Site.of(cluster, cluster.directory.root)
-            hostile = stack.enter_context(attacking(site, result, self.seed))
+            hostile = stack.enter_context(attacking(site, result, self.seed, cluster.disturbances))
             with working([reader, worker]):
                 with working([*writers, operator]):
                     self._phases(hostile, memory, clients)
@@ -286,6 +297,7 @@ class Soak:
             self.result.wrong.append(what)
             assert len(self.result.wrong) < MAX_DEATHS, "too many nodes ended by themselves"
             self.cluster.revive(node_id)
+        self.result.wrong += self.cluster.disturbances.look()
         for client in clients:
             client.check()
 
@@ -393,8 +405,10 @@ def same(
 
 
 @contextmanager
-def attacking(site: Site, result: Result, seed: int) -> Iterator[Attackers]:
-    hostile = Attackers(site, result, seed)
+def attacking(
+    site: Site, result: Result, seed: int, disturbances: Disturbances
+) -> Iterator[Attackers]:
+    hostile = Attackers(site, result, seed, disturbances)
     hostile.start()
     try:
         yield hostile
@@ -419,7 +433,7 @@ def report(result: Result) -> None:
     say(f"attacks: {sum(result.attacks.values())}, {dict(result.outcomes)}")
     for what, count in result.attackers_failed.most_common(20):
         say(f"  attacker failed {count} times: {what}")
-    say(f"faults: {dict(result.faults)}")
+    say(f"faults: {dict(result.faults)}, {result.excused} newcomers met a node during one")
     say(
         f"{result.acknowledged:,} records acknowledged, {result.read:,} read along, "
         f"{result.admin_done} changes by the administrator, {result.seconds:.0f} s"

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.cli.cluster_dir import alive
+from quorate.quorum.seams import Address
+from tests.attacks.newcomers import Disturbances
 from tests.attacks.nodes import memory_bytes
 from tests.clients.cluster import run_quorate
-from tests.system.faults import Action
+from tests.system.faults import ENDS, Action
 from tests.system.nodes import BROKEN, HurtCluster
 
 SAMPLE_S = 2.0
@@ -31,12 +33,18 @@ class SoakCluster(HurtCluster):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self._stopped: set[int] = set()
+        self.disturbances = Disturbances()
         self.starts: dict[int, int] = {}
 
     def act(self, action: Action, node_id: int, peers: Sequence[int] = ()) -> None:
         if action in (Action.KILL, Action.STOP):
             self._stopped.add(node_id)
+        address = self._address(node_id)
+        if action in ENDS:
+            self.disturbances.begin(address)
         super().act(action, node_id, peers)
+        if action not in ENDS:
+            self.disturbances.mended(address)
         if action is Action.START:
             self._stopped.discard(node_id)
             self.starts[node_id] = self.starts.get(node_id, 0) + 1
@@ -50,7 +58,12 @@ class SoakCluster(HurtCluster):
 
     def revive(self, node_id: int) -> None:
         """Start a node again that ended by itself, so that the run goes on."""
+        self.disturbances.begin(self._address(node_id))
         self.act(Action.START, node_id)
+
+    def _address(self, node_id: int) -> Address:
+        node = self.node(node_id)
+        return Address(node["host"], node["port"])
 
     def pids(self) -> dict[int, int]:
         return dict(self._running)

@@ -18,6 +18,7 @@ from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRe
 from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
+from tests.attacks.newcomers import Unserved
 from tests.attacks.raw import ANSWER_TIMEOUT_S, CLIENT_ID, Raw, framed, request
 
 TOPIC = "attacked"
@@ -50,6 +51,8 @@ class Target:
     quick: bool = False
     """True asks the attacks for the small form that `make test` has time for."""
     outcome: Outcome = field(default_factory=Counter)
+    unserved: list[Unserved] = field(default_factory=list)
+    """The newcomers of this attack that were not served."""
     cluster_id: str = ""
     topic_id: Any = None
 
@@ -119,13 +122,15 @@ class Target:
 
     async def fire_frames(
         self, address: Address, *frames: bytes, timeout_s: float = ANSWER_TIMEOUT_S
-    ) -> None:
-        """Send complete frames over one connection; stop when it is closed."""
+    ) -> str:
+        """Send complete frames over one connection; stop when it is closed.
+
+        Return "" if each of them was answered, and otherwise what happened instead."""
         try:
             connection = await Raw.open(address)
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError) as error:
             self.outcome[NOT_CONNECTED] += 1
-            return
+            return f"{NOT_CONNECTED}: {error!r}"
         try:
             for each in frames:
                 sent = await connection.send(each, timeout_s)
@@ -133,7 +138,9 @@ class Target:
                 if answer is not None:
                     self.outcome["answered"] += 1
                     continue
-                self.outcome["closed" if connection.reader.at_eof() else "silent"] += 1
-                return
+                missing = "closed" if connection.reader.at_eof() else "silent"
+                self.outcome[missing] += 1
+                return missing
         finally:
             connection.close()
+        return ""
