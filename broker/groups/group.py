@@ -186,12 +186,16 @@ class Group:
         """Return True if a client with this protocol type and these protocols may join the group.
 
         At least one of the protocols must be common to all members, and the type must be theirs. An
-        empty group accepts every client that names a type and at least one protocol.
+        empty group accepts every client that names a type and at least one protocol. A join phase
+        whose members have all left, with only pending member ids, accepts every protocol of the
+        group's type.
         """
         if self.state is State.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
+        if self.protocol_type != protocol_type:
+            return False
         common = self.common_protocols()
-        return self.protocol_type == protocol_type and any(name in common for name in names)
+        return any(name in common or not self.members for name in names)
 
     def common_protocols(self) -> set[str]:
         """Return the protocols that every member supports, or an empty set without members."""

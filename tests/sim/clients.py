@@ -72,11 +72,18 @@ class Client:
         self._addresses = cluster.addresses()
         self._links: dict[int, KafkaClient] = {}
 
-    async def ask(self, broker_id: int, request: Message, version: int | None = None) -> Any:
+    async def ask(
+        self,
+        broker_id: int,
+        request: Message,
+        version: int | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> Any:
         """Raises Unreachable."""
         try:
             link = await self.link(broker_id)
-            return await link.call(request, version)
+            return await link.call(request, version, timeout_ms=timeout_ms)
         except (ClientError, TransportError) as error:
             raise Unreachable(str(error)) from error
 

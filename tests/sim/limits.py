@@ -1,7 +1,8 @@
 """The fault model: which node may lose promised data, and when. A loss beyond it would be no bug.
 
 The records of a partition are promised while another member of the ISR keeps them and stays
-unfenced. A broker therefore loses data only if every ISR that contains it has such a keeper. Other
+unfenced. A broker therefore loses data only if every ISR that contains it has such a keeper. If an
+ISR is empty, one of its last members leads next, so that none of them may lose data. Other
 nodes may be dead, paused or cut off meanwhile. No fault hits a keeper until the broker has
 registered again, and so has left the ISRs.
 
@@ -155,7 +156,7 @@ class Limits:
         }
         keepers: dict[str, None] = {}
         for _, _, partition in image.all_partitions():
-            if machine.id in partition.isr:
+            if machine.id in holders_of(partition):
                 found = keepers_of(partition, machine.id, safe)
                 if not found:
                     return None
@@ -177,6 +178,12 @@ class Limits:
             and broker.active
             and session_left_ms(self._cluster.active_controllers()[0], machine.id) >= FRESH_MS
         )
+
+
+def holders_of(partition: Partition) -> tuple[int, ...]:
+    """Return the replicas that may be elected and have all that was acknowledged: the ISR. If it is
+    empty, the eligible leader replicas, and without these the last known leader (KIP-966)."""
+    return partition.isr or partition.elr or partition.last_known_elr
 
 
 def keepers_of(partition: Partition, losing: int, safe: dict[int, str]) -> list[str]:
@@ -212,7 +219,10 @@ def settled_image(cluster: SimCluster) -> MetadataImage | None:
 
 def is_last_of_an_isr(cluster: SimCluster, broker: Machine) -> bool:
     partitions = cluster.newest_image().all_partitions()
-    return any(partition.isr == (broker.id,) for _, _, partition in partitions)
+    return any(
+        broker.id in holders_of(partition) if not partition.isr else partition.isr == (broker.id,)
+        for _, _, partition in partitions
+    )
 
 
 def isr_changes_under_way(cluster: SimCluster) -> bool:

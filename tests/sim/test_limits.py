@@ -58,6 +58,22 @@ async def alone(stage: Simulation) -> None:
     await healed(stage)
 
 
+async def all_are_fenced(stage: Simulation) -> None:
+    """The ISR is empty. Its last members lead next, so that each of them keeps its data."""
+    await settled(stage)
+    for machine in stage.cluster.brokers:
+        stage.cluster.kill(machine)
+    await stage.until(lambda: stage.isr_of(PLACES[0]) == (), "all are fenced", 5)
+    partition = stage.cluster.newest_image().topic(PLACES[0][0])
+    assert partition is not None
+    last = partition.partitions[0].elr or partition.partitions[0].last_known_elr
+    assert last
+    for machine in stage.cluster.brokers:
+        if machine.id in last:
+            assert not stage.faults.limits.may_lose_unsynced(machine)
+    await healed(stage)
+
+
 async def without_effect(stage: Simulation) -> None:
     """Nodes that do not run, and paths on which nothing is sent."""
     await settled(stage)
@@ -78,7 +94,7 @@ async def without_effect(stage: Simulation) -> None:
     await healed(stage)
 
 
-@pytest.mark.parametrize("script", [one_of_three_is_dead, alone, without_effect])
+@pytest.mark.parametrize("script", [one_of_three_is_dead, alone, all_are_fenced, without_effect])
 def test_limits(script: Callable[[Simulation], object]) -> None:
     with simulation(script.__name__, Shape()) as stage:
         play(stage, script(stage))  # type: ignore[arg-type]

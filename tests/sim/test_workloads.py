@@ -14,13 +14,21 @@ from tests.sim.run import Simulation, play, simulation
 from tests.sim.shape import Shape
 from tests.sim.staging import healed, settled
 from tests.sim.workloads.autocreated import AutoCreated
+from tests.sim.workloads.fetch_sessions import FetchSessions
+from tests.sim.workloads.membership import Membership
 from tests.sim.workloads.offsets import NOTHING, Offsets
 from tests.sim.workloads.recreated import NAME, Recreated
 from tests.sim.workloads.table import PER_SEED, WORKLOADS, workloads_of
 from tests.sim.workloads.trimmed import Trimmed
+from tests.sim.workloads.workload import Workload
 
-KEYS = {name: value for each in WORKLOADS for name, value in each.keys.items()}
+FIRST = (Offsets, Recreated, Trimmed, AutoCreated)
+"""Each of these has one client, and a check that reads what the cluster has in the end."""
 RUN_S = 6
+
+
+def shape_for(*works: type[Workload]) -> Shape:
+    return Shape(overrides={name: value for each in works for name, value in each.keys.items()})
 
 
 async def fails(stage: Simulation, work: object, match: str) -> None:
@@ -31,7 +39,7 @@ async def fails(stage: Simulation, work: object, match: str) -> None:
 
 async def all_of_them(stage: Simulation) -> None:
     await settled(stage)
-    works = [await stage.begin(each, pace_s=0.03) for each in WORKLOADS]
+    works = [await stage.begin(each, pace_s=0.03) for each in FIRST]
     await asyncio.sleep(RUN_S)
     await healed(stage)
     offsets, recreated, trimmed, created = works
@@ -77,8 +85,40 @@ async def first_of(trimmed: Trimmed) -> int:
 
 
 def test_workloads() -> None:
-    with simulation("workloads", Shape(overrides=KEYS)) as stage:
+    with simulation("workloads", shape_for(*FIRST)) as stage:
         play(stage, all_of_them(stage))
+
+
+async def a_group_and_sessions(stage: Simulation) -> None:
+    await settled(stage)
+    membership = await stage.begin(Membership)
+    sessions = await stage.begin(FetchSessions)
+    await asyncio.sleep(RUN_S)
+    stage.cluster.kill(stage.cluster.brokers[0])
+    await asyncio.sleep(1)
+    await healed(stage)
+    assert isinstance(membership, Membership) and isinstance(sessions, FetchSessions)
+    for kind in ("assignments", "commits", "offsets found", "departures", "absences"):
+        assert stage.coverage[f"workload membership: {kind}"] > 0, kind
+    for kind in ("full fetches", "incremental fetches", "wrong epochs", "reads again"):
+        assert stage.coverage[f"workload sessions: {kind}"] > 0, kind
+    assert membership.book.generation > 3
+
+    partition = next(each for each in sessions.records if sessions.records[each])
+    offset, _ = sessions.records[partition].popitem()
+    with pytest.raises(Violation, match=f"None was read at {offset} with a session"):
+        await sessions.check()
+    sessions.records[partition][offset] = b"another"
+    with pytest.raises(Violation, match="was read at"):
+        await sessions.check()
+    sessions._positions[partition] = 0
+    with pytest.raises(Violation, match="before b'another'"):
+        await sessions.check()
+
+
+def test_a_group_and_sessions() -> None:
+    with simulation("a group and sessions", shape_for(Membership, FetchSessions)) as stage:
+        play(stage, a_group_and_sessions(stage))
 
 
 def test_each_seed_has_some() -> None:

@@ -9,12 +9,21 @@ from __future__ import annotations
 from random import Random
 
 from tests.sim.workloads.autocreated import AutoCreated
+from tests.sim.workloads.fetch_sessions import FetchSessions
+from tests.sim.workloads.membership import Membership
 from tests.sim.workloads.offsets import Offsets
 from tests.sim.workloads.recreated import Recreated
 from tests.sim.workloads.trimmed import Trimmed
 from tests.sim.workloads.workload import Workload
 
-WORKLOADS: tuple[type[Workload], ...] = (Offsets, Recreated, Trimmed, AutoCreated)
+WORKLOADS: tuple[type[Workload], ...] = (
+    Offsets,
+    Recreated,
+    Trimmed,
+    AutoCreated,
+    Membership,
+    FetchSessions,
+)
 PER_SEED = 2
 
 

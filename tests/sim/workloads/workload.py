@@ -51,6 +51,11 @@ class Workload(Client):
         self.effects = 0
         self._task: asyncio.Task[None] | None = None
 
+    def count(self, what: str) -> None:
+        """Count an effect, in the sum and by its kind."""
+        self.effects += 1
+        self.stage.coverage[f"workload {self.name_of}: {what}"] += 1
+
     async def prepare(self) -> None:
         """Set up while the cluster is well."""
 

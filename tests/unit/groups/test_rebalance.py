@@ -182,6 +182,21 @@ def test_protocols_are_voted_on_among_those_that_all_speak() -> None:
     assert world.join(protocols=()).answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL
 
 
+def test_a_client_joins_a_join_phase_whose_members_have_all_left() -> None:
+    """Only a pending member id keeps the join phase open. Kafka accepts the client."""
+    world = World()
+    (member,) = world.stable(1)
+    assert world.join().answer.error_code == E.MEMBER_ID_REQUIRED
+    assert world.leave(MemberIdentity(member_id=member)) == [E.NONE]
+    assert world.state() is State.PREPARING_REBALANCE and not world.group.members
+    wrong = world.join(instance="i", protocol_type="connect").answer
+    assert wrong.error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    asked = world.join(instance="i", protocols=("another",))
+    assert not asked.answers
+    world.clock.advance(SESSION_MS)
+    assert (asked.answer.error_code, asked.answer.generation_id) == (E.NONE, 2)
+
+
 def test_a_group_is_not_left_behind_by_a_refused_join() -> None:
     world = World()
     assert world.join(protocols=()).answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL
