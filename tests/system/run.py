@@ -28,6 +28,9 @@ GROUP = "workers"
 HEAL_S = 60.0
 ANSWER_S = 10.0
 POLL_S = 0.1
+LONG_RUN_S = 60.0
+MAX_STALL_SHARE = 0.5
+"""Of a long run, the longest part in which no record may be acknowledged."""
 OPTIONS = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
@@ -128,6 +131,7 @@ def run(
     cluster.stop()
     cluster.require_nothing_broken()
     cluster.require_effects(steps)
+    progress.require(seconds)
     found = disks.check(cluster, high_watermark)
     return Report(
         seed=seed,
@@ -184,6 +188,14 @@ class Progress:
         if acknowledged > self.acknowledged:
             self.acknowledged, self._moved_s = acknowledged, at_s
         self.longest_stall_s = max(self.longest_stall_s, at_s - self._moved_s)
+
+    def require(self, seconds: float) -> None:
+        """Raise AssertionError if the cluster was stuck for most of a long run.
+
+        The schedule leaves a majority and two brokers undisturbed again and again."""
+        if seconds >= LONG_RUN_S:
+            stalled_s = self.longest_stall_s
+            assert stalled_s < seconds * MAX_STALL_SHARE, f"no record for {stalled_s:.0f} s"
 
 
 # -- healed ------------------------------------------------------------------------------------

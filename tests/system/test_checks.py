@@ -33,7 +33,7 @@ from tests.system.disks import SETTINGS, Disks
 from tests.system.faults import CLIENTS, ENDS, ROUNDS, Action, Step, schedule
 from tests.system.load import UNKNOWN
 from tests.system.nodes import HurtCluster
-from tests.system.run import require_nothing_lost
+from tests.system.run import Progress, require_nothing_lost
 
 CONTROLLERS, BROKERS = (1, 2, 3), (4, 5, 6)
 TOPIC_ID = Uuid(bytes(range(16)))
@@ -94,6 +94,16 @@ def test_a_kind_of_fault_without_an_effect_fails_the_run(tmp_path: Path) -> None
         cluster.require_effects(steps)
     cluster.effects[Action.KILL] += 1
     cluster.require_effects(steps)
+
+
+def test_a_long_run_without_progress_fails() -> None:
+    progress = Progress([])
+    progress.longest_stall_s = 59.0
+    progress.require(120.0)
+    progress.longest_stall_s = 61.0
+    progress.require(15.0)
+    with pytest.raises(AssertionError, match="no record for 61 s"):
+        progress.require(120.0)
 
 
 def test_an_acknowledged_record_that_is_not_there_is_lost() -> None:
