@@ -1,70 +1,71 @@
 """The state of a cluster for `quorate status`: the quorum, the brokers, and the problems.
 
-Problems are found through Kafka's protocol, and thus on any cluster. Their causes come from
-Quorate's nodes (`explanations.py`)."""
+Problems are found through Kafka's protocol, and thus on any cluster (`partition_problems.py`).
+Their causes, and elections that may have lost data, come from Quorate's nodes (`explanations.py`,
+`unclean_elections.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.cluster import describe_cluster
 from quorate.cli.explanations import Explanations, Key, get_from
 from quorate.cli.metadata_quorum import Quorum, describe_quorum
-from quorate.cli.topic_view import PartitionView, TopicView, describe, topic_names
+from quorate.cli.partition_problems import (
+    Group,
+    Problem,
+    count_states,
+    counted,
+    groups,
+    problems,
+    selected,
+)
+from quorate.cli.topic_view import MIN_ISR, describe, matching, topic_names
+from quorate.cli.unclean_elections import UncleanElection, UncleanElections
 
-MAX_SHOWN = 50
+MAX_SHOWN = 20
+"""The most problems that the text lists, unless all are requested."""
+MAX_GROUPS = 20
+"""The most groups of problems that the text lists."""
+MAX_ELECTIONS = 5
+"""The most unclean elections that the text lists, unless all are requested."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The problems to show: those of topics that match the pattern `topic`, those that concern
+    `broker`, and those in the states `only`. None and () select all. If not `every`, the text lists
+    the first ones only, and only their causes are searched."""
+
+    topic: str | None = None
+    broker: int | None = None
+    only: tuple[str, ...] = ()
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLine:
-    """The state of one broker. `why` is the cause if it is fenced."""
+    """The state of one broker. `why` is the cause if it is fenced, and `cause` its name."""
 
     id: int
     address: str
     state: str  # "up" or "fenced"
     rack: str | None
     why: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """A partition that is offline, below its min ISR or under-replicated.
-
-    `state` is the result of `state_of`. `why` is the visible reason and, after `explain`, the
-    cause. `elr` and `last_leader` say which replicas may lead when they return (KIP-966): the
-    eligible ones, without data loss, and the last leader, which is None if it is not known."""
-
-    topic: str
-    partition: int
-    state: str
-    leader: int | None
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
-    why: str
-    topic_id: str = ""
-    elr: tuple[int, ...] = ()
-    last_leader: int | None = None
-
-    def line(self) -> str:
-        """Return the line of the status."""
-        leader = "none" if self.leader is None else self.leader
-        eligible = f", elr {list(self.elr)}" if self.elr else ""
-        last = "" if self.last_leader is None else f", last leader {self.last_leader}"
-        return (
-            f"{self.topic}-{self.partition} {self.state}: leader {leader}, "
-            f"isr {list(self.isr)} of {list(self.replicas)}{eligible}{last}: {self.why}"
-        )
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """The state of the cluster at one moment.
 
-    `voter_lags` is the lag of each voter in records, and `problems` are all partitions with a
-    problem."""
+    `voter_lags` is the lag of each voter in records. `topics` and `partitions` count those of the
+    selected topics. `problems` are all selected partitions with a problem, the worst first, and
+    `groups` counts them by reason. `unclean_elections` are the newest ones, the newest first."""
 
     cluster_id: str
     leader: int
@@ -75,9 +76,12 @@ class Status:
     topics: int
     partitions: int
     problems: tuple[Problem, ...]
+    counts: dict[str, int] = field(default_factory=dict)
+    groups: tuple[Group, ...] = ()
+    unclean_elections: tuple[UncleanElection, ...] = ()
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of the status, with at most MAX_SHOWN problems."""
+    def lines(self, *, every: bool = False) -> Iterator[str]:
+        """Yield the lines of the status, with at most MAX_SHOWN problems unless `every`."""
         lags = ", ".join(f"{node} ({lag} behind)" for node, lag in self.voter_lags.items())
         yield f"Cluster {self.cluster_id}"
         yield (
@@ -88,16 +92,25 @@ class Status:
             rack = f", rack {broker.rack}" if broker.rack else ""
             because = f"; {broker.why}" if broker.why else ""
             yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}{because}"
-        states = [problem.state for problem in self.problems]
-        yield (
-            f"Partitions: {self.partitions} in {self.topics} topics; "
-            f"{states.count('offline')} offline, {states.count('under-min-isr')} under min ISR, "
-            f"{states.count('under-replicated')} under-replicated"
+        states = counted(count_states(self.problems))
+        yield f"Partitions: {self.partitions} in {self.topics} topics; {states}"
+        shown = len(self.problems) if every else MAX_SHOWN
+        if len(self.problems) > 1:
+            most = len(self.groups) if every else MAX_GROUPS
+            yield from listed("  by cause: ", [each.line() for each in self.groups], most)
+        yield from listed(
+            "  ", [problem.line() for problem in self.problems[:shown]], shown, len(self.problems)
         )
-        for problem in self.problems[:MAX_SHOWN]:
-            yield f"  {problem.line()}"
-        if len(self.problems) > MAX_SHOWN:
-            yield f"  and {len(self.problems) - MAX_SHOWN} more"
+        if self.unclean_elections:
+            elections = self.unclean_elections
+            yield f"Unclean elections: {len(elections)}; records may be lost"
+            shown = len(elections) if every else MAX_ELECTIONS
+            yield from listed("  ", [each.line() for each in elections], shown)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the status as JSON values, with every selected problem."""
+        found = asdict(replace(self, problems=()))
+        return {**found, "problems": [problem.as_json() for problem in self.problems]}
 
     @property
     def lasting(self) -> Status:
@@ -105,11 +118,26 @@ class Status:
         return replace(self, high_watermark=0, voter_lags=dict.fromkeys(self.voter_lags, 0))
 
 
-def read_status(admin: Admin, explanations: Explanations) -> Status:
+def listed(prefix: str, lines: Sequence[str], most: int, total: int | None = None) -> Iterator[str]:
+    """Yield the first `most` lines, and the number of the others. `total` is the number of all, if
+    `lines` are not all."""
+    total = len(lines) if total is None else total
+    yield from (f"{prefix}{line}" for line in lines[:most])
+    if total > most:
+        yield f"{prefix}and {total - most} more (--all lists them)"
+
+
+def read_status(
+    admin: Admin,
+    explanations: Explanations,
+    selection: Selection | None = None,
+    elections: UncleanElections | None = None,
+) -> Status:
     """Return the state of the cluster, with the known causes.
 
-    Raise Refused if the cluster reports an error or the quorum has no leader, and NotReachable if
-    no node answers."""
+    Raise Refused if the cluster reports an error, the quorum has no leader, or the pattern of
+    topics is invalid, and NotReachable if no node answers."""
+    selection = selection or Selection()
     cluster = describe_cluster(admin, fenced=True)
     quorum = describe_quorum(admin)
     brokers = tuple(
@@ -121,8 +149,10 @@ def read_status(admin: Admin, explanations: Explanations) -> Status:
         )
         for broker in sorted(cluster.brokers, key=lambda broker: broker.broker_id)
     )
-    topics = describe(admin, topic_names(admin))
+    names = matching(topic_names(admin), selection.topic, exclude_internal=False)
+    topics = describe(admin, names, configs=(MIN_ISR,))
     up = frozenset(broker.id for broker in brokers if broker.state == "up")
+    chosen = selected(problems(topics, up), broker=selection.broker, only=selection.only)
     found = Status(
         cluster_id=cluster.cluster_id,
         leader=quorum.state.leader_id,
@@ -132,33 +162,52 @@ def read_status(admin: Admin, explanations: Explanations) -> Status:
         brokers=brokers,
         topics=len(topics),
         partitions=sum(len(topic.partitions) for topic in topics),
-        problems=tuple(problems(topics, up)),
+        problems=tuple(chosen),
+        counts=count_states(chosen),
     )
-    return explain(found, quorum, explanations)
+    explained = explain(found, quorum, explanations, every=selection.every)
+    if elections is None:
+        return explained
+    found_elections = elections.of(
+        {topic.topic_id: topic.name for topic in topics},
+        found.high_watermark,
+        partial(get_from, addresses_of(quorum)),
+    )
+    return replace(explained, unclean_elections=tuple(found_elections))
 
 
-def explain(status: Status, quorum: Quorum, explanations: Explanations) -> Status:
-    """Return the status with the causes that the nodes report."""
+def explain(
+    status: Status, quorum: Quorum, explanations: Explanations, *, every: bool = True
+) -> Status:
+    """Return the status with the causes that the nodes report, and the groups of the problems. If
+    not `every`, only the first MAX_SHOWN problems are explained."""
     fenced = [broker for broker in status.brokers if broker.state == "fenced"]
-    wanted = [*map(broker_key, fenced), *map(problem_key, status.problems)]
+    shown = status.problems if every else status.problems[:MAX_SHOWN]
+    wanted = [*map(broker_key, fenced), *map(problem_key, shown)]
     controllers = addresses_of(quorum)
     known = explanations.of(wanted, status.high_watermark, partial(get_from, controllers))
 
     def cause_of(key: Key) -> str:
         return str(known[key]) if key in known else "cause unknown"
 
+    names = {
+        broker.id: found.name
+        for broker in fenced
+        if (found := known.get(broker_key(broker))) is not None
+    }
     return replace(
         status,
         brokers=tuple(
-            replace(broker, why=cause_of(broker_key(broker)))
+            replace(broker, why=cause_of(broker_key(broker)), cause=names.get(broker.id, ""))
             if broker.state == "fenced"
             else broker
             for broker in status.brokers
         ),
-        problems=tuple(
-            replace(problem, why=f"{problem.why}; {cause_of(problem_key(problem))}")
-            for problem in status.problems
+        problems=(
+            *(replace(problem, why=cause_of(problem_key(problem))) for problem in shown),
+            *status.problems[len(shown) :],
         ),
+        groups=tuple(groups(status.problems, names)),
     )
 
 
@@ -185,44 +234,3 @@ def voter_lags(quorum: Quorum) -> dict[int, int]:
     end = quorum.leader.log_end_offset
     voters = sorted(quorum.state.current_voters, key=lambda voter: voter.replica_id)
     return {voter.replica_id: end - voter.log_end_offset for voter in voters}
-
-
-def problems(topics: Sequence[TopicView], up: frozenset[int]) -> Iterator[Problem]:
-    """Yield the partitions that have a problem. `up` are the ids of unfenced brokers."""
-    for topic in topics:
-        for partition in topic.partitions:
-            state = state_of(partition, topic.min_isr)
-            if state:
-                yield Problem(
-                    topic=topic.name,
-                    partition=partition.partition,
-                    state=state,
-                    leader=partition.leader,
-                    isr=partition.isr,
-                    replicas=partition.replicas,
-                    why=why(partition, up),
-                    topic_id=topic.topic_id,
-                    elr=partition.elr or (),
-                    last_leader=next(iter(partition.last_known_elr or ()), None),
-                )
-
-
-def state_of(partition: PartitionView, min_isr: int) -> str:
-    """Return the problem of a partition: offline, under-min-isr, under-replicated, or "" for none.
-
-    A partition with fewer replicas than min ISR is under min ISR only if a replica is missing."""
-    if partition.leader is None:
-        return "offline"
-    if len(partition.isr) < min(min_isr, partition.replication_factor):
-        return "under-min-isr"
-    return "under-replicated" if len(partition.isr) < partition.replication_factor else ""
-
-
-def why(partition: PartitionView, up: frozenset[int]) -> str:
-    """Return the visible reason: a replica's broker is down, or it is up and lags behind."""
-    missing = [each for each in partition.replicas if each not in partition.isr]
-    down = [each for each in partition.replicas if each not in up]
-    behind = [each for each in missing if each in up]
-    parts = [f"broker {each} is down" for each in down]
-    parts += [f"replica on {each} catches up" for each in behind]
-    return "; ".join(parts) or "all its replicas are up"

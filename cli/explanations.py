@@ -44,6 +44,11 @@ class Explanation:
     timestamp_ms: int
     offset: int
 
+    @property
+    def name(self) -> str:
+        """Return the name of the cause, without the offsets that it may carry."""
+        return self.cause.partition(" ")[0]
+
     def __str__(self) -> str:
         at = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(self.timestamp_ms / 1000))
         what = f"{self.cause}: {describe(self.cause)}" if self.cause else describe(self.cause)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -13,9 +12,11 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster_dir import read_cluster
-from quorate.cli.cluster_status import read_status
+from quorate.cli.cluster_status import Selection, read_status
 from quorate.cli.explanations import Explanations
+from quorate.cli.partition_problems import STATES, UNDER_REPLICATED
 from quorate.cli.status_watch import watch_status
+from quorate.cli.unclean_elections import UncleanElections
 
 DEFAULT_DIR = Path("quorate-data")
 
@@ -37,6 +38,17 @@ DEFAULT_DIR = Path("quorate-data")
     show_default=True,
     help="With --watch: seconds between two requests.",
 )
+@click.option("--topic", help="Show only topics that match this regular expression.")
+@click.option(
+    "--broker", type=click.IntRange(min=0), help="Show only problems that this broker causes."
+)
+@click.option(
+    "--only",
+    type=click.Choice(STATES),
+    multiple=True,
+    help="Show only problems of this kind. May be repeated.",
+)
+@click.option("--all", "every", is_flag=True, help="List every problem, each with its cause.")
 @format_option
 def status(
     bootstrap_server: str | None,
@@ -45,31 +57,43 @@ def status(
     root: Path | None,
     watch: bool,
     interval_s: float,
+    topic: str | None,
+    broker: int | None,
+    only: tuple[str, ...],
+    every: bool,
     output: str,
 ) -> None:
     """Print the quorum, the brokers, and the partitions with a problem and its cause.
 
-    The exit code is 1 if a partition is offline or below min.insync.replicas. With --watch the
-    command redraws a terminal. Otherwise it prints each change as a block of lines, or as one line
-    with --format json."""
+    Problems are counted by broker and cause. The worst ones are listed: first those without a
+    leader (offline), then those under min.insync.replicas, then the under-replicated ones.
+    Elections that may have lost records follow.
+
+    The exit code is 1 if a shown partition is offline or below min.insync.replicas. With --watch
+    the command redraws a terminal. Otherwise it prints each change as a block of lines, or as one
+    line with --format json."""
     if bootstrap_server is None and command_config is None:
         bootstrap_server = local_bootstrap(root)
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
-        explanations = Explanations()
+        selection = Selection(topic=topic, broker=broker, only=only, every=every)
+        explanations, elections = Explanations(), UncleanElections()
         if watch:
             watch_status(
-                lambda: read_status(admin, explanations), interval_s, as_json=output == "json"
+                lambda: read_status(admin, explanations, selection, elections),
+                interval_s,
+                as_json=output == "json",
+                every=every,
             )
             return
-        found = read_status(admin, explanations)
+        found = read_status(admin, explanations, selection, elections)
     if output == "json":
-        click.echo(json.dumps(asdict(found), indent=2))
+        click.echo(json.dumps(found.as_json()))
     else:
-        for line in found.lines():
+        for line in found.lines(every=every):
             click.echo(line)
-    if any(problem.state != "under-replicated" for problem in found.problems):
+    if any(problem.state != UNDER_REPLICATED for problem in found.problems):
         raise SystemExit(1)
 
 

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from functools import partial
 from typing import Any, Protocol
 
 import click
@@ -57,29 +57,32 @@ class Unreachable:
 class Reachable:
     """The content if the cluster answered: its status."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, *, every: bool = False) -> None:
         self.lasting = status.lasting
-        self.lines = status.lines
+        self.lines = partial(status.lines, every=every)
         self._status = status
 
     def as_json(self) -> dict[str, Any]:
         """Return the status as JSON values."""
-        return asdict(self._status)
+        return self._status.as_json()
 
 
-def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool) -> None:
+def watch_status(
+    read: Callable[[], Status], interval_s: float, *, as_json: bool, every: bool = False
+) -> None:
     """Read the status and show it, repeatedly, until Ctrl-C. Then return; KeyboardInterrupt is not
     raised.
 
     Each read is followed by a pause of `interval_s` seconds. A terminal is redrawn after each read,
     unless `as_json`. Otherwise only a change is printed. A new high watermark or lag is no change.
+    With `every`, the text lists all problems.
 
     A ClickException of `read` is shown instead of a status. Any other exception is raised."""
     show = show_json if as_json else Redrawn() if sys.stdout.isatty() else show_block
     before: Any = None
     try:
         while True:
-            content = read_content(read)
+            content = read_content(read, every=every)
             if isinstance(show, Redrawn) or content.lasting != before:
                 show(content)
                 before = content.lasting
@@ -88,10 +91,10 @@ def watch_status(read: Callable[[], Status], interval_s: float, *, as_json: bool
         return
 
 
-def read_content(read: Callable[[], Status]) -> Content:
+def read_content(read: Callable[[], Status], *, every: bool = False) -> Content:
     """Return the status, or the error if `read` raises a ClickException, such as Refused."""
     try:
-        return Reachable(read())
+        return Reachable(read(), every=every)
     except click.ClickException as error:
         return Unreachable(error.format_message())
 

@@ -199,18 +199,25 @@ def names_of(
     return [topic.name for topic in topics if topic.topic_id == wanted and topic.name is not None]
 
 
-def describe(admin: Admin, names: Sequence[str], *, page: int = 2000) -> list[TopicView]:
+def describe(
+    admin: Admin,
+    names: Sequence[str],
+    *,
+    page: int = 2000,
+    configs: tuple[str, ...] | None = None,
+) -> list[TopicView]:
     """Return the topics with their configs and reassignments. Raise Refused if one does not exist.
 
-    `page` is the most partitions in one response of the cluster. If `names` is empty, the result is
-    empty, too. Raise NotReachable if no node answers."""
+    If `configs` names keys, only these are read, which is faster. `page` is the most partitions in
+    one response of the cluster. If `names` is empty, the result is empty, too. Raise NotReachable
+    if no node answers."""
     if not names:
         return []
-    configs = topic_configs(admin, names)
+    found_configs = topic_configs(admin, names, configs)
     moving = reassignments(admin)
     found = []
     for name, topic_id, partitions in described_partitions(admin, names, page):
-        entries = configs.get(name, ())
+        entries = found_configs.get(name, ())
         by_name = {each.name: each.value or "" for each in entries}
         found.append(
             TopicView(
@@ -291,13 +298,14 @@ def paged_partitions(
 
 
 def topic_configs(
-    admin: Admin, names: Sequence[str]
+    admin: Admin, names: Sequence[str], keys: tuple[str, ...] | None = None
 ) -> dict[str, tuple[DescribeConfigsResourceResult, ...]]:
-    """Return all configs of each topic. Raise Refused on an error of a topic."""
+    """Return the configs of each topic, only `keys` if they are given. Raise Refused on an error
+    of a topic."""
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(
-                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None
+                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=keys
             )
             for name in names
         )

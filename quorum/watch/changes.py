@@ -4,6 +4,7 @@
     limit=N        maximum number of lines, 1 to MAX_LIMIT; default: DEFAULT_LIMIT
     wait_ms=N      maximum wait if nothing is committed at `from` yet, 0 (default) to MAX_WAIT_MS
     types=A,B      only records of these types (Kafka's names: PARTITION_CHANGE_RECORD)
+    causes=A,B     only records with these causes (`quorum/metadata/causes.py`), without end offsets
 
 The response header Quorate-Next-Offset names the offset at which the next request continues. One
 response reads a bounded part of the log, so it may hold fewer lines than `limit`, or none.
@@ -26,6 +27,7 @@ from dataclasses import dataclass, field
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import OffsetOutOfRange
 from quorate.quorum.log.log import Log
+from quorate.quorum.metadata.causes import DOCS
 from quorate.quorum.metadata.record_text import (
     NAMES,
     control_message,
@@ -50,20 +52,22 @@ MAX_LIMIT = 10_000
 MAX_WAIT_MS = 30_000
 NEXT_OFFSET = "Quorate-Next-Offset"
 JSON_LINES = "application/x-ndjson"
-PARAMETERS = ("from", "limit", "wait_ms", "types")
+PARAMETERS = ("from", "limit", "wait_ms", "types", "causes")
 TYPE_NAMES = frozenset(NAMES.values())
+CAUSE_NAMES = frozenset(DOCS) - {""}
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The checked parameters of one request.
 
-    `offset` None means the start of the log. `types` None means all types."""
+    `offset` None means the start of the log. `types` and `causes` None mean all of them."""
 
     offset: int | None
     limit: int
     wait_ms: int
     types: frozenset[str] | None
+    causes: frozenset[str] | None
 
     @classmethod
     def of(cls, query: Query) -> Asked:
@@ -71,17 +75,26 @@ class Asked:
         unknown = sorted(set(query) - set(PARAMETERS))
         if unknown:
             raise BadQuery(f"no parameter {unknown[0]!r}; there are {', '.join(PARAMETERS)}")
-        names = query.get("types")
-        types = None if names is None else frozenset(names.split(","))
-        wrong = sorted((types or frozenset()) - TYPE_NAMES)
-        if wrong:
-            raise BadQuery(f"types: {wrong[0]!r} is no type of record, as {min(TYPE_NAMES)} is")
         return cls(
             offset=number(query, "from", 0, 2**63 - 1) if "from" in query else None,
             limit=number(query, "limit", 1, MAX_LIMIT, DEFAULT_LIMIT),
             wait_ms=number(query, "wait_ms", 0, MAX_WAIT_MS, 0),
-            types=types,
+            types=chosen(query, "types", "type of record", TYPE_NAMES),
+            causes=chosen(query, "causes", "cause", CAUSE_NAMES),
         )
+
+
+def chosen(query: Query, name: str, kind: str, known: frozenset[str]) -> frozenset[str] | None:
+    """Return the names in a parameter, or None if it is absent. Raise BadQuery if one of them is
+    not in `known`. `kind` says in the error what they name."""
+    text = query.get(name)
+    if text is None:
+        return None
+    names = frozenset(text.split(","))
+    wrong = sorted(names - known)
+    if wrong:
+        raise BadQuery(f"{name}: {wrong[0][:100]!r} is no {kind}, as {min(known)} is")
+    return names
 
 
 def number(query: Query, name: str, low: int, high: int, default: int = 0) -> int:
@@ -208,7 +221,7 @@ class Changes:
             self._check(page.next_offset)
             raise
         page.read_bytes += len(data)
-        for offset, line in lines(data, page.next_offset, asked.types):
+        for offset, line in lines(data, page.next_offset, asked):
             page.next_offset = offset + 1
             if line:
                 page.lines.append(line)
@@ -218,22 +231,33 @@ class Changes:
         return True
 
 
-def lines(data: bytes, start: int, types: frozenset[str] | None) -> Iterator[tuple[int, str]]:
+def lines(data: bytes, start: int, asked: Asked) -> Iterator[tuple[int, str]]:
     """Yield (offset, line) for each record from `start` on.
 
-    The line is empty for a record of another type."""
+    The line is empty for a record that is not wanted, and for the last record of a batch without a
+    wanted cause, whose other records are left out."""
+    types, causes = asked.types, asked.causes
+    names = [name.encode() for name in causes or ()]
     # `Log.read` has verified the checksums.
     for position, header in batches(data, verify=False):
+        if names and not header.codec:
+            end = position + header.size_bytes
+            if all(data.find(name, position, end) < 0 for name in names):
+                yield header.last_offset, ""
+                continue
         read = control_message if header.is_control else metadata_message
         for record in records_of(data, position, header):
             if record.offset < start:
                 continue
             message, version = read(record)
             name = type_name(message)
-            if types is not None and name not in types:
+            stored = getattr(message, "cause", "")
+            if (types is not None and name not in types) or (
+                causes is not None and stored.partition(" ")[0] not in causes
+            ):
                 yield record.offset, ""
                 continue
-            cause = json.dumps(getattr(message, "cause", "") or None)
+            cause = json.dumps(stored or None)
             line = (
                 f'{{"offset":{record.offset},"epoch":{header.leader_epoch}'
                 f',"timestamp_ms":{record.timestamp_ms},"type":"{name}","version":{version}'

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from quorate.cli.cluster_status import problems, why
 from quorate.cli.main import main
-from quorate.cli.topic_view import PartitionView, TopicView
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import cluster, configs, metadata
@@ -238,38 +236,3 @@ def test_status_shows_what_is_wrong_and_why() -> None:
     assert "1 offline, 1 under min ISR, 0 under-replicated" in result.output
     why_not = "t-0 under-min-isr: leader 4, isr [4] of [4, 5]: broker 5 is down; cause unknown"
     assert why_not in result.output
-
-
-def partition(leader: int | None, isr: tuple[int, ...]) -> PartitionView:
-    """Return a partition with replicas 4, 5 and 6."""
-    return PartitionView(partition=0, leader=leader, replicas=(4, 5, 6), isr=isr)
-
-
-@pytest.mark.parametrize(
-    ("view", "state"),
-    [
-        (partition(4, (4, 5, 6)), []),
-        (partition(4, (4, 5)), ["under-replicated"]),
-        (partition(4, (4,)), ["under-min-isr"]),
-        (partition(None, (4, 5, 6)), ["offline"]),
-    ],
-)
-def test_states_of_partitions(view: PartitionView, state: list[str]) -> None:
-    topic = TopicView(name="t", topic_id="", partitions=(view,), configs={}, min_isr=2)
-    assert [each.state for each in problems([topic], frozenset({4, 5, 6}))] == state
-
-
-def test_the_status_names_the_replicas_that_may_lead_when_they_return() -> None:
-    view = PartitionView(
-        partition=0, leader=None, replicas=(4, 5, 6), isr=(), elr=(4, 5), last_known_elr=(5,)
-    )
-    topic = TopicView(name="t", topic_id="", partitions=(view,), configs={}, min_isr=2)
-    (problem,) = problems([topic], frozenset({6}))
-    assert problem.line().startswith(
-        "t-0 offline: leader none, isr [] of [4, 5, 6], elr [4, 5], last leader 5: "
-    )
-
-
-def test_why_a_replica_is_missing() -> None:
-    assert why(partition(4, (4,)), frozenset({4, 6})) == "broker 5 is down; replica on 6 catches up"
-    assert why(partition(None, (4, 5, 6)), frozenset({4, 5, 6})) == "all its replicas are up"

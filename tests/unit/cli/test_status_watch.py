@@ -11,7 +11,8 @@ import pytest
 
 from quorate.cli import status_watch
 from quorate.cli.client.errors import NotReachable
-from quorate.cli.cluster_status import BrokerLine, Problem, Status
+from quorate.cli.cluster_status import BrokerLine, Status
+from quorate.cli.partition_problems import Problem, Reason
 from quorate.cli.status_watch import CLEAR_BELOW, ERASE, HOME, watch_status
 
 HEALTHY = Status(
@@ -31,7 +32,14 @@ BROKEN = replace(
     brokers=(BrokerLine(id=4, address="h:9092", state="fenced", rack=None, why="session-expired"),),
     problems=(
         Problem(
-            topic="t", partition=0, state="offline", leader=None, isr=(4,), replicas=(4,), why="w"
+            topic="t",
+            partition=0,
+            state="offline",
+            leader=None,
+            isr=(4,),
+            replicas=(4,),
+            reasons=(Reason(broker=4, down=True),),
+            why="w",
         ),
     ),
 )
@@ -71,7 +79,7 @@ def test_a_block_for_each_change(looks: Looks, capsys: pytest.CaptureFixture[str
     assert len(blocks) == 4
     assert "0 offline" in blocks[0]
     assert "Broker 4: fenced, h:9092; session-expired\n" in blocks[1]
-    assert "  t-0 offline: leader none, isr [4] of [4]: w\n" in blocks[1]
+    assert "  t-0 offline: leader none, isr [4] of [4]: broker 4 is down; w\n" in blocks[1]
     assert blocks[2] == "no server answers: h:9092\n"
     assert blocks[3] == blocks[0]
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from quorate.quorum.controller.messages import AllocateProducerIdsRequest
+from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 from quorate.quorum.watch import changes
-from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET
+from quorate.quorum.watch.changes import MAX_LIMIT, MAX_WAIT_MS, NEXT_OFFSET, Asked
 from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.watch.node import create_topic, made, running
 
@@ -80,6 +84,7 @@ WRONG = [
     (f"limit={MAX_LIMIT + 1}", "limit="),
     (f"wait_ms={MAX_WAIT_MS + 1}", "wait_ms="),
     ("types=TOPIC", "types: 'TOPIC' is no type of record"),
+    ("causes=unclean", "causes: 'unclean' is no cause"),
     ("offset=3", "no parameter 'offset'"),
     ("&".join(f"a{n}=" for n in range(100)), "the query cannot be read"),
 ]
@@ -152,3 +157,27 @@ async def test_pages_are_made_one_slice_at_a_time_with_rests(
         assert answers[0].headers == ((NEXT_OFFSET, str(high_watermark)),)
         assert slices == list(range(len(slices))), "a rest follows each slice, whoever asked"
         assert set(rests[: len(slices)]) == {changes.REST_FACTOR * 3 / 1000}
+
+
+def asked_for(**query: str) -> Asked:
+    return Asked.of(query)
+
+
+def test_records_are_chosen_by_cause() -> None:
+    """The cause is searched in the bytes of a batch before its records are decoded. A text that
+    holds the name of a cause is not enough."""
+    lost = PartitionChangeRecord(leader=4, cause="unclean-election 130 120")
+    other = PartitionChangeRecord(isr=(4,), cause="isr-expand")
+    named = ConfigRecord(resource_type=2, resource_name="t", name="n", value="unclean-election")
+    batches = ([other, other], [named], [other, lost])
+    data, offset = b"", 10
+    for records in batches:
+        values = [encode_record(each) for each in records]
+        data += build_value_batch(values, base_offset=offset, leader_epoch=1, timestamp_ms=7)
+        offset += len(values)
+    found = list(changes.lines(data, 10, asked_for(causes="unclean-election,isr-shrink-lag")))
+    assert [at for at, line in found] == [11, 12, 13, 14], "one entry for a batch without the cause"
+    assert [at for at, line in found if line] == [14]
+    assert json.loads(found[-1][1])["cause"] == "unclean-election 130 120"
+    whole = list(changes.lines(data, 10, asked_for()))
+    assert [at for at, line in whole if line] == [10, 11, 12, 13, 14]
