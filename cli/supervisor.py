@@ -11,6 +11,7 @@ supervisor never restarts it, but stops it with the other nodes."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import gc
 import os
@@ -202,9 +203,11 @@ class Supervisor:
 
 
 def send(pid: int, number: int) -> None:
-    """Send a signal to a process that runs."""
+    """Send a signal to a process that runs. A paused process continues, so that it can obey."""
     if alive(pid):
         os.kill(pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def exit_text(status: int) -> str:

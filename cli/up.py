@@ -23,6 +23,7 @@ from quorate.cli.cluster_dir import (
     set_pids,
     write_private,
 )
+from quorate.cli.lifeline import lifeline_of_stdin, watch_lifeline
 from quorate.cli.readiness import Readiness
 from quorate.cli.server import load_config, pair_of
 from quorate.cli.supervisor import Supervisor, run_loop
@@ -74,6 +75,7 @@ directory_option = click.option(
 @click.option(
     "--faults", is_flag=True, help="Let `quorate chaos` cut links and drop messages of the nodes."
 )
+@click.option("--until-eof", is_flag=True, help="Stop the cluster when standard input ends.")
 @click.option(
     "--override",
     "overrides",
@@ -91,6 +93,7 @@ def up(
     detach: bool,
     restart: bool,
     faults: bool,
+    until_eof: bool,
     overrides: tuple[str, ...],
 ) -> None:
     """Run a cluster on this machine, one process per node.
@@ -116,9 +119,10 @@ def up(
     refuse_if_running(directory)
     configs = prepare(directory, shape, explicit)
     supervisor = Supervisor(directory, configs, say, restart, faults)
+    lifeline = lifeline_of_stdin() if until_eof else None
     if detach:
-        sys.exit(detached(supervisor))
-    sys.exit(supervise(supervisor, sys.stdout.fileno()))
+        sys.exit(detached(supervisor, lifeline))
+    sys.exit(supervise(supervisor, sys.stdout.fileno(), lifeline))
 
 
 @click.command()
@@ -266,8 +270,10 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
     return cluster_id
 
 
-def detached(supervisor: Supervisor) -> int:
+def detached(supervisor: Supervisor, lifeline: int | None = None) -> int:
     """Supervise in a new session, and return the exit code once the cluster is ready.
+
+    `lifeline` is that of `supervise`.
 
     The exit code is 0, or PARTLY if a node has ended. Print the `ready` line and a line for each
     node that ended. If the cluster does not get ready, raise NotReachable with the last line of
@@ -285,7 +291,7 @@ def detached(supervisor: Supervisor) -> int:
             os.dup2(null, 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            status = supervise(supervisor, writing)
+            status = supervise(supervisor, writing, lifeline)
         except BaseException:
             traceback.print_exc()
             raise
@@ -338,12 +344,13 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def supervise(supervisor: Supervisor, output: int) -> int:
+def supervise(supervisor: Supervisor, output: int, lifeline: int | None = None) -> int:
     """Start the nodes, write the `ready` line to `output`, and run until a signal stops them.
 
-    If the cluster does not get ready, stop the nodes. `output` is standard output, or a pipe. A
-    pipe also gets a line for each node that ended, and is closed then. Return the exit code: 0, 3
-    if the cluster did not get ready, or PARTLY if a node had ended when it got ready."""
+    The end of the file descriptor `lifeline` also stops them (`lifeline.py`). If the cluster does
+    not get ready, stop the nodes. `output` is standard output, or a pipe. A pipe also gets a line
+    for each node that ended, and is closed then. Return the exit code: 0, 3 if the cluster did not
+    get ready, or PARTLY if a node had ended when it got ready."""
     directory = supervisor.directory
     write_private(directory.supervisor_file, f"{os.getpid()}\n")
     status = 0
@@ -354,6 +361,8 @@ def supervise(supervisor: Supervisor, output: int) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)
+        if lifeline is not None:
+            loop.add_reader(lifeline, watch_lifeline, lifeline, loop, stop, say)
         watching = loop.create_task(supervisor.watch(stop))
         if await wait_ready(supervisor, stop):
             bootstrap = addresses(directory.read()["brokers"])

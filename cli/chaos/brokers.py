@@ -74,6 +74,10 @@ class Brokers:
         """Return the ids of the brokers in any Metadata response so far."""
         return sorted(self._addresses)
 
+    def shuffled(self) -> list[int]:
+        """Return the ids of the known brokers in a random order."""
+        return random.sample(self.known, len(self._addresses))
+
     def leader(self, partition: int) -> int:
         """Return the id of the partition's leader, or -1 if it has none or none is known."""
         known = self.leaders.get(partition)

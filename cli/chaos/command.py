@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import shutil
-import signal
 import sys
-import tempfile
-import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
+from quorate.cli.chaos.cluster_runs import run_on_existing_cluster, run_on_temporary_cluster
+from quorate.cli.chaos.compare import compare
+from quorate.cli.chaos.heal import heal
 from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load
-from quorate.cli.chaos.process_cluster import ProcessCluster
-from quorate.cli.chaos.run import run_scenario
-from quorate.cli.chaos.run_setup import Plan
+from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.scenario import STEPS, TABLES, Scenario, Variant
-from quorate.cli.chaos.verdict import Result
 from quorate.cli.chaos.view import View, verdict_lines
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.cluster_dir import alive
-from quorate.cli.server import pair_of
+
+ALL = "all"
+"""The name that stands for all scenarios of `quorate chaos list`."""
+file_option = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group()
@@ -65,6 +63,25 @@ def steps() -> None:
 
 
 @chaos.command()
+def schema() -> None:
+    """Print the JSON Schema of the result of a run."""
+    from quorate.cli.chaos.result_schema import SCHEMA
+
+    click.echo(json.dumps(SCHEMA, indent=2))
+
+
+@chaos.command()
+@click.argument("scenario")
+def describe(scenario: str) -> None:
+    """Print the steps of SCENARIO, its bounds, and the checks of its verdict.
+
+    SCENARIO is a name of `quorate chaos list`, or a .toml file."""
+    from quorate.cli.chaos.describe import description
+
+    click.echo("\n".join(description(loaded(scenario))))
+
+
+@chaos.command()
 @click.argument("scenario")
 @click.option(
     "--dir",
@@ -86,11 +103,9 @@ def steps() -> None:
     type=click.IntRange(1, 2000),
     help="Partitions of the topic, instead of the number in the scenario.",
 )
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the result as an HTML page.",
-)
+@click.option("--html", type=file_option, help="Also write the result as an HTML page.")
+@click.option("--json", "json_file", type=file_option, help="Also write the result as JSON.")
+@click.option("--junit", "junit_file", type=file_option, help="Also write JUnit XML.")
 @click.option("--keep", is_flag=True, help="Keep the directory of the temporary cluster.")
 @format_option
 def run(
@@ -100,45 +115,89 @@ def run(
     overrides: tuple[str, ...],
     partitions: int | None,
     html: Path | None,
+    json_file: Path | None,
+    junit_file: Path | None,
     keep: bool,
     output: str,
 ) -> None:
     """Inject failures while clients write and read, and check that no acknowledged record is lost.
 
-    SCENARIO is a name of `quorate chaos list`, or a .toml file. The exit status is the verdict: 0
-    good, 1 bad."""
-    try:
-        loaded = load(scenario).with_partitions(partitions)
-    except ScenarioError as error:
-        raise Refused(str(error)) from None
+    SCENARIO is a name of `quorate chaos list`, or a .toml file, or `all` for all scenarios of the
+    list. The exit status is the verdict: 0 good, 1 bad. Every run ends with a verdict, also if the
+    cluster stays broken or a signal ends the run early."""
     if directory is not None and overrides:
         raise click.UsageError(
             "--override cannot be given with --dir: the nodes of that cluster run already"
         )
-    treat_sigterm_as_interrupt()
+    if scenario == ALL and (variant is not None or html is not None):
+        raise click.UsageError(f"--variant and --html cannot be given with `{ALL}`")
+    names = list(bundled_scenarios()) if scenario == ALL else [scenario]
+    chosen = [loaded(name).with_partitions(partitions) for name in names]
     view = View(sys.stdout if output == "text" else None)
-    view.line(loaded.title if loaded.about == "-" else f"{loaded.title}. {loaded.about}")
-    variants = variants_named(loaded, variant)
-    if directory is not None:
-        result = run_on_existing_cluster(loaded, variants, directory, view)
-    else:
-        result = run_on_temporary_cluster(loaded, variants, overrides, keep, view)
-    if html is not None:
-        from quorate.cli.chaos.page import render
-
-        html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(render(result), encoding="utf-8")
+    results = []
+    for each in chosen:
+        view.line(each.title if each.about == "-" else f"{each.title}. {each.about}")
+        variants = variants_named(each, variant)
+        if directory is not None:
+            result = run_on_existing_cluster(each, variants, directory, view)
+        else:
+            result = run_on_temporary_cluster(each, variants, overrides, keep, view)
+        results.append(result)
+        for line in verdict_lines(result):
+            view.line(line)
+    found = [each.as_json() for each in results]
+    as_json = json.dumps(found if scenario == ALL else found[0])
+    write_files(results, as_json, html, json_file, junit_file)
     if output == "json":
-        click.echo(json.dumps(result.as_json()))
-    for line in verdict_lines(result):
-        view.line(line)
-    raise SystemExit(0 if result.good else 1)
+        click.echo(as_json)
+    elif scenario == ALL:
+        click.echo("\n".join(table(results)))
+    for result in results:
+        for left in result.left_behind:
+            click.echo(left, err=True)
+    raise SystemExit(0 if all(result.good for result in results) else 1)
 
 
-def treat_sigterm_as_interrupt() -> None:
-    """Treat SIGTERM like Ctrl-C, so that faults end and a temporary cluster is removed."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+def loaded(name: str) -> Scenario:
+    """Return the scenario with the name or in the file. Raise Refused if it is not valid."""
+    try:
+        return load(name)
+    except ScenarioError as error:
+        raise Refused(str(error)) from None
+
+
+def write_files(
+    results: Sequence[Result],
+    as_json: str,
+    html: Path | None,
+    json_file: Path | None,
+    junit_file: Path | None,
+) -> None:
+    """Write the requested files. Missing directories are created."""
+    from quorate.cli.chaos.junit import junit
+    from quorate.cli.chaos.page import render
+
+    wanted: tuple[tuple[Path | None, Callable[[], str]], ...] = (
+        (html, lambda: render(results[0])),
+        (json_file, lambda: as_json + "\n"),
+        (junit_file, lambda: junit(results)),
+    )
+    for path, text in wanted:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text(), encoding="utf-8")
+
+
+def table(results: Sequence[Result]) -> list[str]:
+    """Return the lines of a table with one row for each result."""
+    rows = [f"{'scenario':<22}{'verdict':<9}{'seconds':>8}  {'acknowledged':>12}  failed checks"]
+    for each in results:
+        failed = sorted({check.name for check in each.checks if not check.good})
+        rows.append(
+            f"{each.scenario:<22}{each.verdict:<9}{each.duration_ms / 1000:>8.1f}  "
+            f"{each.evidence.compared.acknowledged:>12,}  {', '.join(failed) or '-'}"
+        )
+    return rows
 
 
 def variants_named(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
@@ -154,62 +213,5 @@ def variants_named(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:
     return found
 
 
-def run_on_existing_cluster(
-    scenario: Scenario, variants: tuple[Variant, ...], directory: Path, view: View
-) -> Result:
-    """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
-
-    Raise Refused if there is no cluster, if a node does not run, or if one lacks the fault socket
-    that the scenario needs."""
-    cluster = ProcessCluster(directory)
-    if not cluster.directory.file.exists():
-        raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
-    nodes = (*cluster.entry["controllers"], *cluster.entry["brokers"])
-    down = [str(node["id"]) for node in nodes if not alive(node["pid"])]
-    if down:
-        raise Refused(
-            f"{directory}: every node must run before a scenario; down: {', '.join(down)}"
-        )
-    faults = all(cluster.directory.faults_socket(node["id"]).exists() for node in nodes)
-    if scenario.needs_faults and not faults:
-        raise Refused(
-            f"{directory}: {scenario.name} needs nodes with a fault socket: start them with "
-            f"`quorate up --faults --dir {directory}`"
-        )
-    cluster = ProcessCluster(directory, faults=faults)
-    topic = f"chaos-{scenario.name}-{time.time_ns() // 1_000_000}"
-    try:
-        return asyncio.run(run_scenario(Plan(scenario, variants, topic), cluster, view))
-    finally:
-        cluster.delete_topic(topic)
-
-
-def run_on_temporary_cluster(
-    scenario: Scenario,
-    variants: tuple[Variant, ...],
-    overrides: tuple[str, ...],
-    keep: bool,
-    view: View,
-) -> Result:
-    """Run the scenario on a new cluster in a temporary directory, removed unless `keep`.
-
-    `overrides` (KEY=VALUE) replace configs of the scenario. Raise Refused if the cluster does not
-    start."""
-    root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
-    cluster = ProcessCluster(root / "cluster", faults=scenario.needs_faults)
-    shape = scenario.cluster
-    options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]
-    config = {**shape.config, **dict(pair_of(each) for each in overrides)}
-    options += [f"--override={name}={value}" for name, value in config.items()]
-    try:
-        took_s = cluster.start(*options)
-        shown = f"{shape.controllers} controllers and {shape.brokers} brokers"
-        view.line(f"{'':>10}  {shown}, ready after {took_s:.1f} s")
-        plan = Plan(scenario, variants, "chaos")
-        return asyncio.run(run_scenario(plan, cluster, view))
-    finally:
-        cluster.stop()
-        if keep:
-            click.echo(f"kept: {root}", err=True)
-        else:
-            shutil.rmtree(root, ignore_errors=True)
+chaos.add_command(heal)
+chaos.add_command(compare)

@@ -12,12 +12,13 @@ The module is pure: it compares the sent and acknowledged lines with the records
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 NOT_ACKNOWLEDGED = -1
 """The value in place of the offset of a line that was not acknowledged."""
 MAX_EXAMPLES_KEPT = 10
+NOTHING: Mapping[int, int] = {}
 
 
 @dataclass(slots=True)
@@ -79,15 +80,21 @@ class Comparison:
         if acknowledged_at not in (NOT_ACKNOWLEDGED, offset):
             self.moved.add(f"{where}: line {line} was acknowledged at offset {acknowledged_at}")
 
-    def verdict(self) -> Verdict:
-        """Return the result after all records were read."""
+    def verdict(self, unread: Mapping[int, int] = NOTHING) -> Verdict:
+        """Return the result after all records were read.
+
+        `unread` maps each partition that was not read to its end to the first offset that was not
+        read. An acknowledged line from there on is neither lost nor found, but unverified."""
         lost = Violations()
-        acknowledged = 0
+        acknowledged = unverified = 0
         for line, offset in enumerate(self._acknowledged):
             if offset == NOT_ACKNOWLEDGED:
                 continue
             acknowledged += 1
-            if not self._seen[line]:
+            first_unread = unread.get(line % self._partitions)
+            if first_unread is not None and offset >= first_unread:
+                unverified += 1
+            elif not self._seen[line]:
                 lost.add(f"line {line}: acknowledged at offset {offset}, not found")
         return Verdict(
             sent=len(self._lines),
@@ -98,6 +105,7 @@ class Comparison:
             reordered=self.reordered,
             changed=self.changed,
             moved=self.moved,
+            unverified=unverified,
         )
 
 
@@ -106,7 +114,8 @@ class Verdict:
     """The result of a comparison: the numbers of lines and records, and the violations by kind.
 
     `sent` is the number of lines that the comparison was given, even if some were never sent. A
-    lost line occurs at no offset, and a moved one at another offset than the acknowledged one."""
+    lost line occurs at no offset, and a moved one at another offset than the acknowledged one.
+    `unverified` counts the acknowledged lines in partitions that could not be read."""
 
     sent: int
     acknowledged: int
@@ -116,11 +125,18 @@ class Verdict:
     reordered: Violations
     changed: Violations
     moved: Violations
+    unverified: int = 0
 
     @property
     def good(self) -> bool:
-        """Return True if there are no violations and at least one line was acknowledged."""
-        return self.acknowledged > 0 and not any(kind.count for _, kind in self.violations())
+        """Return True if there are no violations and at least one line was acknowledged.
+
+        Every acknowledged line must have been verified."""
+        return (
+            self.acknowledged > 0
+            and not self.unverified
+            and not any(kind.count for _, kind in self.violations())
+        )
 
     def violations(self) -> Iterator[tuple[str, Violations]]:
         """Yield the violations of each kind with the name of the kind."""

@@ -16,6 +16,7 @@ from typing import overload
 
 from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED
 from quorate.cli.chaos.outage import Gap
+from quorate.cli.chaos.read_delays import ReadDelays
 
 CLIENTS = 2
 """The number of clients. They are numbered from 0: ROAMING, then PINNED."""
@@ -42,6 +43,10 @@ class Ledger:
     """The number of acknowledged records."""
     confirmed_s: dict[int, float] = field(default_factory=dict)
     """The time of the last acknowledgement by partition, in s on the monotonic clock."""
+    acknowledged_s: dict[int, array[float]] = field(default_factory=dict)
+    """The times of all acknowledged batches by partition, in s on the monotonic clock."""
+    delays: ReadDelays = field(default_factory=ReadDelays)
+    """The batches that the consumer of the run has not read yet."""
     outages: list[Gap] = field(default_factory=list)
     """The intervals in which a batch of the roaming client waited longer than OUTAGE_S of
     `writer.py`. The writer appends them."""
@@ -70,7 +75,10 @@ class Ledger:
 
         The records of a batch have consecutive offsets in one partition. Call this once per batch.
         `now_s` is on the monotonic clock, and must not decrease from call to call."""
-        self.confirmed_s[numbers[0] % self.partitions] = now_s
+        partition = numbers[0] % self.partitions
+        self.confirmed_s[partition] = now_s
+        self.acknowledged_s.setdefault(partition, array("d")).append(now_s)
+        self.delays.acknowledged(partition, base_offset, len(numbers), now_s)
         for offset, number in enumerate(numbers, base_offset):
             self.acknowledged[number] = offset
         self.confirmed += len(numbers)

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
 
 from quorate.cli.chaos import scenario
+from quorate.cli.chaos.checks import FAMILIES
 from quorate.cli.chaos.scenario import (
+    Ablation,
     Expected,
     Rule,
     Scenario,
@@ -23,6 +25,7 @@ from quorate.cli.chaos.scenario import (
     Variant,
     Workload,
 )
+from quorate.cli.chaos.step_order import WrongOrder, check_nodes, check_order
 from quorate.cli.chaos.toml_lines import Path as KeyPath
 from quorate.cli.chaos.toml_lines import line_of, lines_of
 from quorate.config.key import ConfigError
@@ -64,6 +67,14 @@ def load(name_or_path: str) -> Scenario:
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {error}") from None
     return parse(content, str(path), path.stem)
+
+
+def require_nodes(loaded: Scenario, controllers: Collection[int], brokers: Collection[int]) -> None:
+    """Raise ScenarioError if a step names a node that a cluster with these nodes does not have."""
+    try:
+        check_nodes(loaded, controllers, brokers)
+    except WrongOrder as wrong:
+        raise ScenarioError(f"{loaded.origin}:{wrong.line}: {wrong}") from None
 
 
 def parse(content: str, origin: str, name: str) -> Scenario:
@@ -110,13 +121,31 @@ class _Reading:
             workload=Workload(**workload),
             expect=Expected(**expect),
             variants=variants,
+            origin=self.origin,
+            ablation=self._ablation(top["ablation"]),
         )
+
+    def _ablation(self, values: Mapping[str, Any]) -> Ablation | None:
+        if not values:
+            return None
+        checked = self._checked(("ablation",), values, scenario.ABLATION)
+        known = [name for family in FAMILIES for name in family.names]
+        if checked["check"] not in known:
+            self._refuse(
+                ("ablation", "check"),
+                f"check: value {checked['check']!r} must be one of {', '.join(known)}",
+            )
+        return Ablation(**checked)
 
     def _variant(self, path: KeyPath, values: Mapping[str, Any]) -> Variant:
         checked = self._checked(path, values, scenario.VARIANT)
         steps = tuple(
             self._step((*path, "steps", index), each) for index, each in enumerate(checked["steps"])
         )
+        try:
+            check_order(steps)
+        except WrongOrder as wrong:
+            raise ScenarioError(f"{self.origin}:{wrong.line}: {wrong}") from None
         return Variant(checked["name"], checked["title"], steps)
 
     def _step(self, path: KeyPath, values: Mapping[str, Any]) -> Step:

@@ -9,19 +9,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from quorate.cli.chaos.observations import Outage
 from quorate.cli.chaos.page_lanes import Scale, lane
+from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.timeline import (
     ACTIVE,
     CUT,
     DEAD,
     FENCED,
     MUTED,
+    PAUSED,
     SERVING,
     STANDBY,
     Event,
     StateInterval,
 )
-from quorate.cli.chaos.verdict import Outage, Result
 from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE
 from quorate.quorum.metadata.causes import DOCS
 
@@ -37,10 +39,11 @@ STATES = {
     ACTIVE: "active controller",
     FENCED: "fenced",
     MUTED: "heartbeats dropped",
-    CUT: "cut off from controllers",
+    CUT: "cut off",
+    PAUSED: "paused",
     DEAD: "down",
 }
-OVER = (MUTED, CUT)
+OVER = (MUTED, CUT, PAUSED)
 """States drawn over the state of the node in the cluster."""
 
 OWN_STYLE = """
@@ -58,7 +61,7 @@ OWN_STYLE = """
 .s-serving { background:var(--ok); } .s-active { background:var(--active); }
 .s-fenced { background:var(--quiet); } .s-dead { background:var(--down); z-index:2; }
 .tall.lane { height:28px; }
-.track i.s-muted, .track i.s-cut { top:72%; z-index:2; border-left:0; background:
+.track i.s-muted, .track i.s-cut, .track i.s-paused { top:72%; z-index:2; border-left:0; background:
   repeating-linear-gradient(45deg,var(--silent) 0 5px,var(--silent2) 5px 8px); }
 .s-standby { background:var(--track); }
 .track i.s-serving, .track i.s-fenced, .track i.s-standby { color:var(--fg); }
@@ -98,7 +101,7 @@ def render(result: Result) -> str:
 
 def _head(result: Result) -> str:
     evidence, compared = result.evidence, result.evidence.compared
-    longest = max((each.duration_ms for each in evidence.outages), default=0)
+    longest = max((each.duration_ms for each in evidence.writes.outages), default=0)
     waited = sum(1 for ms in result.unavailable_ms().values() if ms)
     cards = (
         ("verdict", result.verdict.upper(), "good" if result.good else "bad"),
@@ -187,7 +190,7 @@ def _partitions(result: Result, scale: Scale) -> str:
     for interval in result.evidence.leadership:
         leaders.setdefault(interval.subject, []).append(interval)
     outages: dict[int, list[Outage]] = {}
-    for outage in result.evidence.outages:
+    for outage in result.evidence.writes.outages:
         outages.setdefault(outage.partition, []).append(outage)
     colours = _colours(result.evidence.leadership)
     shown = range(min(result.partitions, MAX_LANES))
@@ -248,7 +251,7 @@ def _outage_box(outage: Outage, scale: Scale) -> str:
 def _availability(result: Result) -> str:
     whole_ms = max(result.duration_ms, 1)
     longest: dict[int, int] = {}
-    for outage in result.evidence.outages:
+    for outage in result.evidence.writes.outages:
         longest[outage.partition] = max(longest.get(outage.partition, 0), outage.duration_ms)
     by_length = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))
     rows = []

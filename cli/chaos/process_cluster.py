@@ -1,11 +1,15 @@
 """The cluster of a scenario run: the processes of `quorate up`, addressed by node id.
 
-All calls that wait for a node block their thread. `stop` reaps the child processes. With `faults`,
-nodes are started and restarted with `--faults`. Requests to the cluster raise NotReachable if no
-broker answers."""
+All calls that wait for a node block their thread, for a bounded time. `stop` reaps the child
+processes. With `faults`, nodes are started and restarted with `--faults`. Requests to the cluster
+raise NotReachable if no broker answers.
+
+A cluster that `start` has started ends with this process, however the process ends: this process
+holds the other end of the pipe that is the standard input of `quorate up --until-eof`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -26,6 +30,12 @@ TOPIC_RESOURCE = 2
 HEAL_TIMEOUT_S = 60.0
 """The default time, in s, for which `wait_healed` waits."""
 POLL_S = 0.02
+START_S = 120.0
+"""The time, in s, within which `start` must have started a cluster."""
+STOP_S = 120.0
+"""The time, in s, within which `quorate down` must have stopped it."""
+KILL_S = 5.0
+"""The time, in s, for which `stop` waits for the end of a killed child."""
 
 
 class ProcessCluster:
@@ -34,7 +44,9 @@ class ProcessCluster:
     def __init__(self, directory: Path, *, faults: bool = False) -> None:
         self.directory = ClusterDir(directory)
         self._faults = ("--faults",) if faults else ()
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        """The last process of each node that `restart` has started."""
+        self._lifeline: int | None = None
 
     @property
     def entry(self) -> ClusterEntry:
@@ -45,24 +57,52 @@ class ProcessCluster:
         """Start a new cluster and return the seconds until it was ready.
 
         A cluster in the directory is stopped, and the directory is deleted first. `options` are
-        those of `quorate up`. Raise Refused if the cluster does not start."""
+        those of `quorate up`. Raise Refused if the cluster does not start within START_S."""
         if self.directory.file.exists():
-            subprocess.run((*QUORATE, "down", "--dir", self.directory.root), check=False)
+            self._down()
         shutil.rmtree(self.directory.root, ignore_errors=True)
         begin_s = time.monotonic()
         up = (*QUORATE, "up", "--dir", self.directory.root, "--port", "0", "--detach")
-        started = subprocess.run(
-            (*up, *self._faults, *options), check=False, stdout=subprocess.DEVNULL
-        )
+        reading, self._lifeline = os.pipe()
+        try:
+            started = subprocess.run(
+                (*up, "--until-eof", *self._faults, *options),
+                check=False,
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                timeout=START_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise Refused(
+                f"the cluster in {self.directory.root} did not start within {START_S:.0f} s"
+            ) from None
+        finally:
+            os.close(reading)
         if started.returncode:
             raise Refused(f"the cluster in {self.directory.root} did not start")
         return time.monotonic() - begin_s
 
     def stop(self) -> None:
-        """Stop all nodes and reap the child processes."""
-        subprocess.run((*QUORATE, "down", "--dir", self.directory.root), check=False)
-        for child in self._children:
-            child.wait()
+        """Stop all nodes and reap the child processes, within STOP_S. Raise nothing.
+
+        Children that do not end are killed."""
+        self._down()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+        for child in self._children.values():
+            try:
+                child.wait(KILL_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+    def _down(self) -> None:
+        """Run `quorate down`, for STOP_S at most."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                (*QUORATE, "down", "--dir", self.directory.root), check=False, timeout=STOP_S
+            )
 
     def admin(self, timeout_s: float = 30.0) -> Admin:
         """Return a new Admin, which the caller closes."""
@@ -129,14 +169,14 @@ class ProcessCluster:
         """Send SIGKILL to the node, and return the time on the monotonic clock, in s.
 
         Raise Refused if the node does not run."""
-        os.kill(self._pid(node_id), signal.SIGKILL)
+        os.kill(self.pid(node_id), signal.SIGKILL)
         return time.monotonic()
 
     def terminate(self, node_id: int, timeout_s: float) -> bool:
         """Send SIGTERM and return True when the process has ended, or False after `timeout_s`.
 
         Raise Refused if the node does not run."""
-        pid = self._pid(node_id)
+        pid = self.pid(node_id)
         os.kill(pid, signal.SIGTERM)
         deadline_s = time.monotonic() + timeout_s
         while alive(pid):
@@ -160,9 +200,15 @@ class ProcessCluster:
                 stderr=log,
                 start_new_session=True,
             )
-        self._children.append(child)
+        self._children[node_id] = child
 
-    def _pid(self, node_id: int) -> int:
+    def runs(self, node_id: int) -> bool:
+        """Return True if the node's process runs. It need not have written its pid yet."""
+        child = self._children.get(node_id)
+        return (child is not None and child.poll() is None) or alive(self.node(node_id)["pid"])
+
+    def pid(self, node_id: int) -> int:
+        """Return the pid of the node's process. Raise Refused if the node does not run."""
         pid = self.node(node_id)["pid"]
         if not alive(pid):
             raise Refused(f"node {node_id} does not run")
@@ -193,13 +239,15 @@ class ProcessCluster:
     def wait_healed(self, topic: str, replicas: int, timeout_s: float = HEAL_TIMEOUT_S) -> bool:
         """Return True when every ISR has `replicas` members, or False after `timeout_s`.
 
-        The result is also True if the broker that answers does not know the topic yet."""
+        A broker that does not know the topic's partitions yet does not count."""
         begin_s = time.monotonic()
         admin = self.admin()
         try:
             while time.monotonic() - begin_s < timeout_s:
                 (described,) = admin.metadata([topic]).topics
-                if all(len(each.isr_nodes) == replicas for each in described.partitions):
+                if described.partitions and all(
+                    len(each.isr_nodes) == replicas for each in described.partitions
+                ):
                     return True
                 time.sleep(0.1)
             return False

@@ -7,11 +7,13 @@ offset at the end, a broker has exposed an uncommitted record."""
 from __future__ import annotations
 
 import asyncio
+import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorate.cli.chaos.brokers import FAILURES, Brokers
+from quorate.cli.chaos.read_delays import ReadDelays
 from quorate.cli.client.batches import whole_batches
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.protocol.schemas.fetch import (
@@ -37,6 +39,8 @@ class Reader:
     It reads from offset 0 on, so the topic must be new. It stops at an offset without a record."""
 
     brokers: Brokers
+    delays: ReadDelays
+    """The acknowledged batches that wait for this consumer."""
     read: dict[int, array[int]] = field(default_factory=dict)
     """The number of the record at each offset, by partition."""
     _loops: list[asyncio.Task[None]] = field(default_factory=list)
@@ -99,6 +103,7 @@ class Reader:
             for record in records_of(content, position, header):
                 if record.offset == len(read):
                     read.append(number_of(bytes(record.key or b"")))
+        self.delays.read(data.partition_index, len(read), time.monotonic())
         return not data.error_code
 
 
@@ -108,12 +113,21 @@ def number_of(key: bytes) -> int:
 
 
 def taken_back(
-    read: Mapping[int, Sequence[int]], final: Mapping[int, Sequence[int]]
+    read: Mapping[int, Sequence[int]],
+    final: Mapping[int, Sequence[int]],
+    unread: Collection[int] = (),
 ) -> list[tuple[int, int]]:
-    """Return (partition, offset) of each record in `read` that `final` lacks or contradicts."""
+    """Return (partition, offset) of each record in `read` that `final` lacks or contradicts.
+
+    In the partitions of `unread`, which were not read to their end, a record that `final` lacks
+    does not count."""
     return [
         (partition, offset)
         for partition, numbers in sorted(read.items())
         for offset, number in enumerate(numbers)
-        if offset >= len(final[partition]) or final[partition][offset] != number
+        if (
+            final[partition][offset] != number
+            if offset < len(final[partition])
+            else partition not in unread
+        )
     ]

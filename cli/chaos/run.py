@@ -1,182 +1,193 @@
 """A scenario run from start to verdict: workload, steps, healing, and comparison.
 
-Even if a step fails, all faults end, the clients stop, and the acknowledged records are
-compared."""
+`run_scenario` always returns a result, in bounded time. Even if the cluster does not answer any
+more, all faults end, the clients stop, and everything that can be read is compared."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from array import array
+from pathlib import Path
 
-from quorate.cli.chaos.actions import carry_out, heal, unpin_writer
-from quorate.cli.chaos.comparison import Comparison, Verdict
-from quorate.cli.chaos.ledger import CLIENTS
+from quorate.cli.chaos.actions import carry_out
+from quorate.cli.chaos.client_actions import unpin_writer
+from quorate.cli.chaos.ending import Interrupted, Interruption, reason, stage
+from quorate.cli.chaos.evidence import Examined, failed_result, result_of
+from quorate.cli.chaos.link_actions import heal_links
+from quorate.cli.chaos.node_actions import resume_node, start_node
 from quorate.cli.chaos.process_cluster import ProcessCluster
-from quorate.cli.chaos.reader import number_of, taken_back
+from quorate.cli.chaos.read_back import ReadBack, read_back
 from quorate.cli.chaos.replicas import differing
+from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.run_setup import Plan, started_run
-from quorate.cli.chaos.scenario_run import ScenarioRun, StepFailed
-from quorate.cli.chaos.verdict import Evidence, Outage, Result, checks
+from quorate.cli.chaos.scenario import Variant
+from quorate.cli.chaos.scenario_run import ScenarioRun
 from quorate.cli.chaos.view import View
-from quorate.cli.client.consumer import EARLIEST, LATEST, Consumer
-from quorate.cli.client.errors import NotReachable, Refused
+from quorate.cli.client.consumer import Consumer
 
-HEAL_MS = 60_000
-"""The time that the ISRs have to become full at the end."""
+SETUP_S = 240.0
+"""The time, in s, in which the topic and the clients must work."""
+HEAL_S = 60.0
+"""The time, in s, that the ISRs have to become full after the faults."""
 FLUSH_S = 15.0
 """The time that the writer's batches in flight have to be acknowledged."""
+CATCH_UP_S = 15.0
+"""The time that the consumer has to read the last records."""
 SETTLE_S = 30.0
 """The time that followers have to fetch the last records."""
+FAULT_S = 30.0
+"""The time in which the fault of one node must end."""
+EXAMINE_S = 180.0
+"""The time for the reading of all records at the end."""
+ADMIN_S = 10.0
+"""The timeout of one request of that reading."""
 POLL_S = 0.1
 
 
-async def run_scenario(plan: Plan, cluster: ProcessCluster, view: View) -> Result:
-    """Run the plan's variants one after another and return the result."""
-    async with started_run(plan, cluster, view) as run:
+async def run_scenario(
+    plan: Plan, cluster: ProcessCluster, view: View, interruption: Interruption | None = None
+) -> Result:
+    """Run the plan's variants one after another and return the result. Raise nothing.
+
+    `interruption` handles the signals of the process, if it is given."""
+    handled = interruption or Interruption()
+    started_wall_ms, begin_s = time.time_ns() // 1_000_000, time.monotonic()
+    async with contextlib.AsyncExitStack() as stack:
         try:
-            await carry_out_steps(run, plan, view)
-            await cool_down(run)
-        finally:
-            await end_all_faults(run)
-        await run.writer.stop(FLUSH_S)
-        await wait_for_full_isrs(run)
-        await run.reader.stop()
-        return await result_of(run, plan)
+            async with asyncio.timeout(SETUP_S):
+                setup = started_run(plan, cluster, view)
+                run = await handled.guard(stack.enter_async_context(setup))
+        except TimeoutError:
+            why = f"the clients did not start within {SETUP_S:.0f} s"
+            return failed_result(plan, why, started_wall_ms, ms_since(begin_s))
+        except Exception as error:  # a cluster that cannot serve the clients is a verdict, too
+            why = f"the run could not start: {reason(error)}"
+            return failed_result(plan, why, started_wall_ms, ms_since(begin_s))
+        try:
+            await handled.guard(carry_out_variants(run, plan, view))
+        except Interrupted as interrupted:
+            run.failed_steps.append(str(interrupted))
+            run.note(str(interrupted), kind="fault")
+        await end_all_faults(run)
+        return await examined(run, plan)
 
 
-async def carry_out_steps(run: ScenarioRun, plan: Plan, view: View) -> None:
-    """Let the clients write for the warm-up time, then carry out the steps of all variants.
+def ms_since(begin_s: float) -> int:
+    """Return the time in ms since a time of the monotonic clock."""
+    return round((time.monotonic() - begin_s) * 1000)
 
-    The first step that fails is recorded and ends the steps."""
+
+async def carry_out_variants(run: ScenarioRun, plan: Plan, view: View) -> None:
+    """Let the clients write for the warm-up time, then carry out all variants.
+
+    The first step that fails is recorded and ends the variants. Between two variants all faults
+    end and the cluster recovers. The clients then write for the cool-down time."""
     workload = plan.scenario.workload
     run.note(
         f"clients write into {workload.partitions} partitions x {workload.replication_factor}, "
         "acks=all, and read"
     )
     await asyncio.sleep(workload.warm_up_ms / 1000)
-    for variant in plan.variants:
+    for number, variant in enumerate(plan.variants):
+        if number:
+            await end_all_faults(run)
+            await stage(run, "between two variants", HEAL_S + 1, full_isrs(run))
         view.line(f"{'':>10}  {variant.name}: {variant.title}")
-        for step in variant.steps:
-            try:
-                await carry_out(run, step)
-            except (StepFailed, Refused, NotReachable) as failed:
-                run.failed_steps.append(
-                    f"{variant.name}, step {step.do} (line {step.line}): {failed}"
-                )
-                run.note(f"step {step.do}: {failed}", kind="fault")
-                return
+        if run.problems or not await carried_out(run, variant):
+            return
+    await end_all_faults(run)
+    await asyncio.sleep(workload.cool_down_ms / 1000)
 
 
-async def cool_down(run: ScenarioRun) -> None:
-    """Let the clients write for the workload's cool-down time."""
-    await asyncio.sleep(run.scenario.workload.cool_down_ms / 1000)
+async def carried_out(run: ScenarioRun, variant: Variant) -> bool:
+    """Carry out the steps of a variant. Return False after the first step that fails.
+
+    Its reason is recorded. An unexpected error of a step is a failure of this step, too."""
+    for step in variant.steps:
+        try:
+            await carry_out(run, step)
+        except Exception as error:  # a verdict must not be lost, whatever fails
+            said = f"{variant.name}, step {step.do} (line {step.line}): {reason(error)}"
+            run.failed_steps.append(said)
+            run.note(f"step {step.do}: {reason(error)}", kind="fault")
+            return False
+    return True
 
 
 async def end_all_faults(run: ScenarioRun) -> None:
     """End all faults and start all nodes that a step stopped or killed.
 
-    It runs even after a failed step or Ctrl-C. Nodes that died without a step are recorded as a
-    failed step and not started."""
-    run.failed_steps += [
-        f"node {node} ended although no step stopped it: see {run.cluster.directory.node_log(node)}"
-        for node in run.died()
-    ]
-    try:
-        await heal(run, {})
-    except Refused as refused:
-        run.failed_steps.append(str(refused))
+    It runs even after a failed step or a signal. A node that died without a step is a problem, and
+    is not started."""
+    for node in run.died():
+        log = run.cluster.directory.node_log(node)
+        run.problem(f"node {node} ended although no step stopped it: see {log}")
+    for node in run.pauses.nodes:
+        await stage(run, f"the pause of node {node} ends", FAULT_S, resume_node(run, node))
+    for node in run.faults.by_rules():
+        await stage(run, f"the fault of node {node} ends", FAULT_S, heal_links(run, node))
     if run.pinned_writer is not None:
-        await unpin_writer(run, {})
-    for node in run.fault_states.open():
-        await asyncio.to_thread(run.cluster.restart, node)
-        run.fault_states.end(node, run.clock.now_ms())
+        await stage(run, "the pinned writer ends", FAULT_S, unpin_writer(run, {}))
+    for node in run.down():
+        await stage(run, f"node {node} starts", FAULT_S, start_node(run, node))
 
 
-async def wait_for_full_isrs(run: ScenarioRun) -> None:
-    """Wait until every ISR is full. If that takes longer than HEAL_MS, record a failed step."""
-    try:
-        await run.until(run.in_sync, HEAL_MS, "every ISR is full at the end")
-    except StepFailed as failed:
-        run.failed_steps.append(str(failed))
+async def full_isrs(run: ScenarioRun) -> None:
+    """Wait until every ISR is full. Raise StepFailed if that takes longer than HEAL_S."""
+    await run.until(run.in_sync, round(HEAL_S * 1000), "every ISR is full at the end")
 
 
-async def result_of(run: ScenarioRun, plan: Plan) -> Result:
-    """Return the result: read everything back, compare it, and read the final timeline."""
+async def examined(run: ScenarioRun, plan: Plan) -> Result:
+    """Stop the clients, and return the result: read everything back, and compare it."""
+    await stage(run, "every ISR is full", HEAL_S + 5, full_isrs(run))
+    await stage(run, "the producers end", FLUSH_S + 10, run.writer.stop(FLUSH_S))
+    await stage(run, "the metadata client ends", FAULT_S, run.probe.stop())
+    await caught_up(run)
+    await stage(run, "the consumer ends", FAULT_S, run.reader.stop())
+    run.ledger.delays.close(time.monotonic())
     end_ms = run.clock.now_ms()
-    compared, final = await asyncio.to_thread(read_back, run)
-    different = await different_replicas(run)
-    events, states = run.final_states()
-    own_events = [event for event in run.timeline if event.kind in ("step", "fault")]
-    timeline = sorted(
-        [*(event for event in own_events if event.what != "registers"), *events],
-        key=lambda event: event.ms,
+    back = await stage(
+        run, "reading everything back", EXAMINE_S, asyncio.to_thread(read_everything, run)
     )
-    back = taken_back(run.reader.read, final)
-    evidence = Evidence(
-        compared=compared,
-        sent=run.ledger.sent,
-        read_along=run.reader.records,
-        taken_back=len(back),
-        different_replicas=different,
-        failures=run.ledger.failures,
-        failed_steps=run.failed_steps,
-        expiries=run.expiries,
-        pinned=run.pinned,
-        outages=[
-            Outage(gap.partition, run.clock.ms(gap.start_s), run.clock.ms(gap.end_s))
-            for gap in run.ledger.outages
-        ],
-        leadership=states.leadership.close(end_ms),
+    different = await stage(
+        run, "comparing the replicas", SETTLE_S + FAULT_S, different_replicas(run)
     )
-    return Result(
-        scenario=plan.scenario.name,
-        title=plan.scenario.title,
-        about=plan.scenario.about,
-        variants=[variant.name for variant in plan.variants],
-        partitions=run.ledger.partitions,
-        evidence=evidence,
-        checks=list(checks(evidence, plan.scenario.expect)),
-        timeline=timeline,
-        nodes=run.intervals(states, end_ms),
-        started_wall_ms=run.clock.start_wall_ms,
-        duration_ms=end_ms,
+    final = await stage(
+        run, "reading the metadata log", FAULT_S, asyncio.to_thread(run.final_states)
     )
+    for node in run.died():
+        run.problem(f"node {node} ended although no step stopped it")
+    return result_of(run, plan, Examined(back, different, final, end_ms))
 
 
-def read_back(run: ScenarioRun) -> tuple[Verdict, dict[int, array[int]]]:
-    """Read all records from the leaders, up to the ends that their logs have at the start.
+async def caught_up(run: ScenarioRun) -> None:
+    """Wait for CATCH_UP_S at most until the consumer has read every acknowledged record."""
+    deadline_s = time.monotonic() + CATCH_UP_S
+    while run.ledger.delays.unread():
+        if time.monotonic() > deadline_s:
+            return
+        await asyncio.sleep(POLL_S)
 
-    Return the comparison, and the record numbers by offset of each partition. Raise Refused or
-    NotReachable if a partition cannot be read."""
-    partitions = run.ledger.partitions
-    comparison = Comparison(
-        run.ledger.lines(), run.ledger.acknowledged, partitions, clients=CLIENTS
-    )
-    final = {partition: array("q") for partition in range(partitions)}
-    admin = run.cluster.admin()
+
+def read_everything(run: ScenarioRun) -> ReadBack:
+    """Read all records from the leaders. Raise Refused or NotReachable if no broker answers."""
+    admin = run.cluster.admin(ADMIN_S)
     try:
-        consumer = Consumer(admin, run.brokers.topic)
-        consumer.seek(EARLIEST)
-        ends = {number: consumer.offset_of(number, LATEST) for number in consumer.numbers}
-        while any(consumer.positions[number] < end for number, end in ends.items()):
-            for each in consumer.poll():
-                key, value = bytes(each.record.key or b""), bytes(each.record.value or b"")
-                comparison.read(each.partition, each.record.offset, key, value)
-                final[each.partition].append(number_of(key))
+        return read_back(run.ledger, Consumer(admin, run.brokers.topic))
     finally:
         admin.close()
-    return comparison.verdict(), final
 
 
 async def different_replicas(run: ScenarioRun) -> list[int]:
     """Return the partitions whose in-sync replicas differ.
 
-    Followers have SETTLE_S to fetch the last records, unless a step of the run failed."""
-    log_dirs = {node: run.log_dir(node) for node in run.broker_ids}
+    Followers have SETTLE_S to fetch the last records, unless the run has failed before."""
+    log_dirs: dict[int, Path] = {node: run.log_dir(node) for node in run.broker_ids}
     deadline_s = time.monotonic() + SETTLE_S
     while True:
         found = await asyncio.to_thread(differing, log_dirs, run.brokers.topic, run.states.isr)
-        if not found or time.monotonic() > deadline_s or run.failed_steps:
+        failed = run.failed_steps or run.problems
+        if not found or time.monotonic() > deadline_s or failed:
             return sorted(found)
         await asyncio.sleep(POLL_S)

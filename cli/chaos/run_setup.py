@@ -8,11 +8,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from quorate.cli.chaos.brokers import Brokers
-from quorate.cli.chaos.fault_sockets import FaultSockets
+from quorate.cli.chaos.fault_sockets import LEASE_MS, FaultSockets
 from quorate.cli.chaos.ledger import Ledger
+from quorate.cli.chaos.metadata_probe import MetadataProbe
 from quorate.cli.chaos.metadata_tail import MetadataTail
+from quorate.cli.chaos.pause_guard import Pauses
 from quorate.cli.chaos.process_cluster import ProcessCluster
 from quorate.cli.chaos.reader import Reader
 from quorate.cli.chaos.scenario import Scenario, Variant, Workload
@@ -30,7 +33,16 @@ from quorate.quorum.seams import Address
 
 CLIENT_ID = "quorate-chaos"
 FIRST_WRITES_S = 60.0
+RENEWALS_PER_LEASE = 4
 POLL_S = 0.1
+
+
+class Clients(NamedTuple):
+    """The clients of a run."""
+
+    writer: Writer
+    reader: Reader
+    probe: MetadataProbe
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +70,20 @@ async def started_run(
     since = min(tail.offset for tail in tails)
     await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
     make_brokers = client_maker(plan, cluster)
-    async with clients(make_brokers(), workload) as (writer, reader):
+    async with clients(make_brokers(), workload) as (writer, reader, probe):
         brokers, clock = writer.brokers, RunClock()
         run = ScenarioRun(
             scenario=plan.scenario,
             cluster=cluster,
-            faults=FaultSockets(cluster.directory),
+            sockets=FaultSockets(cluster.directory),
+            pauses=Pauses(LEASE_MS),
             clock=clock,
             brokers=brokers,
             make_brokers=make_brokers,
             ledger=writer.ledger,
             writer=writer,
             reader=reader,
+            probe=probe,
             tails=tails,
             states=ClusterStates(brokers.topic_id, clock.start_wall_ms),
             session_timeout_ms=session_timeout_ms(cluster),
@@ -96,8 +110,8 @@ def client_maker(plan: Plan, cluster: ProcessCluster) -> Callable[[], Brokers]:
 
 
 @contextlib.asynccontextmanager
-async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[Writer, Reader]]:
-    """Yield a writer and a reader after the first write to every partition.
+async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[Clients]:
+    """Yield clients after the first write to every partition.
 
     Stop them afterwards. Batches that are then still in flight are cancelled. Raise Refused or
     NoProducerId if the clients cannot start."""
@@ -108,7 +122,8 @@ async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[W
         pace=Pace.of(workload.records_per_s, workload.partitions),
         timeout_ms=workload.request_timeout_ms,
     )
-    reader = Reader(brokers)
+    reader = Reader(brokers, ledger.delays)
+    probe = MetadataProbe(brokers, workload.request_timeout_ms)
     try:
         await brokers.refresh()
         if len(brokers.leaders) != workload.partitions:
@@ -116,10 +131,13 @@ async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[tuple[W
         await writer.start(range(workload.partitions))
         reader.start(brokers.known, workload.partitions)
         await first_writes(ledger)
-        yield writer, reader
+        probe.start()
+        yield Clients(writer, reader, probe)
     finally:
-        await writer.stop(0)
-        await reader.stop()
+        # The run has stopped them and recorded their errors. This is for a run that was cancelled.
+        for stop in (writer.stop(0), reader.stop(), probe.stop()):
+            with contextlib.suppress(Exception):
+                await stop
         brokers.close()
 
 
@@ -135,18 +153,20 @@ async def first_writes(ledger: Ledger) -> None:
             raise Refused(f"not every partition acknowledges a write: {said}")
         await asyncio.sleep(POLL_S)
     ledger.outages.clear()
+    ledger.delays.clear()
 
 
 @contextlib.asynccontextmanager
 async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
-    """Follow the metadata log and show the status on the terminal for the duration of the block."""
+    """For the duration of the block, follow the metadata log, renew the leases of faults, and show
+    the status on the terminal."""
 
     async def show_status() -> None:
         while True:
             view.status(run.clock.now_ms(), run.ledger)
             await asyncio.sleep(STATUS_PERIOD_S)
 
-    tasks = [asyncio.create_task(run.follow_log()), asyncio.create_task(show_status())]
+    tasks = [asyncio.create_task(each) for each in (run.follow_log(), show_status(), renew(run))]
     try:
         yield
     finally:
@@ -156,7 +176,15 @@ async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
         results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception):
-                raise result
+                run.problem(f"the run failed in the background: {result!r}")
+
+
+async def renew(run: ScenarioRun) -> None:
+    """Renew the leases of all faults until cancelled. Without it they end after LEASE_MS."""
+    while True:
+        await asyncio.sleep(LEASE_MS / 1000 / RENEWALS_PER_LEASE)
+        run.pauses.renew()
+        await asyncio.to_thread(run.sockets.renew, run.faults.by_rules())
 
 
 def create_topic(cluster: ProcessCluster, topic: str, workload: Workload) -> None:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-ROLES = ("leader", "controller", "victim")
+LEADER, FOLLOWER, ACTIVE, STANDBY, VICTIM = "leader", "follower", "controller", "standby", "victim"
+ROLES = (LEADER, ACTIVE, VICTIM, FOLLOWER, STANDBY)
 """The names that `node` accepts: the broker that leads the most partitions, the active controller,
-and the node that a step named last."""
+the node that a step named last, the broker that leads the fewest partitions, and a controller that
+is not active. Nodes with a fault are left out, except for the victim."""
 MAX_MS = 600_000
 
 
@@ -83,6 +85,7 @@ TOP: Table = {
     "cluster": Rule("The temporary cluster.", table, default={}),
     "workload": Rule("The topic and the clients.", table, default={}),
     "expect": Rule("The limits that the verdict checks.", table, default={}),
+    "ablation": Rule("The safeguard without which the verdict must be bad.", table, default={}),
     "variants": Rule(
         "The sequences of steps, carried out one after another.", tables, required=True
     ),
@@ -118,6 +121,35 @@ EXPECT: Table = {
     "max_unavailable_ms": Rule(
         "The longest time for which a write to any partition may wait.", whole(1, MAX_MS), 10_000
     ),
+    "max_unread_ms": Rule(
+        "The longest time from the acknowledgement of a record until the consumer has read it.",
+        whole(1, MAX_MS),
+        10_000,
+    ),
+    "max_metadata_wait_ms": Rule(
+        "The longest time for which a change of metadata may wait.", whole(1, MAX_MS), 10_000
+    ),
+    "max_resign_ms": Rule(
+        "The longest time after which an isolated active controller must have resigned.",
+        whole(1, MAX_MS),
+        10_000,
+    ),
+    "min_batches_before": Rule(
+        "The fewest batches acknowledged before the first fault.", whole(0, 1_000_000), 20
+    ),
+    "min_batches_during": Rule(
+        "The fewest batches acknowledged while a fault lasts. 0 if nothing can be written then.",
+        whole(0, 1_000_000),
+        20,
+    ),
+    "min_batches_after": Rule(
+        "The fewest batches acknowledged after the last fault.", whole(0, 1_000_000), 20
+    ),
+}
+ABLATION: Table = {
+    "safeguard": Rule("The name of the safeguard in the tests of Quorate.", text, required=True),
+    "what": Rule("A sentence about the nodes without it.", text, required=True),
+    "check": Rule("The name of a check that is then bad.", text, required=True),
 }
 VARIANT: Table = {
     "name": Rule("The name for --variant.", text, required=True),
@@ -128,6 +160,7 @@ TABLES: Mapping[str, Table] = {
     "cluster": CLUSTER,
     "workload": WORKLOAD,
     "expect": EXPECT,
+    "ablation": ABLATION,
     "[variants]": VARIANT,
 }
 
@@ -147,17 +180,37 @@ STEPS: Mapping[str, tuple[str, Table]] = {
         "Restart the nodes one after another, and wait after each one until every ISR is full.",
         {"nodes": NODES, "within_ms": WITHIN_MS},
     ),
+    "kill-all": ("Kill every node with SIGKILL, as a power failure does.", {}),
+    "start-all": ("Start every node that is down.", {}),
+    "pause": ("Stop the process of a node with SIGSTOP, until `resume` or `heal`.", {"node": NODE}),
+    "resume": ("Let the process of a paused node continue.", {"node": NODE}),
     "mute-heartbeats": ("Drop the heartbeats of a broker and nothing else.", {"node": NODE}),
     "cut-controllers": (
         "Hold all traffic between a broker and the controllers. No connection closes.",
         {"node": NODE},
     ),
-    "heal": ("End all faults.", {}),
+    "isolate": (
+        "Hold all traffic between a node and all other nodes. Clients still reach it.",
+        {"node": NODE},
+    ),
+    "heal": ("End all pauses and all faults of links.", {}),
     "pin-writer": ("Start a producer that writes to this broker only.", {"node": NODE}),
     "unpin-writer": ("Stop that producer.", {}),
     "wait": ("Wait for a fixed time.", {"ms": MS}),
     "wait-fenced": (
         "Wait until the broker is fenced and leads no partition.",
+        {"node": NODE, "within_ms": WITHIN_MS},
+    ),
+    "wait-isr-shrunk": (
+        "Wait until no ISR holds the broker.",
+        {"node": NODE, "within_ms": WITHIN_MS},
+    ),
+    "wait-controller": (
+        "Wait until a controller without a fault is active.",
+        {"within_ms": WITHIN_MS},
+    ),
+    "wait-resigned": (
+        "Wait until a controller with a fault answers that it is not active.",
         {"node": NODE, "within_ms": WITHIN_MS},
     ),
     "wait-caught-up": (
@@ -170,11 +223,11 @@ STEPS: Mapping[str, tuple[str, Table]] = {
     ),
     "wait-in-sync": ("Wait until every ISR is full.", {"within_ms": WITHIN_MS}),
     "write-metadata": (
-        "Change a config, and wait until the change is committed.",
+        "Wait until a change of metadata that is requested from now on is committed.",
         {"within_ms": WITHIN_MS},
     ),
 }
-NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers"})
+NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers", "isolate"})
 """The steps that need nodes with `--faults`."""
 
 
@@ -220,6 +273,12 @@ class Expected:
 
     expiry_tolerance_ms: int
     max_unavailable_ms: int
+    max_unread_ms: int = 10_000
+    max_metadata_wait_ms: int = 10_000
+    max_resign_ms: int = 10_000
+    min_batches_before: int = 20
+    min_batches_during: int = 20
+    min_batches_after: int = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +288,18 @@ class Shape:
     controllers: int
     brokers: int
     config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ablation:
+    """A safeguard of the nodes without which the verdict must be bad."""
+
+    safeguard: str
+    """The name of the safeguard in the tests (`tests/chaos/ablated.py`)."""
+    what: str
+    """A sentence about the nodes without it."""
+    check: str
+    """The name of a check that is then bad."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +313,9 @@ class Scenario:
     workload: Workload
     expect: Expected
     variants: tuple[Variant, ...]
+    origin: str = ""
+    """The name of the file, for errors."""
+    ablation: Ablation | None = None
 
     def with_partitions(self, partitions: int | None) -> Scenario:
         """Return the scenario with another number of partitions, or the same one if it is None."""

@@ -7,17 +7,30 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from quorate.cli.chaos.brokers import Brokers
+from quorate.cli.chaos.fault_log import FaultLog, OpenFault
 from quorate.cli.chaos.fault_sockets import FaultSockets
 from quorate.cli.chaos.ledger import Ledger
+from quorate.cli.chaos.metadata_probe import MetadataProbe
 from quorate.cli.chaos.metadata_tail import LoggedRecord, MetadataTail, log_end
+from quorate.cli.chaos.observations import (
+    ACTIVE_CONTROLLER,
+    BROKER,
+    CONTROLLER,
+    Expiry,
+    Pinned,
+    Resignation,
+)
+from quorate.cli.chaos.pause_guard import Pauses
 from quorate.cli.chaos.process_cluster import ProcessCluster
 from quorate.cli.chaos.reader import Reader
 from quorate.cli.chaos.scenario import Scenario
+from quorate.cli.chaos.targets import TARGETS, Candidates
 from quorate.cli.chaos.timeline import (
     DEAD,
     SERVING,
@@ -27,14 +40,18 @@ from quorate.cli.chaos.timeline import (
     StateInterval,
     StateTracker,
 )
-from quorate.cli.chaos.verdict import Expiry, Pinned
 from quorate.cli.chaos.writer import PinnedWriter, Writer
-from quorate.cli.cluster_dir import alive
 
 POLL_S = 0.02
 """Time, in s, between two polls of a condition or of the metadata logs."""
 POLLS_PER_LOOK = 25
 """The number of polls of a condition after which `until` looks for dead nodes."""
+
+
+MAX_PROBLEMS = 20
+"""The most problems that a run records."""
+Values = Mapping[str, Any]
+"""The values of a step by key, such as `node` and `within_ms`. Times are in ms."""
 
 
 class StepFailed(Exception):
@@ -72,13 +89,15 @@ class ScenarioRun:
 
     scenario: Scenario
     cluster: ProcessCluster
-    faults: FaultSockets
+    sockets: FaultSockets
+    pauses: Pauses
     clock: RunClock
     brokers: Brokers
     make_brokers: Callable[[], Brokers]
     ledger: Ledger
     writer: Writer
     reader: Reader
+    probe: MetadataProbe
     tails: list[MetadataTail]
     states: ClusterStates
     session_timeout_ms: int
@@ -91,7 +110,9 @@ class ScenarioRun:
     say: Callable[[Event], None]
     timeline: list[Event] = field(default_factory=list)
     fault_states: StateTracker = field(default_factory=StateTracker)
-    """The intervals in which nodes were dead, muted or cut off."""
+    """The intervals in which nodes were dead, paused, muted or cut off."""
+    faults: FaultLog = field(default_factory=FaultLog)
+    """The faults of nodes with their effects."""
     victim: int | None = None
     """The node that a step named last."""
     pinned_writer: PinnedWriter | None = None
@@ -102,6 +123,10 @@ class ScenarioRun:
     """The expired sessions of muted or cut off brokers."""
     failed_steps: list[str] = field(default_factory=list)
     """The failed steps with their reasons, as texts."""
+    problems: list[str] = field(default_factory=list)
+    """The parts of the run outside of its steps that failed, with their reasons, as texts."""
+    resignations: list[Resignation] = field(default_factory=list)
+    """The answers of isolated controllers."""
     _next_offset: int = 0
 
     # --- events
@@ -122,10 +147,19 @@ class ScenarioRun:
                     self._add(event)
 
     async def follow_log(self) -> None:
-        """Poll the metadata logs until cancelled."""
+        """Poll the metadata logs until cancelled. An error is a problem of the run."""
         while True:
-            self.poll_log()
+            try:
+                self.poll_log()
+            except Exception as error:  # a log that cannot be read must not end the run
+                self.problem(f"a metadata log cannot be followed: {error!r}")
             await asyncio.sleep(POLL_S)
+
+    def problem(self, what: str) -> None:
+        """Record a problem, once. Only the first MAX_PROBLEMS are kept."""
+        if what not in self.problems and len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(what)
+            self.note(what, kind="fault")
 
     def _add(self, event: Event) -> None:
         self.timeline.append(event)
@@ -134,21 +168,47 @@ class ScenarioRun:
     # --- nodes
 
     def node_named(self, value: int | str) -> int:
-        """Return the id of a node, or of the node in the role `leader`, `controller` or `victim`.
+        """Return the id of a node, or of the node in a role of TARGETS.
 
-        The leader is the broker that leads the most partitions. The node becomes the victim of the
-        next steps. Raise StepFailed if no step has named a victim yet, Refused if there is no such
-        node."""
-        if value == "leader":
-            counts = {broker: len(self.states.led_by(broker)) for broker in sorted(self.serving)}
-            self.victim = max(counts, key=lambda broker: (counts[broker], -broker))
-        elif value == "controller":
-            self.victim = self.states.active
-        elif isinstance(value, int):
+        The node becomes the victim of the next steps. Raise StepFailed if no node has the role now,
+        and Refused if there is no such node."""
+        if isinstance(value, int):
             self.victim = self.cluster.node(value)["id"]
-        if self.victim is None:
-            raise StepFailed("victim: no step has named a node yet")
-        return self.victim
+            return self.victim
+        among = Candidates(
+            self.states, self.serving, self.controllers, tuple(self.faults.open), self.victim
+        )
+        found = TARGETS[value](among)
+        if found is None:
+            raise StepFailed(f"{value}: no node without a fault has this role now")
+        self.victim = found
+        return found
+
+    def new_fault(self, kind: str, node: int) -> OpenFault:
+        """Return a fault of the node that begins now, which is not recorded yet.
+
+        Raise StepFailed if the node has a fault."""
+        if node in self.faults.open:
+            raise StepFailed(f"node {node} has a fault already: {self.faults.open[node].kind}")
+        role = BROKER
+        if node in self.controllers:
+            role = ACTIVE_CONTROLLER if node == self.states.active else CONTROLLER
+        led = tuple(self.states.led_by(node))
+        return OpenFault(kind=kind, node=node, role=role, start_ms=self.clock.now_ms(), led=led)
+
+    def begin_fault(self, fault: OpenFault, state: str, cause: str) -> None:
+        """Record the begin of a fault, and the state of the node in the timeline."""
+        self.faults.begin(fault)
+        self.fault_states.begin(fault.node, state, self.clock.now_ms(), cause)
+
+    def end_fault(self, node: int) -> None:
+        """Record the end of the node's fault, if it has one."""
+        self.faults.end(node, self.clock.now_ms())
+        self.fault_states.end(node, self.clock.now_ms())
+
+    def down(self) -> list[int]:
+        """Return the nodes that a step has killed or stopped and none has started."""
+        return sorted(node for node, what in self.fault_states.open().items() if what == DEAD)
 
     def log_dir(self, node_id: int) -> Path:
         """Return the data directory of a node."""
@@ -170,19 +230,15 @@ class ScenarioRun:
         """Return True if every ISR holds all replicas and all brokers of `serving` are unfenced."""
         replicas = self.scenario.workload.replication_factor
         whole = all(len(isr) == replicas for isr in self.states.isr.values())
-        return whole and all(self.states.state(broker) == SERVING for broker in self.serving)
+        known = len(self.states.isr) == self.ledger.partitions
+        return (
+            known and whole and all(self.states.state(broker) == SERVING for broker in self.serving)
+        )
 
     def died(self) -> list[int]:
-        """Return the nodes that do not run and that no step has killed or stopped so far.
-
-        A node that a step has killed or stopped is left out even after its restart."""
-        stopped = {
-            interval.subject for interval in self.fault_states.intervals if interval.what == DEAD
-        }
-        stopped |= {node for node, what in self.fault_states.open().items() if what == DEAD}
-        nodes = (*self.cluster.entry["controllers"], *self.cluster.entry["brokers"])
-        gone = [node["id"] for node in nodes if not alive(node["pid"])]
-        return [node for node in gone if node not in stopped]
+        """Return the nodes that do not run although no step has killed or stopped them."""
+        nodes, down = (*self.controllers, *self.broker_ids), self.down()
+        return [node for node in nodes if node not in down and not self.cluster.runs(node)]
 
     async def until(self, condition: Callable[[], bool], within_ms: int, what: str) -> int:
         """Wait until the condition is true, and return the ms that it took.

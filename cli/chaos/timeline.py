@@ -24,9 +24,9 @@ from quorate.quorum.raft.control_records import LeaderChangeMessage
 # The states of nodes in the metadata log: a broker is serving (unfenced) or fenced, a controller is
 # standby or active.
 SERVING, FENCED, STANDBY, ACTIVE = "serving", "fenced", "standby", "active"
-# The states of nodes that a step causes: killed or stopped, without heartbeats, and cut off from
-# the controllers.
-DEAD, MUTED, CUT = "dead", "muted", "cut"
+# The states of nodes that a step causes: killed or stopped, without heartbeats, cut off from other
+# nodes, and paused (SIGSTOP).
+DEAD, MUTED, CUT, PAUSED = "dead", "muted", "cut", "paused"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from quorate.cli.chaos.ledger import Ledger
+from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.timeline import Event
-from quorate.cli.chaos.verdict import Result
 
 STATUS_PERIOD_S = 0.2
 CLEAR_LINE = "\r\x1b[K"
@@ -27,6 +27,7 @@ class View:
     out: TextIO | None
     terminal: TextIO = sys.stderr
     _redrawn: bool = False
+    _gone: bool = False
     _last: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
 
     def say(self, event: Event) -> None:
@@ -38,11 +39,14 @@ class View:
         if self.out is None:
             return
         self.clear()
-        print(text, file=self.out, flush=True)
+        try:
+            print(text, file=self.out, flush=True)
+        except OSError:  # the terminal or the reader of a pipe is gone; the verdict still counts
+            self.out = None
 
     def status(self, ms: int, ledger: Ledger) -> None:
         """Redraw the status line if `terminal` is a terminal. `ms` is the time since the start."""
-        if not self.terminal.isatty():
+        if self._gone or not self.terminal.isatty():
             return
         now_s = time.monotonic()
         last_s, confirmed = self._last
@@ -58,14 +62,20 @@ class View:
         wait = f"; waiting: partitions {shown}{more}" if waiting else ""
         text = f"{ms / 1000:8.1f} s  {ledger.confirmed:,} acknowledged, {rate:,.0f}/s{wait}"
         width = shutil.get_terminal_size().columns - 1
-        print(f"{CLEAR_LINE}{text[:width]}", end="", file=self.terminal, flush=True)
+        self._draw(f"{CLEAR_LINE}{text[:width]}")
         self._redrawn = True
 
     def clear(self) -> None:
         """Remove the status line."""
         if self._redrawn:
-            print(CLEAR_LINE, end="", file=self.terminal, flush=True)
+            self._draw(CLEAR_LINE)
             self._redrawn = False
+
+    def _draw(self, text: str) -> None:
+        try:
+            print(text, end="", file=self.terminal, flush=True)
+        except OSError:
+            self._gone = True
 
 
 def event_text(event: Event) -> str:
@@ -76,12 +86,13 @@ def event_text(event: Event) -> str:
 
 
 def verdict_lines(result: Result) -> Iterator[str]:
-    """Yield the lines of a verdict."""
+    """Yield the lines of a verdict. The last one names the checks that failed."""
     for check in result.checks:
         yield f"{'ok' if check.good else 'BAD':>10}  {check.text}"
     longest = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))
     worst = [f"{partition}: {ms:,} ms" for partition, ms in longest[:MAX_WAITING_SHOWN] if ms]
     if worst:
         yield f"{'':>10}  total time without writes, by partition: {', '.join(worst)}"
-    word = "GOOD: nothing acknowledged was lost" if result.good else "BAD"
+    failed = sorted({check.name for check in result.checks if not check.good})
+    word = f"BAD: {', '.join(failed)}" if failed else f"GOOD: {len(result.checks)} checks"
     yield f"   verdict  {word} ({result.scenario}, {result.duration_ms / 1000:.1f} s)"

@@ -50,6 +50,8 @@ FATAL = frozenset(
 )
 """Errors that a writer with one batch in flight gets only if acknowledged records are lost."""
 NO_ANSWER = "NETWORK_EXCEPTION"
+MAX_REFUSALS = 100_000
+"""The most errors of a pinned writer that are kept with their times."""
 
 
 class NoProducerId(Exception):
@@ -214,6 +216,8 @@ class PinnedWriter(Writer):
     node_id: int
     client: int = PINNED
     refused: Counter[str] = field(default_factory=Counter)
+    refusals: list[tuple[int, float, str]] = field(default_factory=list)
+    """(partition, time in s, name) of the first MAX_REFUSALS errors."""
     successes: list[Success] = field(default_factory=list)
 
     async def _until_acknowledged(self, partition: int, numbers: Sequence[int]) -> bool:
@@ -227,5 +231,7 @@ class PinnedWriter(Writer):
                 self.successes.append(Success(partition, sent_s))
                 return True
             self.refused[code.name] += 1
+            if len(self.refusals) < MAX_REFUSALS:
+                self.refusals.append((numbers[0] % self.ledger.partitions, sent_s, code.name))
             await asyncio.sleep(RETRY_S)
         return False

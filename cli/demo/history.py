@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from quorate.cli.demo.history_lines import (
+    SHOWN,
+    leader_line,
+    leaderless_line,
+    left_out_line,
+    rank_of,
+)
 from quorate.cli.history_source import longest_log
 
-SHOWN = 40
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
-def tell_history(cluster_root: Path, out: Path, say: Callable[[str, str], None]) -> None:
-    """Write the history report of the cluster to `out` with Spark. Print a summary with `say`."""
+def tell_history(
+    cluster_root: Path, topic: str, out: Path, say: Callable[[str, str], None]
+) -> None:
+    """Write the history report of the cluster to `out` with Spark. Print a summary with `say`.
+
+    The tables show `topic` first and internal topics last."""
     from quorate.quorum.analytics.page.report import report
     from quorate.quorum.analytics.spark.session import local_session
 
@@ -23,17 +36,29 @@ def tell_history(cluster_root: Path, out: Path, say: Callable[[str, str], None])
         for line in summary.lines()[1:]:
             say("", line)
         leadership = spark.read.parquet(str(out / "tables" / "leadership"))
-        say("leaders", "partition, leader, epoch, for how long, why it changed")
-        rows = leadership.orderBy("partition", "start_offset").limit(SHOWN).collect()
-        for row in rows:
-            leader = "none" if row["leader"] < 0 else f"broker {row['leader']}"
-            say(
-                "",
-                f"{row['partition']:>3}  {leader:<9}  epoch {row['leader_epoch']:<3} "
-                f"{row['duration_ms'] / 1000:>8.3f} s  {row['cause'] or ''}",
-            )
+        say("leaders", "topic-partition, leader, epoch, for how long, why it changed")
+        tell_rows(leadership, topic, "start_offset", leader_line, say)
         availability = spark.read.parquet(str(out / "tables" / "availability"))
-        lost = [row for row in availability.orderBy("partition").collect() if row["leaderless_ms"]]
-        say("available", f"{len(lost)} partitions were without a leader at some time")
-        for row in lost:
-            say("", f"partition {row['partition']} had no leader for {row['leaderless_ms']} ms")
+        lost = availability.where("leaderless_ms > 0")
+        say("available", f"{lost.count()} partitions were without a leader at some time")
+        tell_rows(lost, topic, "partition", leaderless_line, say)
+
+
+def tell_rows(
+    table: DataFrame,
+    topic: str,
+    order: str,
+    line: Callable[..., str],
+    say: Callable[[str, str], None],
+) -> None:
+    """Print the first SHOWN rows, ordered by topic, partition and `order`, and what is left out."""
+    topics = {row["topic"]: row["count"] for row in table.groupBy("topic").count().collect()}
+    left = SHOWN
+    for name in sorted(topics, key=lambda each: rank_of(each, topic)):
+        rows = table.where(table["topic"] == name).orderBy("partition", order).limit(left)
+        for row in rows.collect() if left else ():
+            say("", line(row.asDict()))
+            topics[name] -= 1
+            left -= 1
+    if said := left_out_line(topics):
+        say("", said)

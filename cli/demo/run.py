@@ -126,7 +126,7 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
         if spark:
             from quorate.cli.demo.history import tell_history
 
-            tell_history(cluster.directory.root, root, say)
+            tell_history(cluster.directory.root, TOPIC, root, say)
     finally:
         cluster.stop()
     word = "GOOD: nothing acknowledged was lost" if verdict.good else "BAD"

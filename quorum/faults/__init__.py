@@ -19,5 +19,5 @@ Files in reading order:
 - faults.py: the rules in force, and the gate for callbacks
 - wrappers.py, clock.py, disk.py, transport.py, link.py: the wrapped seams
 - witness.py: the time at which each message type was last sent
-- control.py: the Unix socket
+- control.py: the Unix socket, and the leases that end faults whose tool has ended
 """

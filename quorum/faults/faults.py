@@ -28,6 +28,8 @@ from quorate.quorum.faults.rules import Peer, Rules, named
 from quorate.quorum.seams import Address
 
 Callback = Callable[[], None]
+AFFECTED = ("cut", "hold", "drop", "delay_ms")
+"""The rules whose effects are counted, by their names in `Rules`."""
 
 
 class Subject(Protocol):
@@ -50,6 +52,9 @@ class Faults:
     `peer_of` returns the id of the node with the given address for node links, or None if it is
     unknown. Until it is set, a peer is identified by its address and by the id in its handshake.
 
+    `affected` counts the frames and connects that each kind of rule has affected so far, by its
+    name in AFFECTED. A fault whose count does not grow had no effect.
+
     `on_failure` gets each exception that a callback of the node raises; the default is the loop's
     exception handler.
     """
@@ -57,6 +62,7 @@ class Faults:
     def __init__(self, on_failure: Callable[[BaseException], None] | None = None) -> None:
         self.rules = Rules()
         self.crashed = False
+        self.affected = dict.fromkeys(AFFECTED, 0)
         self.peer_of: Callable[[Address], int | None] = lambda address: None
         self._on_failure = on_failure
         self._subjects: dict[Subject, None] = {}

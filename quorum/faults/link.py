@@ -42,8 +42,11 @@ class Line:
     The thread of the event loop owns the object. `queued_bytes` is the size of the queued frames.
     """
 
-    def __init__(self, holds: Callable[[], bool], delay_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, holds: Callable[[], bool], delay_ms: Callable[[], int], affected: dict[str, int]
+    ) -> None:
         self.queued_bytes = 0
+        self._affected = affected
         self._holds = holds
         self._delay_ms = delay_ms
         self._queue: deque[tuple[float, int, Callback]] = deque()
@@ -51,9 +54,11 @@ class Line:
 
     def put(self, act: Callback, size_bytes: int = 0) -> None:
         """Pass the frame on, or queue it behind the others if it is held or delayed."""
-        delay_ms = self._delay_ms()
-        if not delay_ms and not self._queue and not self._holds():
+        delay_ms, held = self._delay_ms(), self._holds()
+        if not delay_ms and not self._queue and not held:
             return act()
+        self._affected["hold"] += held
+        self._affected["delay_ms"] += delay_ms > 0
         due_s = asyncio.get_running_loop().time() + delay_ms / 1000
         self._queue.append((due_s, size_bytes, act))
         self.queued_bytes += size_bytes
@@ -106,8 +111,8 @@ class FaultLink:
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reads = True  # the node's wish; the rules may stop reading anyway
         self._unread: deque[memoryview] = deque()  # received while the node did not read
-        self._in = Line(self._held, self._delay_ms)
-        self._out = Line(self._held, self._delay_ms)
+        self._in = Line(self._held, self._delay_ms, faults.affected)
+        self._out = Line(self._held, self._delay_ms, faults.affected)
         faults.watch(self)
         self.rules_changed()
         faults.run(partial(self._accept, accept))
@@ -120,7 +125,7 @@ class FaultLink:
         if self.closed:
             return
         if self._nature.of_messages and self._faults.rules.drop:
-            frame = without(self._faults.rules.drop, joined(parts))
+            frame = self._without(joined(parts))
             if frame is None:
                 return
             parts = (frame,)
@@ -183,6 +188,7 @@ class FaultLink:
     def rules_changed(self) -> None:
         """Reset the link if it is cut. Otherwise pass on what the new rules permit."""
         if self._cut():
+            self._faults.affected["cut"] += not self._ended
             self._out.clear()
             self._inner.abort()
         elif self._ended and not self._held():
@@ -206,6 +212,12 @@ class FaultLink:
     def _held(self) -> bool:
         holds = self._faults.holds(self._peer_id, self._nature.peer_address)
         return holds and not self._cut()
+
+    def _without(self, frame: Buffer) -> Buffer | None:
+        """Return the frame without the messages that the rules drop, as `without` does."""
+        kept = without(self._faults.rules.drop, frame)
+        self._faults.affected["drop"] += kept is not frame
+        return kept
 
     def _delay_ms(self) -> int:
         return self._faults.rules.delay_ms if self._nature.between_nodes else 0
@@ -236,7 +248,7 @@ class FaultLink:
         kept: Buffer | None = frame
         try:
             if self._nature.of_messages and self._faults.rules.drop:
-                kept = without(self._faults.rules.drop, frame)
+                kept = self._without(frame)
             if kept is not None:
                 self._handler.on_frame(memoryview(kept))
         except ProtocolError as error:

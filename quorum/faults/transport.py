@@ -113,9 +113,11 @@ class FaultTransport:
     async def _passable(self, node_id: int | None, address: Address) -> None:
         while True:
             if self._faults.cuts(node_id, address):
+                self._faults.affected["cut"] += 1
                 raise PeerUnreachable(f"cannot reach {address}: its links are cut")
             if not self._faults.holds(node_id, address):
                 return
+            self._faults.affected["hold"] += 1
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             await waiter

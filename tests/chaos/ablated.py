@@ -1,21 +1,24 @@
 """The command `python -m tests.chaos.ablated RULE up ...`: `quorate` with one rule replaced in
 every node.
 
-The nodes are forked from this process, so that the replacement is in effect there, too. The
-production code has no switch for it."""
+The nodes are forked from this process, so that the replacement is in effect there, too. Nodes that
+a scenario run starts again are not: `ablated_site` reaches these. The production code has no switch
+for it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from quorate.broker.partition.leadership import Leadership
 from quorate.cli.main import main
 from quorate.quorum.controller import broker_changes
 from quorate.quorum.controller.sessions import NEVER_MS, Sessions
+from quorate.quorum.log import recovery
+from quorate.quorum.log.scan import scan
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
-from quorate.quorum.raft import follower
+from quorate.quorum.raft import check_quorum, follower, high_watermark
 from quorate.quorum.raft.vote import campaign
 
 
@@ -38,6 +41,14 @@ def once(begin: Callable[[Any], None]) -> Callable[[Any], None]:
     return first_only
 
 
+def discard_unflushed(segment: Any) -> Iterator[tuple[int, Any, bool]]:
+    """Return the scan of a partition's segment without any batch, as if all of it were torn."""
+    if "__cluster_metadata" in segment.path:
+        yield from scan(segment)
+    else:
+        yield 0, None, False
+
+
 Ablation = tuple[Any, str, Any]
 ABLATIONS: dict[str, Ablation] = {
     "fencing": (broker_changes, "fence", fence_alone),
@@ -45,9 +56,20 @@ ABLATIONS: dict[str, Ablation] = {
     "acks-all": (Leadership, "next_high_watermark", lambda self, high, end, now_ms: end),
     "election": (follower, "campaign", once(campaign)),
     "isr-expansion": (Leadership, "maybe_expand", lambda self, replica, high_watermark: None),
+    "isr-shrink": (Leadership, "maybe_shrink", lambda self, end_offset, now_ms: None),
+    "check-quorum": (check_quorum, "has_expired", lambda core, state: False),
+    "metadata-majority": (high_watermark, "majority_offset", max),
+    "log-recovery": (recovery, "scan", discard_unflushed),
 }
 
-if __name__ == "__main__":
-    owner, name, instead = ABLATIONS[sys.argv.pop(1)]
+
+def ablate(rule: str) -> None:
+    """Replace the rule in this process. Raise KeyError if there is no such rule."""
+    owner, name, instead = ABLATIONS[rule]
+    assert hasattr(owner, name)
     setattr(owner, name, instead)
+
+
+if __name__ == "__main__":
+    ablate(sys.argv.pop(1))
     main(prog_name="quorate")

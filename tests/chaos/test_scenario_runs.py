@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from quorate.cli.chaos.loader import bundled_scenarios, load
+from tests.chaos.ablated import ABLATIONS
 from tests.clients.cluster import quorate, run_quorate
 
 pytestmark = pytest.mark.clients
@@ -87,7 +89,8 @@ def test_the_readmes_scenario_as_written(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "verdict  GOOD" in ended.stdout
     assert ended.stdout.count("is fenced (session-expired)") == 2
-    assert re.search(r"refused with .*NOT_LEADER_OR_FOLLOWER", ended.stdout)
+    assert re.search(r"refused [1-9]\d* as not the leader", ended.stdout)
+    assert re.search(r"mute of broker \d \([1-9]\d* frames", ended.stdout)
     assert re.search(r"holds [1-9]\d* records that the new leaders do not have", ended.stdout)
     page = (tmp_path / "scenario.html").read_text()
     assert page.startswith("<!doctype html>")
@@ -99,7 +102,7 @@ def test_a_broker_that_is_fenced_but_goes_on_leading_is_found(tmp_path: Path) ->
     with cluster_without("fencing", tmp_path / "c") as directory:
         found = run_scenario(SILENT_LEADER, "--variant", "heartbeats", "--dir", directory)
     assert found["verdict"] == "bad"
-    assert "steps" in bad(found)
+    assert {"steps", "leaders"} <= bad(found)
     assert "is fenced and leads nothing" in what(found)
 
 
@@ -115,24 +118,29 @@ def test_without_it_a_silent_leader_does_harm(rule: str, tmp_path: Path) -> None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("scenario", "rule"),
-    [
-        ("leader-kill", "fencing"),
-        ("controller-kill", "election"),
-        ("rolling-restart", "isr-expansion"),
-    ],
-)
-def test_without_the_rule_the_run_is_bad(scenario: str, rule: str, tmp_path: Path) -> None:
-    with cluster_without(rule, tmp_path / "c") as directory:
-        found = run_scenario(scenario, "--dir", directory)
+@pytest.mark.parametrize("scenario", bundled_scenarios())
+def test_without_its_safeguard_a_scenario_is_bad_by_the_check_that_it_names(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ablation = load(scenario).ablation
+    assert ablation is not None
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'chaos' / 'ablated_site'}:{ROOT}")
+    monkeypatch.setenv("QUORATE_ABLATION", ablation.safeguard)
+    found = run_scenario(scenario)
     assert found["verdict"] == "bad"
+    assert ablation.check in bad(found)
+
+
+def test_every_safeguard_of_a_scenario_exists() -> None:
+    for scenario in bundled_scenarios():
+        ablation = load(scenario).ablation
+        assert ablation is not None
+        assert ablation.safeguard in ABLATIONS
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "scenario", ["leader-kill", "controller-kill", "rolling-restart", "heartbeat-timeout"]
-)
+@pytest.mark.parametrize("scenario", bundled_scenarios())
 def test_every_scenario_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_path: Path) -> None:
     directory = str(tmp_path / "c")
     up = quorate("up", "--dir", directory, "--port", "0", "--detach", "--faults", *FAST_SESSIONS)

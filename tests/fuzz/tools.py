@@ -20,10 +20,14 @@ from quorate.quorum.faults.faults import Faults
 from tests.fuzz.mutations import mutated
 from tests.fuzz.streams import looped
 from tests.fuzz.target import Target
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 LINES: tuple[object, ...] = (
     {},
     {"rules": {}},
+    {"rules": {"cut": [2]}, "lease_ms": 5},
+    {"lease_ms": 5},
+    {"lease_ms": -1},
     {"rules": {"cut": [2], "hold": ["a:1"], "drop": [3], "delay_ms": 5, "paused": False}},
     {"rules": {"drop_probability": 0.5, "jitter_ms": 1, "crashed": False}},
     {"rules": None},
@@ -41,7 +45,7 @@ class Control(Target):
 
     def __init__(self) -> None:
         unused = cast(Any, None)
-        self._control = FaultControl(Faults(), unused, Path("/nowhere/socket"))
+        self._control = FaultControl(Faults(), unused, Path("/nowhere/socket"), FakeClock())
 
     def feed(self, data: bytes) -> None:
         with suppress(AttributeError):  # of the witness, which a good line asks and nobody is here

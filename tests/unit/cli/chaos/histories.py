@@ -6,12 +6,31 @@ from array import array
 from dataclasses import replace
 from typing import Any
 
+from quorate.cli.chaos.checks import checks
 from quorate.cli.chaos.comparison import Comparison, Verdict
+from quorate.cli.chaos.observations import (
+    BROKER,
+    MUTE,
+    Availability,
+    Evidence,
+    Expiry,
+    Fault,
+    MetadataWrites,
+    Outage,
+    Pinned,
+    Refusal,
+)
+from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.scenario import Expected
 from quorate.cli.chaos.timeline import ACTIVE, FENCED, MUTED, SERVING, STANDBY, Event, StateInterval
-from quorate.cli.chaos.verdict import Evidence, Expiry, Outage, Pinned, Result, checks
 
-EXPECTED = Expected(expiry_tolerance_ms=500, max_unavailable_ms=2000)
+EXPECTED = Expected(
+    expiry_tolerance_ms=500,
+    max_unavailable_ms=2000,
+    max_unread_ms=2500,
+    max_metadata_wait_ms=3000,
+    max_resign_ms=3500,
+)
 
 
 def compared(acknowledged: int = 3, missing: int = 0) -> Verdict:
@@ -35,11 +54,35 @@ def intervals(partitions: int) -> list[StateInterval]:
     return found
 
 
+def times(partitions: int, *moments_ms: int) -> dict[int, list[int]]:
+    """Return the times of 30 batches of every partition after each moment, 10 ms apart."""
+    found = [moment + 10 * number for moment in moments_ms for number in range(30)]
+    return dict.fromkeys(range(partitions), found)
+
+
+def killed(**changed: Any) -> Fault:
+    """Return the kill of broker 4 from 2,000 to 8,000 ms, with changed fields."""
+    fault = Fault(
+        kind=MUTE,
+        node=4,
+        role=BROKER,
+        start_ms=2_000,
+        end_ms=8_000,
+        affected=12,
+        effect="12 frames and connects affected",
+        led=(0, 1),
+    )
+    return replace(fault, **changed)
+
+
 def evidence(partitions: int = 12, **changed: Any) -> Evidence:
     """Return the evidence of a good run, with changed fields."""
     pinned = Pinned(node=4, from_ms=1_000, until_ms=9_000, acknowledged=7)
     pinned.successes = [(0, 2_000), (1, 4_900)]
     pinned.refused["NOT_LEADER_OR_FOLLOWER"] = 17
+    pinned.refusals = [Refusal(0, 5_300, "NOT_LEADER_OR_FOLLOWER")]
+    served = Availability(done=times(partitions, 100, 5_000, 9_000))
+    waits = [Outage(partition, 5_000, 5_900) for partition in range(0, partitions, 3)]
     whole = Evidence(
         compared=compared(),
         sent=3,
@@ -48,6 +91,7 @@ def evidence(partitions: int = 12, **changed: Any) -> Evidence:
         different_replicas=(),
         failures=(),
         failed_steps=(),
+        faults=(killed(),),
         expiries=(
             Expiry(
                 node=4,
@@ -58,8 +102,17 @@ def evidence(partitions: int = 12, **changed: Any) -> Evidence:
             ),
         ),
         pinned=(pinned,),
-        outages=[Outage(partition, 5_000, 5_900) for partition in range(0, partitions, 3)],
+        writes=replace(served, outages=waits),
+        reads=served,
+        metadata=MetadataWrites(availability=Availability(done=times(1, 100, 5_000, 9_000))),
         leadership=intervals(partitions),
+        brokers=(
+            StateInterval(4, SERVING, 0, 5_000),
+            StateInterval(4, FENCED, 5_000, 10_000, "session-expired"),
+        ),
+        controllers=(StateInterval(1, ACTIVE, 0, 10_000),),
+        voters=(1, 2, 3),
+        end_ms=10_000,
     )
     return replace(whole, **changed)
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.chaos.command import chaos
+from quorate.cli.chaos.loader import bundled_scenarios
 from quorate.cli.chaos.scenario import STEPS
 
 
@@ -34,7 +35,7 @@ def test_the_list() -> None:
     assert "leader-kill" in listed.output
     assert "--variant partition: all traffic between it and" in listed.output
     names = [each["name"] for each in json.loads(run("list", "--format", "json").output)]
-    assert names == ["controller-kill", "heartbeat-timeout", "leader-kill", "rolling-restart"]
+    assert names == list(bundled_scenarios())
 
 
 def test_the_list_of_steps() -> None:

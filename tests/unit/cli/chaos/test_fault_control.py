@@ -16,10 +16,19 @@ import pytest
 
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.faults.clock import FaultClock
-from quorate.quorum.faults.control import MAX_LINE_BYTES, controlled, short_enough
+from quorate.quorum.faults.control import (
+    MAX_LINE_BYTES,
+    FaultControl,
+    controlled,
+    short_enough,
+)
+from quorate.quorum.faults.faults import Faults
+from quorate.quorum.faults.rules import Rules
+from quorate.quorum.faults.witness import WitnessTransport
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Seams
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 @pytest.fixture
@@ -54,12 +63,81 @@ async def asked(path: Path, *lines: bytes) -> list[Any]:
 
 
 async def test_rules_are_put_in_force_whole(socket: Path) -> None:
-    drop = b'{"rules": {"drop": ["BrokerHeartbeatRequest"]}}'
-    first, second, third = await asked(socket, drop, b"{}", b'{"rules": {"hold": [1]}}')
+    drop = b'{"rules": {"drop": ["BrokerHeartbeatRequest"]}, "lease_ms": 600000}'
+    hold = b'{"rules": {"hold": [1]}, "lease_ms": 600000}'
+    first, second, third = await asked(socket, drop, b"{}", hold)
     assert first["rules"]["drop"] == ["BrokerHeartbeatRequest"]
-    assert second == first
+    assert second["rules"] == first["rules"]
+    assert 0 < second["lease_ms"] <= 600_000
     assert (third["rules"]["drop"], third["rules"]["hold"]) == ([], [1])
     assert third["last_sent_ms"] == {}
+
+
+def control() -> tuple[FaultControl, FakeClock, Faults]:
+    """Return a fault control on a clock that the test advances."""
+    clock, faults = FakeClock(), Faults()
+    witness = WitnessTransport(AioTransport(), clock)
+    return FaultControl(faults, witness, Path("unused"), clock), clock, faults
+
+
+def ask(asked: FaultControl, **request: object) -> dict[str, Any]:
+    """Return the answer to a request."""
+    answer: dict[str, Any] = asked.answer(json.dumps(request).encode())
+    return answer
+
+
+def test_rules_end_by_themselves_when_nothing_renews_their_lease() -> None:
+    held, clock, faults = control()
+    assert ask(held, rules={"hold": [1]}, lease_ms=5_000)["lease_ms"] == 5_000
+    clock.advance(4_999)
+    assert faults.rules.hold == (1,)
+    assert ask(held)["lease_ms"] == 1
+    clock.advance(1)
+    assert faults.rules == Rules()
+    assert ask(held)["lease_ms"] is None
+
+
+def test_a_renewal_extends_the_lease_and_keeps_the_rules() -> None:
+    held, clock, faults = control()
+    ask(held, rules={"hold": [1]}, lease_ms=5_000)
+    for _ in range(3):
+        clock.advance(4_000)
+        assert ask(held, lease_ms=5_000)["lease_ms"] == 5_000
+    assert faults.rules.hold == (1,)
+    clock.advance(5_000)
+    assert faults.rules == Rules()
+
+
+def test_the_lease_of_rules_that_ended_does_not_end_the_next_ones() -> None:
+    held, clock, faults = control()
+    ask(held, rules={"hold": [1]}, lease_ms=5_000)
+    ask(held, rules={})
+    ask(held, rules={"hold": [2]}, lease_ms=60_000)
+    clock.advance(5_000)
+    assert faults.rules.hold == (2,)
+    assert clock.waiting == 1
+
+
+def test_a_wrong_lease_keeps_the_rules_and_their_lease() -> None:
+    held, clock, faults = control()
+    ask(held, rules={"hold": [1]}, lease_ms=5_000)
+    assert "error" in ask(held, rules={"hold": [2]}, lease_ms="long")
+    assert faults.rules.hold == (1,)
+    clock.advance(5_000)
+    assert faults.rules == Rules()
+
+
+def test_a_pause_cannot_stop_its_own_lease() -> None:
+    held, clock, faults = control()
+    ask(held, rules={"paused": True}, lease_ms=100)
+    clock.advance(100)
+    assert not faults.rules.paused
+
+
+def test_the_answer_counts_what_the_rules_affected() -> None:
+    held, _, faults = control()
+    faults.affected["drop"] += 3
+    assert ask(held)["affected"] == {"cut": 0, "hold": 0, "drop": 3, "delay_ms": 0}
 
 
 def mode_of(path: Path) -> int:
@@ -75,9 +153,14 @@ async def test_only_its_user_may(socket: Path) -> None:
     ("line", "said"),
     [
         (b"nonsense", "Expecting value"),
-        (b"[]", 'must be {} or {"rules": {...}}'),
-        (b'{"rule": {}}', 'must be {} or {"rules": {...}}'),
+        (b"[]", 'must be {} or {"rules": {...}, "lease_ms": N}'),
+        (b'{"rule": {}}', 'must be {} or {"rules": {...}, "lease_ms": N}'),
         (b'{"rules": {"drop": ["Nothing"]}}', "drop: value 'Nothing' must be one of"),
+        (b'{"rules": {"cut": [1]}}', "rules with a fault need a lease_ms"),
+        (b'{"rules": {"cut": [1]}, "lease_ms": null}', "lease_ms: value None must be a whole"),
+        (b'{"rules": {"cut": [1]}, "lease_ms": 0}', "value 0 must be a whole number from 1 to"),
+        (b'{"lease_ms": true}', "value True must be a whole number from 1 to 600000"),
+        (b'{"rules": {"cut": [1]}, "lease_ms": 600001}', "value 600001 must be a whole number"),
         (b'{"rules": {"cuts": []}}', "unknown key 'cuts'"),
     ],
 )

@@ -33,8 +33,14 @@ ms = 5
 def test_the_bundled_scenarios() -> None:
     assert list(bundled_scenarios()) == [
         "controller-kill",
+        "controller-partition",
+        "flapping-isr",
         "heartbeat-timeout",
         "leader-kill",
+        "paused-broker",
+        "paused-controller",
+        "power-loss",
+        "quorum-loss",
         "rolling-restart",
     ]
     for name in bundled_scenarios():
@@ -101,13 +107,13 @@ def test_a_mistake_is_told_where_it_stands(before: str, after: str, line: int, s
 
 
 def test_a_variant_stands_once() -> None:
-    again = GOOD + '[[variants]]\nname = "one"\n[[variants.steps]]\ndo = "heal"\n'
+    again = GOOD + '[[variants]]\nname = "one"\n[[variants.steps]]\ndo = "kill-all"\n'
     with pytest.raises(ScenarioError, match=r"m\.toml:17: two variants have the name 'one'"):
         parse(again, "m.toml", "m")
 
 
 def test_neither_a_name_nor_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="it must be one of controller-kill, heartbeat-timeout"):
+    with pytest.raises(ScenarioError, match="it must be one of controller-kill, controller-part"):
         load("leader-kil")
     with pytest.raises(ScenarioError, match="cannot be read"):
         load(str(tmp_path / "none.toml"))

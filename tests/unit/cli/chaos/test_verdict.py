@@ -1,21 +1,39 @@
-"""Each kind of violation makes the verdict bad, and so does a run that proves nothing."""
+"""Each check alone turns the verdict and says why. A run that proves nothing is bad, too."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.verdict import Expiry, Outage, Pinned
-from tests.unit.cli.chaos.histories import compared, result
+from quorate.cli.chaos.checks import FAMILIES
+from quorate.cli.chaos.comparison import Verdict, Violations
+from quorate.cli.chaos.observations import (
+    ACTIVE_CONTROLLER,
+    CONTROLLER,
+    ISOLATE,
+    KILL,
+    STOP,
+    Availability,
+    Expiry,
+    Fault,
+    MetadataWrites,
+    Outage,
+    Pinned,
+    Refusal,
+    Resignation,
+)
+from quorate.cli.chaos.timeline import ACTIVE, FENCED, SERVING, StateInterval
+from tests.unit.cli.chaos.histories import EXPECTED, compared, evidence, killed, result, times
 
 
-def bad(**changed: Any) -> list[str]:
-    """Return the names of the failed checks of a result with changed evidence."""
+def bad(**changed: Any) -> dict[str, str]:
+    """Return the failed checks of a result with changed evidence: their texts by name."""
     found = result(**changed)
     assert found.verdict == ("good" if found.good else "bad")
-    return [check.name for check in found.checks if not check.good]
+    return {check.name: check.text for check in found.checks if not check.good}
 
 
 def expiry(fenced_ms: int) -> Expiry:
@@ -23,50 +41,218 @@ def expiry(fenced_ms: int) -> Expiry:
     return Expiry(node=4, timeout_ms=3_000, last_heartbeat_ms=1_000, fenced_ms=fenced_ms, cause="x")
 
 
-def pinned(successes: list[tuple[int, int]], refused: int = 1, node: int = 4) -> Pinned:
-    """Return the results of a pinned client."""
-    found = Pinned(node=node, from_ms=0, successes=successes)
-    found.refused = Counter({"REQUEST_TIMED_OUT": refused} if refused else {})
+def pinned(
+    successes: list[tuple[int, int]], error: str = "NOT_LEADER_OR_FOLLOWER", at_ms: int = 5_300
+) -> Pinned:
+    """Return the results of a pinned client of broker 4 that got one error, or none for ""."""
+    found = Pinned(node=4, from_ms=0, successes=successes)
+    if error:
+        found.refused = Counter({error: 1})
+        found.refusals = [Refusal(0, at_ms, error)]
     return found
 
 
+def violated(kind: str) -> Verdict:
+    """Return a comparison with one violation of a kind."""
+    changed: dict[str, Any] = {kind: Violations(1, ["partition 0 offset 1: an example"])}
+    return replace(compared(), **changed)
+
+
+def batches(*moments_ms: int, idle: int | None = None) -> Availability:
+    """Return 30 batches of 12 partitions after each moment, without the partition `idle`."""
+    done = times(12, *moments_ms)
+    if idle is not None:
+        done[idle] = []
+    return Availability(done=done)
+
+
+def waited(duration_ms: int) -> Availability:
+    """Return a workload that was served and once waited."""
+    return Availability(done=times(12, 100, 5_000, 9_000), outages=[Outage(7, 0, duration_ms)])
+
+
+def changes(*moments_ms: int, errors: int = 0) -> MetadataWrites:
+    """Return changes of metadata after each moment, 10 ms apart."""
+    done = times(1, *moments_ms)
+    return MetadataWrites(
+        availability=Availability(done=done), errors={"REQUEST_TIMED_OUT": errors}
+    )
+
+
+def controller(node: int = 1, role: str = ACTIVE_CONTROLLER, **changed: Any) -> Fault:
+    """Return the kill of a controller from 2,000 to 8,000 ms."""
+    return killed(**{"kind": KILL, "node": node, "role": role, "led": (), **changed})
+
+
+def terms(*began: tuple[int, int]) -> list[StateInterval]:
+    """Return the terms of active controllers, given as (node, begin)."""
+    return [StateInterval(node, ACTIVE, ms, ms + 1_000) for node, ms in began]
+
+
+LOST_QUORUM = {
+    "faults": (controller(), controller(2, CONTROLLER, start_ms=2_500)),
+    "controllers": terms((1, 0), (1, 8_400)),
+}
+NEVER = Resignation(node=1, isolated_ms=2_000, resigned_ms=None, answers=9)
+LATE = Resignation(node=1, isolated_ms=2_000, resigned_ms=5_501, answers=9)
+UNREAD = {0: "the reading failed"}
+UNVERIFIED = replace(compared(2), unverified=2)
+
+HARM: list[tuple[dict[str, Any], str, str]] = [
+    ({"failed_steps": ["not within 5 ms: x"]}, "steps", "not within 5 ms: x"),
+    ({"problems": ["every ISR is full: not within 5 s"]}, "end", "every ISR is full: not within"),
+    (
+        {"faults": (killed(affected=0, effect="0 frames affected"),)},
+        "effect",
+        "the mute of node 4 had no effect: 0 frames affected",
+    ),
+    ({"faults": ()}, "effect", "no fault was injected, so nothing was tested"),
+    (
+        {"faults": (killed(kind=KILL),), "brokers": (StateInterval(4, SERVING, 0, 10_000),)},
+        "fenced",
+        "broker 4 was not fenced after the kill",
+    ),
+    (
+        {"faults": (killed(kind=STOP),), "brokers": (StateInterval(4, FENCED, 0, 1_999),)},
+        "fenced",
+        "broker 4 was not fenced after the stop",
+    ),
+    (
+        {"faults": (killed(led=(0, 1, 99)),)},
+        "leaders",
+        "broker 4 was fenced and still led partitions 99",
+    ),
+    (
+        {"faults": (controller(),)},
+        "failover",
+        "no other controller became active during the kill of 1",
+    ),
+    (
+        {"faults": (controller(),), "controllers": terms((1, 0), (1, 3_000), (2, 8_001))},
+        "failover",
+        "no other controller became active",
+    ),
+    (
+        {**LOST_QUORUM, "controllers": terms((1, 0)), "metadata": changes(100, 9_000, errors=1)},
+        "failover",
+        "no controller became active after the kill of 1",
+    ),
+    ({"resignations": (NEVER,)}, "resigned", "controller 1 did not resign in 9 answers"),
+    ({"resignations": (LATE,)}, "resigned", "not active 3,501 ms after its isolation"),
+    ({"unread": UNREAD}, "read back", "1 partitions could not be read at the end: partition 0"),
+    ({"compared": compared(3, missing=1)}, "lost", "3 records acknowledged, 1 lost: line 2"),
+    ({"compared": compared(0)}, "lost", "0 records acknowledged"),
+    ({"compared": UNVERIFIED}, "lost", "2 records acknowledged, 0 lost, 2 in partitions that"),
+    ({"compared": violated("doubled")}, "duplicated", "1 duplicated: partition 0 offset 1"),
+    ({"compared": violated("reordered")}, "out of order", "1 out of order: partition 0"),
+    ({"compared": violated("changed")}, "changed", "1 changed: partition 0 offset 1"),
+    ({"compared": violated("moved")}, "at another offset", "1 at another offset: partition 0"),
+    ({"different_replicas": [3]}, "replicas", "replicas differ: partitions 3"),
+    ({"replicas_compared": False}, "replicas", "could not be compared"),
+    ({"failures": ["p 1: OUT_OF_ORDER_SEQUENCE_NUMBER"]}, "producers", "p 1: OUT_OF_ORDER"),
+    ({"writes": batches(5_000, 9_000)}, "writes", "0 batches before the faults, fewer than 20"),
+    ({"writes": batches(100, 9_000)}, "writes", "0 batches during the faults, fewer than 20"),
+    ({"writes": batches(100, 5_000)}, "writes", "0 batches after the faults, fewer than 20"),
+    (
+        {"writes": batches(100, 5_000, 9_000, idle=3)},
+        "writes",
+        "none before the faults in partitions 3; none after the faults in partitions 3",
+    ),
+    ({"writes": Availability()}, "writes", "no batch was acknowledged"),
+    ({"writes": waited(2_001)}, "availability", "longer than 2,001 ms (allowed: 2,000 ms)"),
+    ({"taken_back": 1}, "taken back", "3 records read during the run, 1 of them changed"),
+    ({"read_along": 0}, "taken back", "0 records read during the run"),
+    ({"unread_along": 5}, "consumer", "5 acknowledged records were not read during the run"),
+    (
+        {"reads": waited(2_501)},
+        "consumer",
+        "record of partition 7 was not read for 2,501 ms (allowed: 2,500 ms)",
+    ),
+    ({"metadata": changes(5_000, 9_000)}, "metadata", "no change of metadata was committed before"),
+    ({"metadata": changes(100, 5_000)}, "metadata", "no change of metadata was committed after"),
+    (
+        {"metadata": MetadataWrites(availability=waited(3_001))},
+        "metadata",
+        "a change of metadata waited 3,001 ms (allowed: 3,000 ms)",
+    ),
+    (
+        {**LOST_QUORUM, "metadata": changes(100, 5_000, 9_000, errors=1)},
+        "no majority",
+        "30 changes of metadata committed without a majority of the controllers, from 2,500 to",
+    ),
+    (
+        {**LOST_QUORUM, "metadata": changes(100, 9_000)},
+        "no majority",
+        "from 2,500 to 8,000 ms; 0 refused or unanswered",
+    ),
+    ({"expiries": [expiry(4_501)]}, "session", "fenced 3,501 ms after its last heartbeat"),
+    ({"expiries": [expiry(3_499)]}, "session", "fenced 2,499 ms after its last heartbeat"),
+    ({"pinned": [pinned([(0, 5_251)])]}, "refused", "acknowledged 1 batches of the client"),
+    ({"pinned": [pinned([], "")]}, "refused", "refused 0 as not the leader (all its errors: none)"),
+    (
+        {"pinned": [pinned([], "REQUEST_TIMED_OUT")]},
+        "refused",
+        "refused 0 as not the leader (all its errors: 1 x REQUEST_TIMED_OUT)",
+    ),
+    ({"pinned": [pinned([], "NETWORK_EXCEPTION")]}, "refused", "refused 0 as not the leader"),
+    ({"pinned": [pinned([], at_ms=4_999)]}, "refused", "refused 0 as not the leader"),
+]
+
+
 def test_as_it_should_be() -> None:
-    assert bad() == []
+    assert bad() == {}
 
 
 @pytest.mark.parametrize(
-    ("changed", "name"),
-    [
-        ({"compared": compared(3, missing=1)}, "lost"),
-        ({"compared": compared(0)}, "lost"),
-        ({"taken_back": 1}, "taken back"),
-        ({"different_replicas": [3]}, "replicas"),
-        ({"failures": ["partition 1: OUT_OF_ORDER_SEQUENCE_NUMBER"]}, "producers"),
-        ({"failed_steps": ["not within 5 ms: x"]}, "steps"),
-        ({"expiries": [expiry(4_501)]}, "session"),
-        ({"expiries": [expiry(3_499)]}, "session"),
-        ({"outages": [Outage(1, 0, 2_001)]}, "availability"),
-        ({"pinned": [pinned([(0, 5_251)])]}, "refused"),
-        ({"pinned": [pinned([(0, 100)], refused=0)]}, "refused"),
-    ],
+    ("changed", "name", "why"), HARM, ids=[f"{name}-{n}" for n, (_, name, _) in enumerate(HARM)]
 )
-def test_harm_is_found(changed: dict[str, Any], name: str) -> None:
-    assert bad(**changed) == [name]
+def test_this_check_alone_turns_the_verdict(changed: dict[str, Any], name: str, why: str) -> None:
+    found = bad(**changed)
+    assert list(found) == [name]
+    assert why in found[name]
+
+
+def test_every_check_has_such_a_case() -> None:
+    assert {name for _, name, _ in HARM} == {name for family in FAMILIES for name in family.names}
+
+
+def test_the_table_of_checks_names_what_they_yield() -> None:
+    """`chaos describe` shows the names of the table, and scenario files may name them."""
+    for changed, _, _ in HARM:
+        found = evidence(**changed)
+        for family in FAMILIES:
+            yielded = {check.name for check in family.yields(found, EXPECTED)}
+            assert yielded <= set(family.names)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
         {"expiries": [expiry(4_500)]},
-        {"outages": [Outage(1, 0, 2_000)]},
+        {"writes": waited(2_000)},
+        {"reads": waited(2_500)},
         # Followers that did not know the new leader yet confirmed it, so the new leader has it.
         {"pinned": [pinned([(0, 5_250)])]},
-        # The broker leads partition 0 again, or for the first time.
-        {"pinned": [pinned([(0, 9_000)], node=5)]},
+        # The other error with which a broker says that it does not lead.
+        {"pinned": [pinned([(0, 4_900)], "FENCED_LEADER_EPOCH")]},
+        {"resignations": (replace(LATE, resigned_ms=5_500),)},
+        # The fault was too short for a fencing, so the broker may lead on.
+        {"faults": (killed(led=(0, 99), end_ms=4_999),), "writes": batches(100, 2_100, 9_000)},
+        {"faults": (controller(),), "controllers": terms((1, 0), (2, 2_300))},
+        # Without a majority, the same controller may be active again after its return.
+        {**LOST_QUORUM, "metadata": changes(100, 9_000, errors=2)},
+        # One of three controllers is down at a time.
+        {
+            "faults": (
+                controller(2, CONTROLLER, end_ms=4_000),
+                controller(3, CONTROLLER, start_ms=4_000),
+            ),
+        },
+        {"faults": (killed(kind=ISOLATE),), "brokers": (StateInterval(4, SERVING, 0, 10_000),)},
     ],
 )
 def test_what_is_allowed(changed: dict[str, Any]) -> None:
-    assert bad(**changed) == []
+    assert bad(**changed) == {}
 
 
 def test_what_was_truncated_is_told() -> None:
@@ -76,8 +262,16 @@ def test_what_was_truncated_is_told() -> None:
     assert told.text == "all replicas are equal; broker 4 truncated 42 records that only it had"
 
 
+def test_the_verdict_names_what_was_tested() -> None:
+    texts = {each.name: each.text for each in result().checks}
+    assert texts["effect"] == "mute of broker 4 (12 frames and connects affected)"
+    assert texts["leaders"] == "2 partitions that broker 4 led got another leader"
+    assert texts["writes"] == "batches acknowledged: 360 before, 360 during, 360 after the faults"
+
+
 def test_json_has_what_scripts_ask_for() -> None:
     told = result().as_json()
+    assert told["schema_version"] == 2
     assert told["verdict"] == "good"
     assert (told["acknowledged"], told["lost"], told["duplicated"]) == (3, 0, 0)
     assert told["unavailable_ms"]["0"] == 900
@@ -91,3 +285,6 @@ def test_json_has_what_scripts_ask_for() -> None:
     }
     assert told["sessions"][0]["after_ms"] == 3_010
     assert told["refused"] == {"NOT_LEADER_OR_FOLLOWER": 17}
+    assert told["batches"] == {"before": 360, "during": 360, "after": 360}
+    assert told["availability"]["longest_write_ms"] == 900
+    assert (told["faults"][0]["kind"], told["faults"][0]["led"]) == ("mute", 2)

@@ -1,0 +1,34 @@
+"""The question to one controller if it is the active one. It needs no majority to be answered."""
+
+from __future__ import annotations
+
+from quorate.cli.client.connection import Connection, ConnectionLost
+from quorate.cli.client.errors import Refused
+from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.cluster import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumPartition,
+    QuorumTopic,
+)
+
+TIMEOUT_S = 2.0
+CLIENT_ID = "quorate-chaos"
+
+
+def is_active(host: str, port: int) -> bool | None:
+    """Return True if the controller at the address answers as the active one, else False.
+
+    Return None if it does not answer within TIMEOUT_S. The call blocks."""
+    topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),))
+    try:
+        connection = Connection(host, port, timeout_s=TIMEOUT_S, client_id=CLIENT_ID)
+        try:
+            request = DescribeQuorumRequest(topics=(topic,))
+            answer = connection.call(request, DescribeQuorumResponse, TIMEOUT_S)
+        finally:
+            connection.close()
+    except (ConnectionLost, Refused):
+        return None
+    return ErrorCode.of(answer.error_code) is not ErrorCode.NOT_CONTROLLER

@@ -1,0 +1,58 @@
+"""The nodes that steps name by a role, resolved from the state of the cluster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from quorate.cli.chaos.timeline import ClusterStates
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The nodes among which a role is chosen. `faulty` nodes have a fault now."""
+
+    states: ClusterStates
+    brokers: Collection[int]
+    """The brokers that were unfenced at the start of the run."""
+    controllers: Collection[int]
+    faulty: Collection[int]
+    victim: int | None
+
+
+def leader(among: Candidates) -> int | None:
+    """Return the broker without a fault that leads the most partitions."""
+    brokers = [each for each in sorted(among.brokers) if each not in among.faulty]
+    return max(brokers, key=lambda each: (len(among.states.led_by(each)), -each), default=None)
+
+
+def follower(among: Candidates) -> int | None:
+    """Return the broker without a fault that leads the fewest partitions."""
+    brokers = [each for each in sorted(among.brokers) if each not in among.faulty]
+    return min(brokers, key=lambda each: (len(among.states.led_by(each)), each), default=None)
+
+
+def controller(among: Candidates) -> int | None:
+    """Return the active controller, or None if it has a fault."""
+    return None if among.states.active in among.faulty else among.states.active
+
+
+def standby(among: Candidates) -> int | None:
+    """Return a controller without a fault that is not the active one."""
+    known = (each for each in sorted(among.controllers) if each not in among.faulty)
+    return next((each for each in known if each != among.states.active), None)
+
+
+def victim(among: Candidates) -> int | None:
+    """Return the node that a step named last."""
+    return among.victim
+
+
+TARGETS: Mapping[str, Callable[[Candidates], int | None]] = {
+    "leader": leader,
+    "follower": follower,
+    "controller": controller,
+    "standby": standby,
+    "victim": victim,
+}
+"""The function that finds the node of a role. It returns None if there is no such node now."""

@@ -1,0 +1,210 @@
+"""The files of a result: JSON as its schema says, JUnit XML, and the comparison of two results."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+from click.testing import CliRunner
+
+from quorate.cli.chaos.command import chaos, table
+from quorate.cli.chaos.compare import differences
+from quorate.cli.chaos.describe import description
+from quorate.cli.chaos.evidence import failed_result
+from quorate.cli.chaos.junit import junit
+from quorate.cli.chaos.loader import bundled_scenarios, load
+from quorate.cli.chaos.result_schema import SCHEMA
+from quorate.cli.chaos.run_setup import Plan
+from quorate.cli.client.errors import Refused
+from tests.unit.cli.chaos.histories import killed, result
+
+TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "null": type(None),
+}
+
+
+def errors(schema: dict[str, Any], value: Any, path: str = "") -> list[str]:
+    """Return the violations of the part of JSON Schema that SCHEMA uses."""
+    known = {
+        *("$schema", "title", "description", "type", "items", "minimum", "const", "enum"),
+        *("properties", "required", "additionalProperties"),
+    }
+    assert schema.keys() <= known, f"this test does not know all keywords of {schema.keys()}"
+    if "const" in schema or "enum" in schema:
+        allowed = schema.get("enum", [schema.get("const")])
+        return [] if value in allowed else [f"{path}: {value!r} is not in {allowed}"]
+    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not any(type(value) is TYPES[name] for name in names):
+        return [f"{path}: {value!r} is no {names}"]
+    found = []
+    if "minimum" in schema and value < schema["minimum"]:
+        found.append(f"{path}: {value} is less than {schema['minimum']}")
+    for number, item in enumerate(value if isinstance(value, list) else ()):
+        found += errors(schema["items"], item, f"{path}[{number}]")
+    if isinstance(value, dict):
+        properties, rest = schema.get("properties", {}), schema["additionalProperties"]
+        found += [
+            f"{path}.{name} is missing" for name in schema.get("required", ()) if name not in value
+        ]
+        for name, each in value.items():
+            if name in properties or rest:
+                found += errors(properties.get(name, rest), each, f"{path}.{name}")
+            else:
+                found.append(f"{path}.{name} is not described")
+    return found
+
+
+def written(**changed: Any) -> dict[str, Any]:
+    """Return the JSON of a result, as a reader of the file gets it."""
+    found: dict[str, Any] = json.loads(json.dumps(result(**changed).as_json()))
+    return found
+
+
+def test_the_json_is_as_the_schema_says() -> None:
+    assert errors(SCHEMA, written()) == []
+    assert errors(SCHEMA, written(failed_steps=["x"], faults=())) == []
+
+
+def test_the_result_of_a_run_that_could_not_start_is_as_the_schema_says() -> None:
+    scenario = load("leader-kill")
+    failed = failed_result(Plan(scenario, scenario.variants, "t"), "no cluster", 1, 2)
+    assert errors(SCHEMA, json.loads(json.dumps(failed.as_json()))) == []
+    assert failed.verdict == "bad"
+
+
+def test_the_schema_finds_other_json() -> None:
+    assert errors(SCHEMA, {**written(), "lost": -1}) == [".lost: -1 is less than 0"]
+    assert errors(SCHEMA, {**written(), "x": 1}) == [".x is not described"]
+    assert errors(SCHEMA, {**written(), "verdict": "fine"}) != []
+
+
+def test_the_command_prints_the_schema() -> None:
+    assert json.loads(CliRunner().invoke(chaos, ["schema"]).output) == SCHEMA
+
+
+def test_junit_has_a_case_for_each_check() -> None:
+    first, second = result(), result(taken_back=4, failed_steps=["a \x01 < b"])
+    document = Xml.fromstring(junit([first, second]))
+    suites = list(document)
+    assert [suite.get("name") for suite in suites] == ["quorate chaos heartbeat-timeout"] * 2
+    assert [suite.get("failures") for suite in suites] == ["0", "2"]
+    assert len(suites[1]) == len(second.checks)
+    messages = [case.find("failure") for case in suites[1]]
+    assert [each.get("message") for each in messages if each is not None] == [
+        "a   < b",
+        "3 records read during the run, 4 of them changed or missing later",
+    ]
+    assert document.get("failures") == "2"
+    names = [case.get("name") for case in suites[0]]
+    assert len(set(names)) == len(names), "a CI system shows each of them"
+
+
+def worse(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return the names of the facts that got worse."""
+    return [each.name for each in differences(before, after) if each.worse]
+
+
+def test_the_same_result_is_not_worse() -> None:
+    assert worse(written(), written()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "name"),
+    [
+        ("lost", 1, "records lost"),
+        ("duplicated", 1, "records duplicated"),
+        ("unverified", 1, "records unverified"),
+        ("out_of_order", 1, "records out of order"),
+        ("changed", 1, "records changed"),
+        ("availability.longest_write_ms", 1_401, "longest wait of a write, ms"),
+        ("availability.longest_read_ms", 501, "longest wait of the consumer, ms"),
+        ("availability.longest_metadata_ms", 501, "longest wait of a metadata change, ms"),
+    ],
+)
+def test_a_number_that_got_worse(path: str, value: int, name: str) -> None:
+    before, after = written(), written()
+    inner = after
+    *above, last = path.split(".")
+    for key in above:
+        inner = inner[key]
+    inner[last] = value
+    assert worse(before, after) == [name]
+    assert worse(after, before) == []
+    inner[last] = value - 1
+    assert worse(before, after) == []
+
+
+def test_a_long_wait_may_vary_by_a_share() -> None:
+    before, after = written(), written()
+    before["availability"]["longest_write_ms"] = 4_000
+    after["availability"]["longest_write_ms"] = 5_000
+    assert worse(before, after) == []
+    after["availability"]["longest_write_ms"] = 5_001
+    assert worse(before, after) == ["longest wait of a write, ms"]
+
+
+def test_a_check_that_fails_or_disappears_is_worse() -> None:
+    before, after = written(), written(taken_back=1)
+    assert worse(before, after) == ["verdict", "check taken back"]
+    fewer = deepcopy(before)
+    fewer["checks"] = [each for each in fewer["checks"] if each["name"] != "lost"]
+    assert worse(before, fewer) == ["check lost"]
+    assert worse(fewer, before) == []
+
+
+def test_results_that_cannot_be_compared() -> None:
+    other = {**written(), "scenario": "leader-kill"}
+    with pytest.raises(Refused, match="the results differ in scenario: heartbeat-timeout and lea"):
+        differences(written(), other)
+    lacking = written()
+    del lacking["availability"]
+    with pytest.raises(Refused, match="a result is not complete: KeyError: 'availability'"):
+        differences(lacking, written())
+    with pytest.raises(Refused, match="lost: value '0' must be a whole number"):
+        differences({**written(), "lost": "0"}, written())
+
+
+def test_compare_as_a_command(tmp_path: Path) -> None:
+    before, after, wrong = (tmp_path / name for name in ("a.json", "b.json", "c.json"))
+    before.write_text(json.dumps(written()))
+    after.write_text(json.dumps(written(taken_back=1)))
+    wrong.write_text('{"verdict": "good"}')
+    ended = CliRunner().invoke(chaos, ["compare", str(before), str(after)])
+    assert ended.exit_code == 1
+    assert " WORSE  verdict" in ended.output
+    assert f"{after} is worse than {before}" in ended.output
+    ended = CliRunner().invoke(chaos, ["compare", str(after), str(before)])
+    assert (ended.exit_code, "is not worse than" in ended.output) == (0, True)
+    ended = CliRunner().invoke(chaos, ["compare", str(before), str(wrong)])
+    assert ended.exit_code == 1
+    assert "this is no result of one `quorate chaos run` with schema_version 2" in ended.output
+
+
+def test_the_table_of_all_scenarios() -> None:
+    lines = table([result(), result(taken_back=1, failed_steps=["x"])])
+    assert lines[1].split() == ["heartbeat-timeout", "good", "10.0", "3", "-"]
+    assert lines[2].endswith("steps, taken back")
+
+
+def test_every_scenario_can_be_described() -> None:
+    for name in bundled_scenarios():
+        scenario = load(name)
+        told = "\n".join(description(scenario))
+        assert scenario.title in told
+        assert "max_metadata_wait_ms" in told
+        assert all(f"  {step.do} " in told for each in scenario.variants for step in each.steps)
+    ended = CliRunner().invoke(chaos, ["describe", "controller-kill"])
+    assert "The verdict is then bad, by the check: failover" in ended.output
+
+
+def test_a_fault_on_the_page_is_told() -> None:
+    assert written(faults=(killed(),))["faults"][0]["affected"] == 12
