@@ -33,6 +33,8 @@ class Report:
     target: str
     inputs: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """The processor time of the run. It is far below `seconds` if others share the machine."""
     lines: int = 0
     corpus: int = 0
     slowest_s: float = 0.0
@@ -41,7 +43,8 @@ class Report:
 
     def __str__(self) -> str:
         return (
-            f"{self.target}: {self.inputs} inputs in {self.seconds:.1f} s, {self.lines} lines, "
+            f"{self.target}: {self.inputs} inputs in {self.seconds:.1f} s "
+            f"({self.cpu_seconds:.1f} s of processor time), {self.lines} lines, "
             f"corpus {self.corpus}, longest step {self.slowest_s:.3f} s ({self.slowest}), memory "
             f"{self.growth_bytes >> 20:+} MB"
         )
@@ -56,6 +59,8 @@ class Run:
     seed: int
     report: Report = field(init=False)
     _began_bytes: int = 0
+    _began_s: float = field(default_factory=time.monotonic)
+    _began_cpu_s: float = field(default_factory=time.process_time)
 
     def __post_init__(self) -> None:
         self.report = Report(self.name)
@@ -84,6 +89,11 @@ class Run:
         """Measure the growth of memory from now on."""
         if not self._began_bytes:
             self._began_bytes = own_memory_bytes()
+
+    def lasted(self, until_s: float) -> None:
+        """Report the time of this run, which a moment of the monotonic clock ends."""
+        self.report.seconds = until_s - self._began_s
+        self.report.cpu_seconds = time.process_time() - self._began_cpu_s
 
     @property
     def replay(self) -> str:
@@ -132,14 +142,13 @@ def fixed(name: str, opened: Opened, seed: int, count: int) -> Report:
     """Feed `count` inputs that depend on the seed alone; raise Crash."""
     with silent(), opened() as target:
         run = Run(name, target, seed)
-        began_s = time.monotonic()
         source = inputs(target, seed)
         for number in range(count):
             if number == int(count * WARM_SHARE):
                 run.is_warm()
             run.take(next(source))
         run.end()
-        run.report.seconds = time.monotonic() - began_s
+        run.lasted(time.monotonic())
         return run.report
 
 
@@ -174,7 +183,7 @@ def guided(
                 if len(coverage) > before and room:
                     corpus.append(data)
                     corpus_bytes += len(data)
-                run.report.seconds = now_s - began_s
+                run.lasted(now_s)
                 run.report.lines, run.report.corpus = len(coverage), len(corpus)
                 if now_s > said_s + 30:
                     say(str(run.report))
