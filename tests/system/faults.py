@@ -16,9 +16,6 @@ LAST_S = 0.5
 """Nothing new happens so shortly before the end."""
 CLIENTS = 0
 """All clients, as an end of links."""
-ROUNDS = 3
-"""Each kind of fault is drawn so often before chance alone decides. Thus each of them has an effect
-in a run of two minutes."""
 
 
 class Action(enum.Enum):
@@ -99,8 +96,8 @@ def schedule(
     links at a time."""
     controllers, brokers = tuple(controllers), tuple(brokers)
     kinds = PROCESS_FAULTS | DISK_FAULTS if disks_and_links else PROCESS_FAULTS
-    rounds = ROUNDS if disks_and_links else 0
-    drawn = list(_of_nodes(Random(seed), seconds, controllers, brokers, kinds, rounds))
+    calmer = CALMER if disks_and_links else 1.0
+    drawn = list(_of_nodes(Random(seed), seconds, controllers, brokers, kinds, calmer))
     if disks_and_links:
         drawn += _of_links(Random(~seed), seconds, controllers, brokers)
     steps = [
@@ -110,9 +107,9 @@ def schedule(
     return sorted(steps, key=lambda step: (step.at_s, step.number))
 
 
-def _kinds(random: Random, weights: dict[Action, int], rounds: int) -> Iterator[Action]:
-    for _ in range(rounds):
-        yield from random.sample(tuple(weights), len(weights))
+def _kinds(random: Random, weights: dict[Action, int]) -> Iterator[Action]:
+    """Yield each kind once, and then what chance decides."""
+    yield from random.sample(tuple(weights), len(weights))
     while True:
         yield from random.choices(tuple(weights), tuple(weights.values()))
 
@@ -131,12 +128,11 @@ def _of_nodes(
     controllers: tuple[int, ...],
     brokers: tuple[int, ...],
     weights: dict[Action, int],
-    rounds: int,
+    calmer: float,
 ) -> Iterator[Drawn]:
     groups = (controllers, brokers, (*controllers, *brokers))
     free_at_s = dict.fromkeys(groups[-1], 0.0)
-    kinds = _kinds(random, weights, rounds)
-    calmer = CALMER if rounds else 1.0
+    kinds = _kinds(random, weights)
     for at_s, lasts_s in _moments(random, seconds, calmer):
         group = random.choice(groups)
         count = random.choices((1, 2, len(group)), (12, 4, 1))[0]
@@ -158,7 +154,7 @@ def _of_links(
 ) -> Iterator[Drawn]:
     ends = (CLIENTS, *controllers, *brokers)
     free_at_s: dict[frozenset[int], float] = {}
-    kinds = _kinds(random, LINK_FAULTS, ROUNDS)
+    kinds = _kinds(random, LINK_FAULTS)
     for at_s, lasts_s in _moments(random, seconds, CALMER):
         node_id = random.choice(ends)
         talks = [peer for peer in ends if linked(node_id, peer, brokers)]
