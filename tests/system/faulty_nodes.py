@@ -96,22 +96,25 @@ class FaultyCluster(HurtCluster):
         return [line for line in log.splitlines() if MARK not in line]
 
     def _hurt_or_mend_links(self, action: Action, node_id: int, peers: tuple[int, ...]) -> None:
-        effects = self._links.act(action, node_id, peers)
         hurt = self._hurt_links.pop((node_id, peers), None)
-        if hurt is not None and effects:
-            self.effects[hurt] += 1
-        if action is not Action.CONNECT:
+        if hurt is None:
+            self._links.act(action, node_id, peers)
             self._hurt_links[node_id, peers] = action
+            return
+        noticed = self.await_first(hurt, lambda: self._links.act(hurt, node_id, peers) > 0)
+        if self._links.act(action, node_id, peers) or noticed:
+            self.effects[hurt] += 1
 
     def _hurt_or_mend_disk(self, action: Action, node_id: int) -> None:
-        effects = self._disks.set(node_id, MODES[action])
         hurt = self._hurt_disks.pop(node_id, None)
-        if hurt is not None and effects:
+        if hurt is not None and self.await_first(hurt, lambda: self._disks.get(node_id)[1] > 0):
             self.effects[hurt] += 1
+        self._disks.set(node_id, MODES[action])
         if MODES[action] != WORKS:
             self._hurt_disks[node_id] = action
 
-    def _end(self, node_id: int) -> None:
-        """Kill a node, and mend its disk before its next process starts."""
-        super()._end(node_id)
-        self._hurt_or_mend_disk(Action.FAST_DISK, node_id)
+    def _start_again(self, node_id: int) -> None:
+        """Start a node again, with a disk that works. A full or failing disk is noticed before."""
+        if node_id in self._hurt_disks:
+            self._hurt_or_mend_disk(Action.FAST_DISK, node_id)
+        super()._start_again(node_id)

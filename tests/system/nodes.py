@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from quorate.cli.cluster_dir import alive
-from tests.clients.cluster import ProcessCluster, wait_for
+from tests.clients.cluster import POLL_S, ProcessCluster, wait_for
 from tests.system.faults import ENDS, Action, Step
 
 GONE_TIMEOUT_S = 20.0
 BROKEN = ("because an invariant is broken", "the node stops: ", "Traceback")
 """Texts in the log of a node that ends by itself, or meets an unexpected exception."""
 SIGNALLED = "received a signal to stop"
+EFFECT_S = 15.0
+"""The first faults of a kind last so much longer, at most, until one of them has an effect."""
 
 
 class HurtCluster(ProcessCluster):
@@ -55,6 +58,15 @@ class HurtCluster(ProcessCluster):
         assert told_to_end or alive(self._running[node_id]), (
             f"node {node_id} ended by itself\n{self.logs()}"
         )
+
+    def await_first(self, kind: Action, had_effect: Callable[[], bool]) -> bool:
+        """Return True if the fault had an effect. Wait for it if no fault of its kind had one."""
+        deadline_s = time.monotonic() + EFFECT_S
+        while not had_effect():
+            if self.effects[kind] or time.monotonic() > deadline_s:
+                return False
+            time.sleep(POLL_S)
+        return True
 
     def require_all_running(self) -> None:
         for node_id in sorted(self._running):
@@ -111,10 +123,13 @@ class HurtCluster(ProcessCluster):
     def _start_again(self, node_id: int) -> None:
         """Start a node again. Kill it first if it still runs because its stop takes too long."""
         log_length = self._stopping.pop(node_id, None)
-        if log_length is not None:
+
+        def stops() -> bool:
             ended = not alive(self._running[node_id])
-            if ended or SIGNALLED in self.node_log(node_id)[log_length:]:
-                self.effects[Action.STOP] += 1
+            return ended or SIGNALLED in self.node_log(node_id)[log_length:]
+
+        if log_length is not None and self.await_first(Action.STOP, stops):
+            self.effects[Action.STOP] += 1
         self._end(node_id)
         with open(self.directory.node_log(node_id), "ab") as log:
             process = subprocess.Popen(

@@ -16,7 +16,7 @@ from tests.system.faulty_nodes import FaultyCluster
 from tests.system.nodes import HurtCluster
 from tests.system.run import run, say_on_stdout
 
-FIXED_SEED = 1
+FIXED_SEED = 5
 LONG_S = 120.0
 
 
