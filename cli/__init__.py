@@ -21,7 +21,8 @@ Files in reading order:
 - console_producer.py, console_consumer.py: records in and out.
 - consumer_groups.py, group_view.py, group_resets.py, log_ends.py: consumer groups.
 - status.py, cluster_status.py, partition_problems.py, status_watch.py, explanations.py,
-  unclean_elections.py: the state of a cluster.
+  unclean_elections.py: the state of a cluster; status_changes.py, node_stages.py,
+  changes_in_flight.py: the changes in flight.
 - replica_verification.py, replica_fetches.py, replica_comparison.py: equality of replicas.
 - dump_log.py, dump_lines.py: the content of log files.
 - history.py, history_source.py, history_text.py, archives.py, decompression.py: questions to a

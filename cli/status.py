@@ -9,12 +9,15 @@ from pathlib import Path
 
 import click
 
+from quorate.cli.changes_in_flight import ChangesReport
+from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster_dir import read_cluster
 from quorate.cli.cluster_status import Selection, read_status
 from quorate.cli.explanations import Explanations
 from quorate.cli.partition_problems import STATES, UNDER_REPLICATED
+from quorate.cli.status_changes import read_changes
 from quorate.cli.status_watch import watch_status
 from quorate.cli.unclean_elections import UncleanElections
 
@@ -49,6 +52,11 @@ DEFAULT_DIR = Path("quorate-data")
     help="Show only problems of this kind. May be repeated.",
 )
 @click.option("--all", "every", is_flag=True, help="List every problem, each with its cause.")
+@click.option(
+    "--changes",
+    is_flag=True,
+    help="Show the changes of leaders, ISRs and replicas in flight, and the node that delays each.",
+)
 @format_option
 def status(
     bootstrap_server: str | None,
@@ -61,6 +69,7 @@ def status(
     broker: int | None,
     only: tuple[str, ...],
     every: bool,
+    changes: bool,
     output: str,
 ) -> None:
     """Print the quorum, the brokers, and the partitions with a problem and its cause.
@@ -69,14 +78,22 @@ def status(
     leader (offline), then those under min.insync.replicas, then the under-replicated ones.
     Elections that may have lost records follow.
 
+    --changes prints the stages of all nodes instead: what they have committed, replayed and acted
+    on, and the changes that a node delays. With --all it also prints complete changes.
+
     The exit code is 1 if a shown partition is offline or below min.insync.replicas. With --watch
     the command redraws a terminal. Otherwise it prints each change as a block of lines, or as one
     line with --format json."""
+    if changes and (topic is not None or broker is not None or only):
+        raise click.UsageError("--changes cannot be combined with --topic, --broker or --only")
     if bootstrap_server is None and command_config is None:
         bootstrap_server = local_bootstrap(root)
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
+        if changes:
+            show_changes(admin, interval_s if watch else None, every=every, output=output)
+            return
         selection = Selection(topic=topic, broker=broker, only=only, every=every)
         explanations, elections = Explanations(), UncleanElections()
         if watch:
@@ -95,6 +112,21 @@ def status(
             click.echo(line)
     if any(problem.state != UNDER_REPLICATED for problem in found.problems):
         raise SystemExit(1)
+
+
+def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output: str) -> None:
+    """Print the changes in flight: once, or each time that they change if `interval_s` is given."""
+
+    def read() -> ChangesReport:
+        return read_changes(admin, every=every)
+
+    if interval_s is not None:
+        watch_status(read, interval_s, as_json=output == "json", every=every)
+    elif output == "json":
+        click.echo(json.dumps(read().as_json()))
+    else:
+        for line in read().lines(every=every):
+            click.echo(line)
 
 
 def local_bootstrap(root: Path | None) -> str:

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 
 import click
 
-from quorate.cli.cluster_status import Status
-
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 ERASE = "\x1b[2J"
 """The control sequence that clears the whole screen."""
@@ -39,6 +37,22 @@ class Content(Protocol):
         ...
 
 
+class Watched(Protocol):
+    """A state of the cluster: a `Status` or a `ChangesReport`."""
+
+    @property
+    def lasting(self) -> Any:
+        """Return the value that is compared to detect a change."""
+
+    def lines(self, *, every: bool = False) -> Iterator[str]:
+        """Yield the lines of the output, with all entries of its lists if `every`."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        ...
+
+
 class Unreachable:
     """The content if the cluster did not answer: the reason."""
 
@@ -57,7 +71,7 @@ class Unreachable:
 class Reachable:
     """The content if the cluster answered: its status."""
 
-    def __init__(self, status: Status, *, every: bool = False) -> None:
+    def __init__(self, status: Watched, *, every: bool = False) -> None:
         self.lasting = status.lasting
         self.lines = partial(status.lines, every=every)
         self._status = status
@@ -68,7 +82,7 @@ class Reachable:
 
 
 def watch_status(
-    read: Callable[[], Status], interval_s: float, *, as_json: bool, every: bool = False
+    read: Callable[[], Watched], interval_s: float, *, as_json: bool, every: bool = False
 ) -> None:
     """Read the status and show it, repeatedly, until Ctrl-C. Then return; KeyboardInterrupt is not
     raised.
@@ -91,7 +105,7 @@ def watch_status(
         return
 
 
-def read_content(read: Callable[[], Status], *, every: bool = False) -> Content:
+def read_content(read: Callable[[], Watched], *, every: bool = False) -> Content:
     """Return the status, or the error if `read` raises a ClickException, such as Refused."""
     try:
         return Reachable(read(), every=every)

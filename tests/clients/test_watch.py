@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from quorate.cli.cluster_dir import alive
-from tests.clients.cluster import ProcessCluster, quorate, run_quorate, wait_for
+from tests.clients.cluster import ProcessCluster, quorate, run_quorate, running, wait_for
 from tests.clients.librdkafka import admin, create_topic, producer
 
 pytestmark = pytest.mark.clients
@@ -96,6 +98,44 @@ def test_a_broker_dies_and_comes_back_when_the_quorum_is_gone(
     for node in own_cluster.nodes():  # without a quorum nobody grants them an orderly stop
         if node["pid"] and alive(node["pid"]):
             own_cluster.kill(node["id"])
+
+
+def test_a_paused_broker_delays_the_changes_of_its_partitions(
+    tmp_path: Path, new_topic: Callable[[], str]
+) -> None:
+    """A paused broker keeps its connections, so only its session timeout would fence it."""
+    with running(tmp_path / "cluster", "--override", "broker.session.timeout.ms=600000") as cluster:
+        topic = new_topic()
+        create_topic(admin(cluster.bootstrap), topic, 3)
+        paused, killed, other = sorted(each["id"] for each in cluster.entry()["brokers"])
+        bootstrap = bootstrap_of(cluster, other)
+        pid = cluster.node(paused)["pid"]
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            cluster.kill(killed)
+            held = wait_for(lambda: held_up(bootstrap, topic, paused), "a change is held up")
+            assert len(held) == 3
+            for each in held:
+                assert each["cause"] == "connection-lost"
+                assert each["committed_ms"] >= each["appended_ms"] >= each["requested_ms"]
+                assert str(other) in each["acted_ms"], "the running host has acted"
+            text = run_quorate("status", "--changes", "--bootstrap-server", bootstrap).stdout
+            assert f"Node {paused}: does not answer" in text
+            assert f"waits for node {paused} to answer" in text
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: not held_up(bootstrap, topic, paused), "the changes are complete")
+
+
+def held_up(bootstrap: str, topic: str, by: int) -> list[dict[str, Any]]:
+    """Return the changes of the topic that the node delays."""
+    done = run_quorate("status", "--changes", "--format", "json", "--bootstrap-server", bootstrap)
+    return [
+        each
+        for each in json.loads(done.stdout)["changes"]
+        if each["topic"] == topic and by in [delay["node_id"] for delay in each["delays"]]
+    ]
 
 
 def is_ready(address: tuple[str, int]) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import chain
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import UNKNOWN, with_topic
 from quorate.quorum.metadata.causes import DOCS
 
+OLD_END, NEW_END = 1, 2
+"""The words of a stored cause that carry end offsets (`with_ends`)."""
 CAUSED = (
     "REGISTER_BROKER_RECORD",
     "UNREGISTER_BROKER_RECORD",
@@ -31,10 +33,13 @@ def causes(records: DataFrame) -> DataFrame:
     topic_id      string
     partition     int
     broker        int        only for broker records
-    cause         string
+    cause         string     the name, without the end offsets that the record stores behind it
     why           string     one sentence
+    old_end       bigint     only for unclean elections: the largest end offset known before
+    new_end       bigint     only for unclean elections: the end offset of the new leader's log
     """
     words = f.create_map(*(f.lit(each) for each in chain(*DOCS.items())))
+    name = f.get(f.split("cause", " "), f.lit(0))
     said = records.where(f.col("type").isin(*CAUSED) & f.col("snapshot_index").isNull())
     return with_topic(said, records).select(
         "offset",
@@ -45,6 +50,14 @@ def causes(records: DataFrame) -> DataFrame:
         "topic_id",
         f.col("partition_id").alias("partition"),
         f.col("broker_id").alias("broker"),
-        f.coalesce("cause", f.lit(UNKNOWN)).alias("cause"),
-        f.coalesce(words[f.coalesce("cause", f.lit(""))], "cause").alias("why"),
+        f.coalesce(name, f.lit(UNKNOWN)).alias("cause"),
+        f.coalesce(words[f.coalesce(name, f.lit(""))], "cause").alias("why"),
+        _end(OLD_END).alias("old_end"),
+        _end(NEW_END).alias("new_end"),
     )
+
+
+def _end(position: int) -> Column:
+    """Return the end offset at this word of the cause, or null if it names none or no number."""
+    word = f.get(f.split("cause", " "), f.lit(position))
+    return f.when(word.rlike("^[0-9]{1,19}$"), word.cast("bigint"))

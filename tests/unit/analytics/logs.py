@@ -8,7 +8,7 @@ from pathlib import Path
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.causes import Cause, with_ends
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
@@ -119,7 +119,7 @@ SCRIPT: tuple[tuple[MetadataRecord, ...], ...] = (
     ),
     (min_isr("a", None), fencing(2, 12, -1, Cause.BROKER_UNFENCED)),
     (change(A, 0, Cause.ISR_EXPAND, isr=(3, 2)),),
-    (change(A, 1, Cause.UNCLEAN_ELECTION, isr=(2,), leader=2),),
+    (change(A, 1, with_ends(Cause.UNCLEAN_ELECTION, 130, 120), isr=(2,), leader=2),),
     (register(3, 30), change(A, 0, Cause.UNCLEAN_RESTART, isr=(2,), leader=2)),
     (BrokerRegistrationChangeRecord(
         broker_id=2, broker_epoch=12, in_controlled_shutdown=1, cause=Cause.CONTROLLED_SHUTDOWN

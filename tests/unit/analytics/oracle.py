@@ -271,7 +271,10 @@ class Oracle:
     def caused(self, at: Logged, said: Row, **about: Any) -> None:
         nothing = dict.fromkeys(("topic", "topic_id", "partition", "broker"))
         event = {"offset": at.offset, "timestamp_ms": at.at_ms, "type": at.type}
-        row = {**event, **nothing, **about, "cause": said.get("cause") or UNSAID}
+        name, *ends = (said.get("cause") or UNSAID).split(" ")
+        old_end, new_end = [int(end) if end != "?" else None for end in ends] or [None, None]
+        told = {"cause": name, "old_end": old_end, "new_end": new_end}
+        row = {**event, **nothing, **about, **told}
         self.tables["causes"].append(row)
 
     # ------------------------------------------------------------------------------ brokers

@@ -73,7 +73,7 @@ def assert_tells_the_story(summary: Summary, directory: Path) -> None:
         (2, "topic-created", 3 * STEP_MS),
         (1, "session-expired", 2 * STEP_MS),
         (-1, "connection-lost", 3 * STEP_MS),
-        (2, "unclean-election", 6 * STEP_MS),
+        (2, "unclean-election 130 120", 6 * STEP_MS),
     ]
     assert "never" not in {row["topic"] for row in leadership}, "its transaction was aborted"
     sessions = rows_of(directory, "sessions", "registered_offset", "unfenced_offset")
