@@ -7,6 +7,7 @@ from benchmarks import (
     commits,
     compaction,
     consume,
+    cost_of_checks,
     create_topics,
     decode,
     failover_broker,
@@ -37,6 +38,7 @@ MODULES = (
     image,
     recovery,
     compaction,
+    cost_of_checks,
 )
 
 run.main([module.BENCHMARK for module in MODULES])

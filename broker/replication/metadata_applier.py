@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 
 from quorate.broker.logs.log_manager import LogManager
@@ -48,6 +48,8 @@ logger = logging.getLogger("quorate.broker.replication")
 
 TopicSettingsOf = Callable[[MetadataImage, str], TopicSettings]
 """A function from an image and a topic name to the topic's effective settings on this broker."""
+SettingsOf = Callable[[str], TopicSettings]
+"""The same function for one image."""
 
 
 class MetadataApplier:
@@ -134,7 +136,9 @@ class MetadataApplier:
     # --- what changed
 
     def _apply_delta(self, image: MetadataImage, delta: ImageDelta) -> None:
-        self._raise_min_isrs(image, delta)
+        settings_of = self._settings_of(image)
+        if delta.configs:
+            self._raise_min_isrs(image, delta, settings_of)
         for topic_id, topic in delta.deleted.items():
             for partition_id in topic.partition_ids():
                 self._remove((topic_id, partition_id))
@@ -147,7 +151,8 @@ class MetadataApplier:
             for hosted in self._registry.take_incomplete():
                 hosted.partition.check_joining()
                 hosted.settle()
-        self._configure(image, delta)
+        if delta.configs or self._node_settings is None:
+            self._configure(image, delta, settings_of)
 
     @property
     def unopened(self) -> int:
@@ -209,33 +214,30 @@ class MetadataApplier:
         self._to_delete.append(name)
         self._deleting.add(name)
 
-    def _raise_min_isrs(self, image: MetadataImage, delta: ImageDelta) -> None:
+    def _raise_min_isrs(
+        self, image: MetadataImage, delta: ImageDelta, settings_of: SettingsOf
+    ) -> None:
         """Apply higher values of min.insync.replicas before the roles of the same delta. Lower
         values follow after the roles.
 
         Otherwise a leader could commit records with a new, smaller ISR and the old value, or with
         the new value in a leadership that has ended. The ELR (KIP-966) relies on neither."""
-        if not delta.configs:
-            return
-        settings_of = self._settings_of(image)
-        old, new = self._node_settings, self._topic_settings(image, NO_TOPIC)
-        rises = old is not None and (
-            new.partition.min_insync_replicas > old.partition.min_insync_replicas
-        )
+        old, rises = self._node_settings, False
+        if old is not None and concerns_brokers(delta):
+            new = settings_of(NO_TOPIC)
+            rises = new.partition.min_insync_replicas > old.partition.min_insync_replicas
         for hosted in self._registry if rises else self._of_changed_topics(image, delta):
             wanted = settings_of(hosted.topic).partition.min_insync_replicas
             hosted.partition.raise_min_isr(wanted)
 
-    def _configure(self, image: MetadataImage, delta: ImageDelta) -> None:
+    def _configure(self, image: MetadataImage, delta: ImageDelta, settings_of: SettingsOf) -> None:
         """Configure the partitions of topics whose configs have changed. If the settings have
         changed that the node gives, all partitions follow in slices."""
-        settings_of = self._settings_of(image)
         for hosted in self._of_changed_topics(image, delta):
             if self._configure_one(hosted, settings_of(hosted.topic)):
                 hosted.settle()
-        concerns_brokers = any(kind == BROKER_RESOURCE for kind, _ in delta.configs)
-        if concerns_brokers or self._node_settings is None:
-            settings = self._topic_settings(image, NO_TOPIC)
+        if self._node_settings is None or concerns_brokers(delta):
+            settings = settings_of(NO_TOPIC)
             if settings is not self._node_settings:
                 self._node_settings = settings
                 self._to_configure = dict.fromkeys(each.key for each in self._registry)
@@ -267,10 +269,18 @@ class MetadataApplier:
                 hosted = (self._registry.get((topic.id, i)) for i in topic.partition_ids())
                 yield from (each for each in hosted if each is not None)
 
-    def _settings_of(self, image: MetadataImage) -> Callable[[str], TopicSettings]:
+    def _settings_of(self, image: MetadataImage) -> SettingsOf:
         """Return a function from a topic to its settings, which computes them once for each
         topic."""
-        return cache(partial(self._topic_settings, image))
+        known: dict[str, TopicSettings] = {}
+
+        def settings_of(topic: str) -> TopicSettings:
+            found = known.get(topic)
+            if found is None:
+                found = known[topic] = self._topic_settings(image, topic)
+            return found
+
+        return settings_of
 
     # --- in the background
 
@@ -376,3 +386,8 @@ class MetadataApplier:
                 if not self._deleting or name not in self._deleting:
                     left -= 1
                     yield key
+
+
+def concerns_brokers(delta: ImageDelta) -> bool:
+    """Return True if a config of a broker, or of all brokers, has changed."""
+    return any(kind == BROKER_RESOURCE for kind, _ in delta.configs)

@@ -37,6 +37,8 @@ def throttled_partitions(value: tuple[str, ...], broker_id: int) -> Container[in
     """Return the partitions of a topic whose replica on this broker is listed.
 
     `value` is that of a config of throttled replicas: pairs `partition:broker`, or `*` for all."""
+    if not value:
+        return NO_PARTITIONS
     if value == ("*",):
         return ALL_PARTITIONS
     pairs = (each.split(":") for each in value)

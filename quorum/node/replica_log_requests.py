@@ -57,9 +57,8 @@ class ReplicaLogRequests:
     def ask_before(self, request: object, then: Callable[[], None]) -> None:
         """Ask the questions that the rules have about a request, and call `then` when there are
         answers or the time for them is over. Call it immediately if there are no questions."""
-        keys: Sequence[PartitionKey] = ()
-        if self._shell.active:
-            keys = self._rules.unclean_keys(request)
+        keys = self._rules.unclean_keys(request) if self._shell.active else []
+        if keys:
             result = self._rules.questions(request, now_ms=self._clock.now_ms())
             for effect in result.effects:
                 assert isinstance(effect, AskReplicaLogs)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+
+import pytest
 
 from benchmarks.figure import Figure, as_json, as_table, percentile, rows
 from benchmarks.machine import Limits
 from benchmarks.pipelined import Held
 from benchmarks.target import cpu_s, pss_mb
+from quorate.quorum.raft.messages import VoteResponse
+from quorate.quorum.rpc.messages import BY_CLASS
+from quorate.quorum.seams import ProtocolError
 
 LIMITS = Limits(fsyncs_per_s=1000.0, round_trip_ms=0.1, loopback_mb_per_s=2000.0)
 
@@ -56,3 +63,29 @@ def test_what_the_kernel_says_of_a_process_is_understood() -> None:
     before_s = cpu_s(os.getpid())
     assert 0 < before_s <= sum(os.times()[:2]) + 0.1
     assert 1 < pss_mb([os.getpid()]) < 10_000
+
+
+UNCHECKED = """
+from benchmarks.unchecked_server import REMOVED, holder_of, remove_checks
+
+remove_checks()
+for removed in REMOVED:
+    assert getattr(holder_of(removed.holder), removed.name) is removed.replacement, removed
+from quorate.quorum.raft.messages import VoteResponse
+from quorate.quorum.rpc.messages import BY_CLASS
+
+kind = BY_CLASS[VoteResponse]
+fields = len(VoteResponse.__dataclass_fields__)
+print(kind.read([kind.number, 1] + [-(1 << 70)] * fields))
+"""
+
+
+def test_the_unchecked_server_reads_what_a_checked_one_refuses() -> None:
+    """Otherwise the benchmark of the cost of the checks compares two servers with all checks."""
+    kind = BY_CLASS[VoteResponse]
+    bad = [kind.number, 1] + [-(1 << 70)] * len(VoteResponse.__dataclass_fields__)
+    with pytest.raises(ProtocolError):
+        kind.read(bad)
+    ran = subprocess.run([sys.executable, "-c", UNCHECKED], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert str(-(1 << 70)) in ran.stdout
