@@ -123,13 +123,14 @@ class CleanerWorker:
         begun = cleaning_of(disk, partition, settings, cleaner.settings, found, wall_ms)
         if begun is None:
             return False
-        cleaning, segments = begun
+        cleaning, preparation, segments = begun
         cleaner.in_progress[partition.name] = None
         log = partition.log
         work = clean_log(
             log,
             cleaning,
             segments,
+            preparation,
             aborted=lambda: partition.settings is None,
             remove=partial(cleaner.logs.remove_renamed, log),
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from quorate.broker.compaction.cleanable import Cleanable, CompactionSettings, cleanable
 from quorate.broker.compaction.cleaning import Cleaning, CleaningPlan
 from quorate.broker.compaction.log_cleaning import source_of
 from quorate.broker.logs.cleaner_settings import CleanerSettings
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.segment import Segment
@@ -42,9 +42,9 @@ class CompactedLog(Protocol):
     def ready(self) -> bool:
         """Return True if the producer states are known. Otherwise begin to load them."""
 
-    def last_batches(self, end_offset: int) -> Mapping[int, int] | None:
-        """Return the last offset of the newest batch below `end_offset` of each active producer, or
-        None if the producer states are not known."""
+    def last_batches(self, end_offset: int, found: dict[int, int]) -> IncrementalWork[None] | None:
+        """Return the steps that put the last offset of the newest batch below `end_offset` of each
+        active producer into `found`, or None if the producer states are not known."""
 
 
 def range_of(
@@ -72,14 +72,16 @@ def cleaning_of(
     cleaner: CleanerSettings,
     found: Cleanable,
     wall_ms: int,
-) -> tuple[Cleaning, list[Segment]] | None:
-    """Return the cleaning of the range `found`, and the segments that it cleans.
+) -> tuple[Cleaning, IncrementalWork[None], list[Segment]] | None:
+    """Return the cleaning of the range `found`, the steps that prepare it on the event loop, and
+    the segments that it cleans.
 
     Return None if the producer states are not known yet: without them, the last batch of a producer
     could be lost, and with it the proof that a retry is a repetition."""
     log = partition.log
-    last_batches = partition.last_batches(found.first_uncleanable)
-    if last_batches is None:
+    last_batches: dict[int, int] = {}
+    steps = partition.last_batches(found.first_uncleanable, last_batches)
+    if steps is None:
         return None
     segments = [each for each in log.sealed_segments if each.next_offset <= found.first_uncleanable]
     dirty = tuple(source_of(each) for each in segments if each.next_offset > found.first_dirty)
@@ -96,4 +98,4 @@ def cleaning_of(
         epoch_of=log.epochs_now(),
         last_batches=last_batches,
     )
-    return Cleaning(disk, plan), segments
+    return Cleaning(disk, plan), steps, segments

@@ -21,14 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.partition.producer_state import ProducerStates
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.seams import Clock, Disk
+
+
+class Snapshot(NamedTuple):
+    """The encoded states of all producers as of the log end `offset`, without the file's head."""
+
+    offset: int
+    entries: list[bytes]
 
 
 class ManagedLog:
@@ -63,6 +72,25 @@ class ManagedLog:
         if states is None or (not states and log.start_offset == log.end_offset):
             return None
         return log.end_offset, producer_snapshots.encode(states)
+
+    def snapshot_in_steps(self) -> IncrementalWork[Snapshot | None]:
+        """Return the steps that copy the producer states as of now, for the event loop. The result
+        is as that of `snapshot`, but not encoded. It is None, too, if the log is truncated
+        meanwhile."""
+        states, end_offset = self.producers(), self.log.end_offset
+        if states is None or (not states and self.log.start_offset == end_offset):
+            return None
+        generation = self.log.generation
+        entries = yield from states.copied(producer_snapshots.rows)
+        if entries is None or self.log.generation != generation:
+            return None
+        return Snapshot(end_offset, entries)
+
+    def release_all(self) -> None:
+        """Call all callbacks, because the log was deleted."""
+        waits, self.waits = self.waits, []
+        for _, _, done in waits:
+            done()
 
     @property
     def dirty(self) -> bool:
@@ -182,10 +210,13 @@ class LogFlusher:
             else:
                 due = managed.dirty or managed.snapshot_offset < log.end_offset
             if due:
-                snapshot = None if overdue_only else managed.snapshot()
                 rest = remaining if self._on_idle is None else iter(())
                 then = partial(self._next, rest, overdue_only=overdue_only)
-                self._flush(name, managed, snapshot, then, saves=not overdue_only)
+                if overdue_only:
+                    self._flush(name, managed, None, then)
+                else:
+                    managed.flushing = True
+                    self._save(name, managed, managed.snapshot_in_steps(), then)
                 return
         self._run_in_progress = False
         if self._on_idle is None and not overdue_only and not self._stopped:
@@ -193,11 +224,31 @@ class LogFlusher:
             self._offsets.submit(checkpoints.RECOVERY_POINTS_NAME, self._written)
         self._maybe_idle()
 
+    def _save(
+        self,
+        name: PartitionName,
+        managed: ManagedLog,
+        steps: IncrementalWork[Snapshot | None],
+        then: Callable[[], None],
+    ) -> None:
+        """Copy the producer states, in steps if they are many, and flush the log with them."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            if self._logs.get(name) is managed:
+                self._flush(name, managed, end.value, then, saves=True)
+            else:  # the partition was deleted meanwhile
+                managed.flushing = False
+                managed.release_all()
+                then()
+        else:
+            self._clock.call_soon(lambda: self._save(name, managed, steps, then))
+
     def _flush(
         self,
         name: PartitionName,
         managed: ManagedLog,
-        snapshot: tuple[int, bytes] | None,
+        snapshot: Snapshot | None,
         then: Callable[[], None],
         *,
         saves: bool = False,
@@ -212,7 +263,10 @@ class LogFlusher:
         def work() -> None:
             flush.run()
             if snapshot is not None:
-                producer_snapshots.write_snapshot(self._disk, managed.log.directory, *snapshot)
+                content = producer_snapshots.joined(snapshot.entries)
+                producer_snapshots.write_snapshot(
+                    self._disk, managed.log.directory, snapshot.offset, content
+                )
 
         def flushed(_: None, error: BaseException | None) -> None:
             if self._logs.get(name) is managed:  # else the partition was deleted meanwhile
@@ -221,11 +275,11 @@ class LogFlusher:
                     return
                 valid = managed.log.complete_flush(flush)
                 if saves and valid:
-                    managed.snapshot_offset = flush.end_offset
+                    managed.snapshot_offset = snapshot.offset if snapshot else flush.end_offset
                 if snapshot is not None and not valid:
                     # The log was truncated meanwhile, so the snapshot is of records that are gone.
                     producer_snapshots.remove_snapshots_above(
-                        self._disk, managed.log.directory, snapshot[0] - 1
+                        self._disk, managed.log.directory, snapshot.offset - 1
                     )
             self.flush_ms += self._clock.now_ms() - begun_ms
             self._ended(name, managed)
@@ -241,9 +295,7 @@ class LogFlusher:
         self._flushes_in_progress -= 1
         self.flushes += 1
         if self._logs.get(name) is not managed:
-            waits, managed.waits = managed.waits, []
-            for _, _, done in waits:
-                done()
+            managed.release_all()
         else:
             for done in managed.take_done():
                 done()

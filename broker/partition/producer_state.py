@@ -14,9 +14,11 @@ tests/scenarios).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
+from quorate.broker.partition.producer_copy import PRODUCERS_PER_STEP, ProducerCopy
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
@@ -26,6 +28,7 @@ MAX_PRODUCERS = 100_000
 """Maximum number of producers of one partition. Beyond it, the one that became known first is
 removed."""
 _MAX_SEQUENCE = 2**31 - 1
+T = TypeVar("T")
 
 
 class SentBatch(NamedTuple):
@@ -64,6 +67,21 @@ class ProducerStates:
 
     def __init__(self) -> None:
         self.producers: dict[int, Producer] = {}
+        self._copies: list[ProducerCopy[Producer, Any]] = []
+        """The copies in progress, usually none and at most one."""
+
+    def copied(self, take: Callable[[int, Producer], T]) -> IncrementalWork[list[T] | None]:
+        """Return the steps that copy all producers as of the first step, in any order. `take`
+        copies one producer. The result is None if the states were truncated meanwhile.
+
+        The steps run on the event loop. The states may change between them."""
+        copy = ProducerCopy(self.producers, take)
+        self._copies.append(copy)
+        try:
+            taken = yield from copy.steps()
+        finally:
+            self._copies.remove(copy)
+        return None if copy.is_void else taken
 
     def __len__(self) -> int:
         return len(self.producers)
@@ -93,6 +111,8 @@ class ProducerStates:
         """Note a batch that is in the log, with its final offsets. Nothing is checked: a follower
         accepts the batches that its leader has accepted."""
         producer = self.producers.get(header.producer_id)
+        for copy in self._copies:
+            copy.before_change(header.producer_id)
         if producer is None:
             self._make_room()
             producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
@@ -123,6 +143,8 @@ class ProducerStates:
 
         Return False if this removed all known batches of a producer. Then only the log tells which
         batches the producer had sent before, so the states must be loaded again."""
+        for copy in self._copies:
+            copy.is_void = True
         whole = True
         for producer in self.producers.values():
             batches = producer.batches
@@ -131,16 +153,20 @@ class ProducerStates:
                 whole = whole and bool(batches)
         return whole
 
-    def last_offsets_below(self, offset: int) -> dict[int, int]:
-        """Return the last offset of the newest known batch below `offset` of each producer that has
-        one."""
-        found = {}
-        for producer_id, producer in self.producers.items():
-            for sent in reversed(producer.batches):
+    def last_offsets_below(self, offset: int, found: dict[int, int]) -> IncrementalWork[None]:
+        """Return the steps that put the last offset of the newest known batch below `offset` of
+        each producer into `found`, by producer id.
+
+        The steps run on the event loop. A producer that sends BATCHES_KEPT batches meanwhile may be
+        missing. No older batch of it is needed then."""
+        for number, producer_id in enumerate(list(self.producers), 1):
+            producer = self.producers.get(producer_id)
+            for sent in reversed(producer.batches) if producer is not None else ():
                 if sent.last_offset < offset:
                     found[producer_id] = sent.last_offset
                     break
-        return found
+            if number % PRODUCERS_PER_STEP == 0:
+                yield
 
     def expire(self, wall_ms: int, expiration_ms: int) -> None:
         """Remove the producers whose last batch is at least `expiration_ms` old, by the largest
@@ -151,12 +177,17 @@ class ProducerStates:
             if wall_ms - producer.last_timestamp_ms >= expiration_ms
         ]
         for producer_id in expired:
-            del self.producers[producer_id]
+            self._remove(producer_id)
 
     def _make_room(self) -> None:
         """Remove the oldest known producer if the states are full. It may begin again (KIP-360)."""
         if len(self.producers) >= MAX_PRODUCERS:
-            del self.producers[next(iter(self.producers))]
+            self._remove(next(iter(self.producers)))
+
+    def _remove(self, producer_id: int) -> None:
+        for copy in self._copies:
+            copy.before_change(producer_id)
+        del self.producers[producer_id]
 
     @staticmethod
     def _check_epoch(producer: Producer, header: BatchHeader) -> None:

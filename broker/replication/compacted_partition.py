@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 
@@ -53,8 +54,8 @@ class CompactedPartition:
             return False
         return True
 
-    def last_batches(self, end_offset: int) -> Mapping[int, int] | None:
-        """Return the last offset of the newest batch below `end_offset` of each active producer, or
-        None if the producer states are not known."""
+    def last_batches(self, end_offset: int, found: dict[int, int]) -> IncrementalWork[None] | None:
+        """Return the steps that put the last offset of the newest batch below `end_offset` of each
+        active producer into `found`, or None if the producer states are not known."""
         states = self.hosted.partition.producers.loaded
-        return None if states is None else states.last_offsets_below(end_offset)
+        return None if states is None else states.last_offsets_below(end_offset, found)
