@@ -166,7 +166,14 @@ class Disk(Protocol):
 
         The work may take long in calls that release the interpreter's lock, such as decompression
         and reads. Steps of Python code must be short here, too, because the event loop waits for
-        the lock."""
+        the lock. Work of many steps calls `rest` after each one."""
+
+    def rest(self) -> bool:
+        """Block the thread of long work for as long as its last step took, so that the event loop
+        gets the interpreter's lock half of the time.
+
+        Return True if the current work has run for so long that it must end. Other work of the
+        thread waits for it. Only work of `submit_long` calls this."""
 
 
 class Wire(enum.Enum):

@@ -18,6 +18,7 @@ from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned
+from quorate.quorum.seams import Disk
 
 DiskWork = Callable[[], Any]
 T = TypeVar("T")
@@ -41,10 +42,12 @@ def clean_log(
     log: Log,
     cleaning: Cleaning,
     segments: list[Segment],
+    preparation: IncrementalWork[None],
     aborted: Callable[[], bool],
     remove: Callable[[list[str]], None],
 ) -> CleaningWork[int]:
     """Clean `segments`, the sealed segments of `log` up to the first uncleanable offset.
+    `preparation` has steps for the log's thread, which come first.
 
     Return the offset below which the log is clean now: all replacements up to it are durable.
     `remove` gets the paths of the replaced segments, which are renamed and may be removed. Raise
@@ -58,12 +61,15 @@ def clean_log(
             raise CleaningAborted
 
     try:
-        yield from _in_steps(cleaning.build_map(), check)
+        for _ in preparation:
+            yield _do_nothing
+            check()
+        yield from _in_steps(log.disk, cleaning.build_map(), check)
         end_offset = cleaning.end_offset
         touched = [each for each in segments if each.base_offset < end_offset]
         for group in grouped(touched, log.settings.segment_bytes):
             work = cleaning.write_group([source_of(each) for each in group])
-            cleaned = yield from _in_steps(work, check)
+            cleaned = yield from _in_steps(log.disk, work, check)
             remove((yield from _replace(log, group, cleaned)))
             del remaining[: len(group)]
             check()
@@ -74,6 +80,10 @@ def clean_log(
             raise CleaningAborted from None
         raise
     return end_offset
+
+
+def _do_nothing() -> None:
+    """Give the log's thread a pause between two steps."""
 
 
 def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[list[str]]:
@@ -94,13 +104,15 @@ def _replace(log: Log, group: list[Segment], cleaned: Segment) -> CleaningWork[l
     return paths
 
 
-def _in_steps(steps: IncrementalWork[T], check: Callable[[], None]) -> CleaningWork[T]:
-    """Run long work, one step for each piece. Return its result."""
+def _in_steps(disk: Disk, steps: IncrementalWork[T], check: Callable[[], None]) -> CleaningWork[T]:
+    """Run long work, with as many steps in each piece as the disk allows. Return its result."""
     ended: list[T] = []
 
-    def step() -> bool:
+    def some() -> bool:
         try:
             next(steps)
+            while not disk.rest():
+                next(steps)
         except StopIteration as end:
             ended.append(end.value)
         except (LogError, OSError):
@@ -109,6 +121,6 @@ def _in_steps(steps: IncrementalWork[T], check: Callable[[], None]) -> CleaningW
             raise UnforeseenRecords(f"a pass over the log failed: {error!r}") from error
         return not ended
 
-    while (yield step):
+    while (yield some):
         check()
     return ended[0]

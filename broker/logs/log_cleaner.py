@@ -1,9 +1,9 @@
 """The log cleaner of a broker: chooses compacted logs and cleans them in the thread of long work.
 
-The rules are in `broker/compaction`. A cleaning is a sequence of short pieces of work for the
-thread of long work, with a pause after each (log.cleaner.io.max.bytes.per.second, at least
-REST_MS). No flush waits for it. log.cleaner.threads cleanings may be in progress
-at the same time; they take turns in the one thread.
+The rules are in `broker/compaction`. A cleaning is a sequence of steps. Each piece of work for the
+thread of long work takes as many of them as `Disk.rest` allows, and a pause follows
+(log.cleaner.io.max.bytes.per.second, at least REST_MS). No flush waits for it. At the same time,
+log.cleaner.threads cleanings may be in progress; they take turns in the one thread.
 
 | state of a partition | meaning                                                                  |
 |----------------------|--------------------------------------------------------------------------|

@@ -104,6 +104,10 @@ class FaultDisk:
         if not self._faults.crashed:
             self._inner.submit_long(self._guarded(work, self._working_long), self._held(done))
 
+    def rest(self) -> bool:
+        """Block the thread of long work, and return True if its work must end."""
+        return self.alive().rest()
+
     def _guarded(self, work: Callable[[], T], working: threading.Lock) -> Callable[[], T]:
         def guarded() -> T:
             with working:

@@ -24,6 +24,7 @@ import queue
 import shutil
 import stat
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -38,6 +39,11 @@ CLOSED = -1
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 """The data is the node's own: other users get no access, whatever the umask permits."""
+MAX_WORK_S = 0.010
+"""The time after which long work of many steps ends, and other work of its thread gets a turn."""
+MAX_REST_S = 0.002
+"""The longest rest after one step. A step that takes longer has waited for the disk, or for the
+interpreter's lock."""
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -284,6 +290,10 @@ class OsDisk:
         event loop. Raise RuntimeError if no loop runs."""
         self._long_worker.submit(work, done)
 
+    def rest(self) -> bool:
+        """Block for as long as the last step took. Return True if the work must end."""
+        return self._long_worker.rest()
+
     def close(self) -> None:
         """Wait for the submitted work, stop the worker threads and close all files. Block.
 
@@ -304,6 +314,8 @@ class _Worker:
         self._thread: threading.Thread | None = None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._submitted: list[_Job] = []
+        self._began_s = self._step_s = 0.0
+        """The times at which the current work and its current step began."""
 
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
@@ -336,7 +348,18 @@ class _Worker:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
+            self._began_s = self._step_s = time.perf_counter()
             job.run()
+
+    def rest(self) -> bool:
+        """Block for as long as the last step took, MAX_REST_S at most. Return True if the work has
+        run for MAX_WORK_S. Only the thread itself calls this."""
+        now_s = time.perf_counter()
+        if now_s - self._began_s >= MAX_WORK_S:
+            return True
+        time.sleep(min(now_s - self._step_s, MAX_REST_S))
+        self._step_s = time.perf_counter()
+        return False
 
 
 class _Job:

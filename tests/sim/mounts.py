@@ -68,3 +68,6 @@ class Mounts:
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
         raise AssertionError("the tool waits for its disks")
+
+    def rest(self) -> bool:
+        raise AssertionError("the tool has no other thread")

@@ -150,6 +150,7 @@ class Replica:
             log,
             Cleaning(self.disk, plan),
             segments,
+            (None for _ in ()),
             lambda: False,
             partial(remove_files, self.disk),
         )
