@@ -17,6 +17,7 @@ from benchmarks import (
     metadata_updates,
     one_record,
     produce,
+    produce_while_cleaning,
     recovery,
     run,
     thousand_partitions,
@@ -39,6 +40,7 @@ MODULES = (
     recovery,
     compaction,
     cost_of_checks,
+    produce_while_cleaning,
 )
 
 run.main([module.BENCHMARK for module in MODULES])

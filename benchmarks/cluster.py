@@ -128,6 +128,10 @@ class QuorateCluster:
         """Return the process ids in cluster.json, which may include nodes that were just killed."""
         return [node["pid"] for node in self._nodes() if node["pid"] is not None]
 
+    def broker_directories(self) -> Sequence[Path]:
+        """Return the log directories of the brokers."""
+        return [Path(node["log_dir"]) for node in self._directory.read()["brokers"]]
+
     def _nodes(self) -> list[NodeEntry]:
         entry = self._directory.read()
         return [*entry["controllers"], *entry["brokers"]]

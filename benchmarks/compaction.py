@@ -98,7 +98,9 @@ def cleaning_of(log: Log) -> tuple[Cleaning, CleaningWork[int]]:
         last_batches={},
     )
     cleaning = Cleaning(log.disk, plan)
-    return cleaning, clean_log(log, cleaning, segments, lambda: False, lambda paths: None)
+    return cleaning, clean_log(
+        log, cleaning, segments, (None for _ in ()), lambda: False, lambda paths: None
+    )
 
 
 async def cleaned(log: Log) -> tuple[float, float, float]:

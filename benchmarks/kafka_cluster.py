@@ -116,6 +116,10 @@ class KafkaCluster:
         """Return the process ids of the nodes, including those that were killed."""
         return [process.pid for process in self._processes.values()]
 
+    def broker_directories(self) -> Sequence[Path]:
+        """Return the log directories of the brokers."""
+        return [self._root / str(node_id) / "data" for node_id in BROKERS]
+
     def _addresses(self, node_ids: Sequence[int]) -> str:
         return ",".join(f"127.0.0.1:{self._ports[each]}" for each in node_ids)
 

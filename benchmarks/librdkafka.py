@@ -13,6 +13,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import KafkaError, NewTopic
 
 QUIET = logging.getLogger("benchmarks.librdkafka")
@@ -23,6 +25,8 @@ ANSWER_TIMEOUT_S = 60.0
 """The time, in s, after which a wait for a broker fails, except in `brokers_seen`."""
 RETRY_S = 0.005
 """The pause before the next attempt, in s."""
+ANY_PARTITION = -1
+"""The partition for which the client chooses one."""
 EAGER: dict[str, Any] = {
     "retry_backoff_ms": 5,
     "retry_backoff_max_ms": 10,
@@ -95,6 +99,19 @@ def create_topic(
             time.sleep(RETRY_S)
 
 
+def create_on(client: AdminClient, name: str, broker: int, config: dict[str, str]) -> None:
+    """Create a topic of one partition with one replica, on this broker. Raise KafkaException."""
+    topic = NewTopic(name, 1, replica_assignment=[[broker]], config=config)
+    client.create_topics([topic])[name].result(ANSWER_TIMEOUT_S)
+
+
+def set_config(client: AdminClient, kind: str, resource: str, name: str, value: str) -> None:
+    """Set one config of a "topic" or "broker". Raise KafkaException."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    changed = ConfigResource(ResourceType[kind.upper()], resource, incremental_configs=[entry])
+    client.incremental_alter_configs([changed])[changed].result(ANSWER_TIMEOUT_S)
+
+
 def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[int, int]:
     """Wait until every ISR has three members, and return the broker id of each partition's leader.
 
@@ -109,8 +126,8 @@ def wait_for_leaders(client: AdminClient, name: str, partitions: int) -> dict[in
         time.sleep(RETRY_S)
 
 
-def send_one(client: Producer, topic: str, value: bytes) -> None:
-    """Send one record without a key, and return when it is acknowledged.
+def send_one(client: Producer, topic: str, value: bytes, partition: int | None = None) -> None:
+    """Send one record without a key, and return when it is acknowledged. None is any partition.
 
     Raise KafkaException if it fails, RuntimeError if there is no answer in ANSWER_TIMEOUT_S."""
     answers: list[KafkaError | None] = []
@@ -118,7 +135,8 @@ def send_one(client: Producer, topic: str, value: bytes) -> None:
     def delivered(error: KafkaError | None, _: Message) -> None:
         answers.append(error)
 
-    client.produce(topic, value, on_delivery=delivered)
+    place = ANY_PARTITION if partition is None else partition
+    client.produce(topic, value, partition=place, on_delivery=delivered)
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
     while not answers:
         client.poll(0.1)

@@ -52,6 +52,10 @@ class Cluster(Target, Protocol):
 
     def pids(self) -> Sequence[int]:
         """Return the process ids of the nodes."""
+        ...
+
+    def broker_directories(self) -> Sequence[Path]:
+        """Return the log directories of the brokers."""
 
 
 class Remote:
