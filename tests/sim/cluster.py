@@ -99,6 +99,7 @@ class SimCluster:
         self.loop = loop
         self.seed = seed
         self.network = SimNetwork(loop, self.random("network"))
+        self.network.streams = shape.streams
         self.started: list[Callable[[Machine, Process], None]] = []
         self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []

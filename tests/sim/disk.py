@@ -11,7 +11,8 @@ Faults: `before` is called with every operation and may raise (EIO, ENOSPC); `ca
 fills up, after a partial write; `flip` damages stored bytes. A failed sync leaves its writes
 readable and never durable, also not by a later sync that succeeds. `landed` may lie about what a
 sync brings where; that shows when the page cache is gone, in a crash. `mend` brings back what the
-disk should hold. `die_at` ends the machine in the middle of its nth operation.
+disk should hold. `die_at` ends the machine in the middle of its nth operation. While `slow_calls`
+is set, the event loop runs between the calls of submitted work (`disk_thread.py`).
 
 Everything is decided by the random handed in; nothing is ever iterated in hash order.
 """
@@ -25,6 +26,7 @@ from typing import Any, TypeVar
 
 from quorate.quorum.seams import Random
 from tests.sim.disk_file import SimFile, SimLock
+from tests.sim.disk_thread import DiskThread, Later
 from tests.sim.disk_tree import (
     SECTOR_BYTES,
     Crash,
@@ -44,7 +46,6 @@ __all__ = ["SECTOR_BYTES", "PowerCut", "SimDisk"]
 T = TypeVar("T")
 
 Done = Callable[[Any, BaseException | None], None]
-Later = Callable[[Callable[[], None]], None]
 Job = tuple[Callable[[], Any], Done]
 Before = Callable[[str, str], None]
 """(operation, path); operations are open pread pwrite truncate sync rename remove sync_dir ..."""
@@ -66,7 +67,10 @@ class SimDisk:
     ) -> None:
         self.calls = 0
         self.die_at: int | None = None
-        self.dead = False
+        self.slow_calls: Later | None = None
+        self.overlaps = 0  # calls of the event loop while work had stopped between two calls
+        self._threads: dict[DiskThread, None] = {}
+        self._dead = False
         self.before: Before = lambda operation, path: None
         self.capacity_bytes: int | None = None
         self.landed: Landed = honestly
@@ -81,6 +85,17 @@ class SimDisk:
         self._long_jobs: deque[Job] = deque()
 
     # -- faults ----------------------------------------------------------------------------------
+
+    @property
+    def dead(self) -> bool:
+        """True if the process is gone: each call raises PowerCut."""
+        return self._dead
+
+    @dead.setter
+    def dead(self, dead: bool) -> None:
+        self._dead = dead
+        for thread in list(self._threads) if dead else ():
+            thread.unwind()
 
     def crash(
         self,
@@ -156,10 +171,21 @@ class SimDisk:
         self._moment += 1
         return self._moment
 
+    def turn(self, path: str) -> None:
+        """Let the event loop run before a call of the disk's thread. Every call starts here."""
+        if not self._threads:
+            return
+        own = next((each for each in self._threads if each.owns_this_thread()), None)
+        if own is None:
+            self.overlaps += 1
+        elif self.slow_calls is not None:
+            own.stop(path, self.slow_calls)
+
     def called(
         self, operation: str, path: str, half_done: Callable[[], None] = lambda: None
     ) -> None:
-        """Every operation starts here; `half_done` is what a power cut in its midst may leave."""
+        """Count the operation and let it fail; `half_done` is what a power cut in its midst may
+        leave."""
         if self.dead:
             raise PowerCut
         self.calls += 1
@@ -173,6 +199,7 @@ class SimDisk:
     # -- the seam --------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimFile:
+        self.turn(path)
         self.called("open", path)
         parent, name = self._parent(path)
         node = parent.names.get(name)
@@ -186,18 +213,22 @@ class SimDisk:
         return SimFile(self, path, node, writable)
 
     def exists(self, path: str) -> bool:
+        self.turn(path)
         self.called("exists", path)
         return self._find(path) is not None
 
     def is_dir(self, path: str) -> bool:
+        self.turn(path)
         self.called("is_dir", path)
         return isinstance(self._find(path), Directory)
 
     def list(self, path: str) -> list[str]:
+        self.turn(path)
         self.called("list", path)
         return sorted(self._directory(path).names)
 
     def make_dir(self, path: str) -> None:
+        self.turn(path)
         parent, name = self._parent(path)
         if name in parent.names:
             raise FileExistsError(errno.EEXIST, "File exists", path)
@@ -206,6 +237,7 @@ class SimDisk:
         parent.change(made)
 
     def make_dirs(self, path: str) -> None:
+        self.turn(path)
         self.called("make_dirs", path)
         directory = self._root
         for name in path.strip("/").split("/"):
@@ -219,6 +251,7 @@ class SimDisk:
             directory = node
 
     def rename(self, source: str, target: str) -> None:
+        self.turn(source)
         old, old_name = self._parent(source)
         new, new_name = self._parent(target)
         node = old.names.get(old_name)
@@ -238,6 +271,7 @@ class SimDisk:
         both()
 
     def remove(self, path: str) -> None:
+        self.turn(path)
         parent, name = self._parent(path)
         if not isinstance(parent.names.get(name), Inode):
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
@@ -246,6 +280,7 @@ class SimDisk:
         parent.change(removed)
 
     def remove_tree(self, path: str) -> None:
+        self.turn(path)
         directory = self._directory(path)
         for name in sorted(directory.names):
             child = f"{path}/{name}"
@@ -258,6 +293,7 @@ class SimDisk:
         parent.change(Rename({own_name: None}, self.moment()))
 
     def sync_dir(self, path: str) -> None:
+        self.turn(path)
         directory = self._directory(path)
         self.called("sync_dir", path)
         directory.sync()
@@ -302,17 +338,32 @@ class SimDisk:
     def _work(self, jobs: deque[Job]) -> None:
         if self.dead:
             return
-        work, done = jobs[0]
+        work, _ = jobs[0]
+        if self.slow_calls is not None:
+
+            def ended(result: Any, error: BaseException | None) -> None:
+                del self._threads[thread]
+                self._worked(jobs, result, error)
+
+            thread = DiskThread(work, ended)
+            self._threads[thread] = None
+            thread.advance()
+            return
         result, error = None, None
         try:
             result = work()
         except Exception as raised:
             error = raised
+        self._worked(jobs, result, error)
+
+    def _worked(self, jobs: deque[Job], result: Any, error: BaseException | None) -> None:
+        if isinstance(error, PowerCut):
+            raise error
 
         def answer() -> None:
             if self.dead:
                 return
-            jobs.popleft()
+            _, done = jobs.popleft()
             if jobs:
                 self._delay(jobs, lambda: self._work(jobs))
             done(result, error)

@@ -65,6 +65,7 @@ class Faults:
             "pause": self._pause,
             "step_clock": self._step_clock,
             "slow_disk": self._slow_disk,
+            "slow_calls": self._slow_calls,
             **dict.fromkeys(DISK_FAULTS, self._bad_disk),
             **self.damage.kinds,
             "partition": partial(self._block, both_ways=True),
@@ -73,6 +74,8 @@ class Faults:
             "bridge": partial(self._block, both_ways=True),
             "break_links": self._break_links,
             "refuse": self._refuse,
+            "unread": self._leave_unread,
+            "narrow": self._narrow,
             "slow": self._shape,
             "lossy": self._shape,
         }
@@ -223,6 +226,25 @@ class Faults:
 
         return undo
 
+    def _slow_calls(self, fault: Fault) -> Undo | None:
+        """Each call of the disk's thread takes a while, in which the event loop goes on."""
+        (machine,) = self._machines(fault)
+        if machine.process is None:
+            return None
+        disk, host, random = machine.disk, machine.process.host, Random(fault.seed)
+
+        def later(callback: Callable[[], None]) -> None:
+            delay_s = random.uniform(0, fault.values["longest_s"])
+            host.call_at(self._cluster.loop.time() + delay_s, callback)
+
+        disk.slow_calls = later
+
+        def undo() -> None:
+            disk.slow_calls = None
+            self.effects.mark(fault, disk.overlaps)
+
+        return undo
+
     def _bad_disk(self, fault: Fault) -> Undo | None:
         """Make the disk fail. The node stops, or continues without the failed operation. `undo`
         mends the disk and boots the machine."""
@@ -267,6 +289,38 @@ class Faults:
             self._cluster.note(f"no longer: {fault}")
             for source, target in pairs:
                 network.unblock(source, target)
+
+        return undo
+
+    def _leave_unread(self, fault: Fault) -> Undo:
+        """Sockets whose peer does not read: what comes stays in the kernels, then at the sender."""
+        network = self._cluster.network
+        pairs = [(a, b) for a in fault.names for b in fault.others if a != b]
+        paths = [network.path(*pair) for pair in pairs]
+        before = sum(path.kept for path in paths)
+        for source, target in pairs:
+            network.leave_unread(source, target)
+
+        def undo() -> None:
+            self.effects.mark(fault, sum(path.kept for path in paths) > before)
+            for source, target in pairs:
+                network.read_again(source, target)
+
+        return undo
+
+    def _narrow(self, fault: Fault) -> Undo:
+        """Kernels take few bytes at a time, so frames are written and read in parts."""
+        paths = [
+            self._cluster.network.path(a, b) for a in fault.names for b in fault.others if a != b
+        ]
+        before = sum(path.squeezed for path in paths)
+        for path in paths:
+            path.kernel_bytes = int(fault.values["kernel_bytes"])
+
+        def undo() -> None:
+            self.effects.mark(fault, sum(path.squeezed for path in paths) > before)
+            for path in paths:
+                path.kernel_bytes = 0
 
         return undo
 

@@ -39,6 +39,7 @@ class SimLink:
         self._max_frame_bytes = max_frame_bytes
         self._listener = listener
         self._path: Path = network.path(host.name, peer.host)
+        self._incoming: Path = network.path(peer.host, host.name)
         self._last_arrival_s = 0.0
         self._held: list[bytes | None] = []  # by a blocked path
         self._coming: deque[bytes | None] = deque()  # to this end; None: the other end closed
@@ -68,7 +69,7 @@ class SimLink:
 
     def resume_reading(self) -> None:
         self._reading = True
-        self.host.call_soon(self._read)
+        self.host.call_soon(self.read)
 
     def close(self) -> None:
         if not self.closed:
@@ -143,9 +144,13 @@ class SimLink:
 
     def _arrive(self) -> None:
         self._arrived += 1
-        self._read()
+        self.read()
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Deliver what has arrived, unless the process does not read."""
+        if self._incoming.unread:
+            self._incoming.kept += self._arrived > 0
+            return
         while self._reading and self._arrived and not self.closed:
             self._arrived -= 1
             frame = self._coming.popleft()

@@ -37,6 +37,7 @@ EVERYTHING = {
     "pause": 3,
     "step_clock": 1,
     "slow_disk": 2,
+    "slow_calls": 2,
     "sync_fails": 1,
     "io_errors": 1,
     "read_only": 1,
@@ -48,6 +49,8 @@ EVERYTHING = {
     "bridge": 1,
     "break_links": 4,
     "refuse": 3,
+    "unread": 2,
+    "narrow": 2,
     "slow": 2,
     "lossy": 2,
 }
@@ -80,12 +83,15 @@ class Nemesis:
             "wipe": self._wiped,
             "step_clock": self._clock,
             "slow_disk": self._slow_disk,
+            "slow_calls": self._slow_calls,
             "partition": self._halves,
             "partition_one_way": self._halves,
             "isolate": self._isolated,
             "bridge": self._bridge,
             "break_links": self._pair,
             "refuse": self._refuse,
+            "unread": self._paths,
+            "narrow": self._narrow,
             "slow": self._slow,
             "lossy": self._lossy,
         }
@@ -167,6 +173,10 @@ class Nemesis:
             fault, names=(name,), values={"delay_s": self._random.choice((0.005, 0.05, 0.3))}
         )
 
+    def _slow_calls(self, fault: Fault) -> Fault:
+        longest_s = self._random.choice((0.0003, 0.002, 0.01))
+        return replace(self._one_running(fault), values={"longest_s": longest_s})
+
     def _shuffled(self) -> list[str]:
         names = list(self._names)
         self._random.shuffle(names)
@@ -208,6 +218,9 @@ class Nemesis:
     def _slow(self, fault: Fault) -> Fault:
         latency_ms = self._random.uniform(5, 200)
         return self._paths(fault, min_latency_ms=latency_ms / 2, max_latency_ms=latency_ms)
+
+    def _narrow(self, fault: Fault) -> Fault:
+        return self._paths(fault, kernel_bytes=self._random.choice((16, 100, 700)))
 
     def _lossy(self, fault: Fault) -> Fault:
         return self._paths(

@@ -17,6 +17,7 @@ from quorate.quorum.seams import Accept, Address, Random, Wire
 from tests.sim.host import Host
 from tests.sim.link import SimLink
 from tests.sim.loop import SimLoop
+from tests.sim.stream import SimStream
 
 LAST_FIXED_PORT = 29_999
 
@@ -41,6 +42,10 @@ class Path:
     blocked_at_s: float = 0.0
     refused: bool = False  # connecting is refused though somebody listens
     hindered: int = 0  # frames and connections that were held back, delayed or refused
+    unread: bool = False  # the receiving process does not read
+    kept: int = 0  # how often something arrived that was not read
+    kernel_bytes: int = 0  # the kernel's buffer of a stream is that small; 0: as usual
+    squeezed: int = 0  # writes that a kernel took in part only, or not at all
 
 
 @dataclass(slots=True)
@@ -50,7 +55,7 @@ class SimListener:
     address: Address
     accept: Mapping[Wire, Accept]
     max_frame_bytes: int
-    links: dict[SimLink, None] = field(default_factory=dict)
+    links: dict[SimLink | SimStream, None] = field(default_factory=dict)
 
     async def close(self) -> None:
         self.network.listeners.pop(self.address, None)
@@ -64,7 +69,11 @@ class SimNetwork:
         self.random = random
         self.settings = settings or PathSettings()
         self.listeners: dict[Address, SimListener] = {}
-        self.links: dict[SimLink, None] = {}
+        self.links: dict[SimLink | SimStream, None] = {}
+        self.streams = False
+        """New links are streams of bytes below the production frame links (`stream.py`)."""
+        self.pieces = 0
+        """The number of writes to streams that did not arrive in one piece."""
         self._hosts: dict[str, Host] = {}
         self._paths: dict[tuple[str, str], Path] = {}
         self._last_port = LAST_FIXED_PORT
@@ -139,6 +148,16 @@ class SimNetwork:
         """A live peer refuses, as a full backlog or a firewall does: a hint that lies."""
         self.path(source, target).refused = True
 
+    def leave_unread(self, source: str, target: str) -> None:
+        """The process of `target` reads nothing from `source` until `read_again`."""
+        self.path(source, target).unread = True
+
+    def read_again(self, source: str, target: str) -> None:
+        self.path(source, target).unread = False
+        for link in list(self.links):
+            if link.host.name == target and link.peer.host == source:
+                link.host.call_soon(link.read)
+
     def shape(self, source: str, target: str, **changes: float) -> None:
         """Change some of the path's settings, one way."""
         path = self.path(source, target)
@@ -177,5 +196,5 @@ class SimNetwork:
         self._last_port += 1
         return self._last_port
 
-    def _links_of(self, host: Host) -> list[SimLink]:
+    def _links_of(self, host: Host) -> list[SimLink | SimStream]:
         return [link for link in self.links if link.host is host]

@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION
+from quorate.quorum.rpc import frame_link
 from tests.sim import joining
 from tests.sim.admin import Admin
 from tests.sim.adversary.moves import Mover
@@ -248,6 +250,8 @@ def simulation(seed: int | str, shape: Shape | None = None) -> Iterator[Simulati
     gc.collect()
     gc.disable()
     loop = SimLoop()
+    time_of_deliveries = mock.patch.object(frame_link, "perf_counter", loop.time)
+    time_of_deliveries.start()
     asyncio.set_event_loop(loop)
     stage = Simulation(loop, seed, shape or Shape())
     try:
@@ -264,6 +268,7 @@ def simulation(seed: int | str, shape: Shape | None = None) -> Iterator[Simulati
         loop.run_until_complete(asyncio.sleep(0.1))
         asyncio.set_event_loop(None)
         loop.close()
+        time_of_deliveries.stop()
         gc.enable()
 
 

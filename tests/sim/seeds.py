@@ -50,6 +50,8 @@ STOPS_ONE_IN = 4
 """A broker stops in order at the end of so many seeds."""
 MILD = ("calm", "mild")
 """The profiles with one fault at a time, in which the clients must make progress."""
+STREAMS_SHARE = 0.25
+"""The share of the seeds in which links are streams of bytes (`stream.py`)."""
 ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
 """The hostile client joins groups; the 50 partitions of groups are replicas to simulate."""
 
@@ -193,6 +195,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         spares=random.choice((1, 2)) if dynamic else 0,
         quorum=quorum,
         auto_join=dynamic and random.randrange(0, 4) == 0,
+        streams=not plan.adversary and Random(f"{seed}/streams").random() < STREAMS_SHARE,
         replication_port=random.choice((0, 9094)),
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),

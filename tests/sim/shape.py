@@ -54,6 +54,7 @@ class Shape:
     spares: int = 0
     quorum: Quorum = Quorum.STATIC
     auto_join: bool = False
+    streams: bool = False  # links are streams of bytes, below the production code of frames
     replication_port: int = 0  # 0: another one after each start
     overrides: Mapping[str, str] = field(default_factory=dict)
 

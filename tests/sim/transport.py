@@ -17,6 +17,7 @@ from quorate.quorum.seams import (
 from tests.sim.host import Host
 from tests.sim.link import SimLink
 from tests.sim.network import SimListener, SimNetwork
+from tests.sim.stream import SimStream, link_over
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +94,8 @@ class _Attempt:
             return None
         network = self._network
         client_address = Address(self._host.name, network.free_port())
+        if network.streams:
+            return self._accepted_stream(listener, client_address)
         server = SimLink(
             network, listener.host, client_address, self._wire, listener.max_frame_bytes, listener
         )
@@ -100,6 +103,24 @@ class _Attempt:
         server.join(client)
         server.handler = listener.accept[self._wire](server)
         return self._answer(lambda: self._established(client))
+
+    def _accepted_stream(self, listener: SimListener, client_address: Address) -> None:
+        server = SimStream(self._network, listener.host, client_address, listener)
+        client = SimStream(self._network, self._host, self._address)
+        server.join(client)
+        accept = listener.accept[self._wire]
+        link_over(server, self._wire, accept, listener.max_frame_bytes, connects=False)
+        self._answer(lambda: self._established_stream(client))
+
+    def _established_stream(self, client: SimStream) -> None:
+        if self._made.done():
+            client.abort()
+        elif client.closed:  # a reset overtook the answer
+            self._fail(PeerUnreachable(f"cannot reach {self._address}: closed at once"))
+        else:
+            limit = self._max_frame_bytes
+            link = link_over(client, self._wire, self._accept, limit, connects=True)
+            self._made.set_result(link)
 
     def _answer(self, event: Callable[[], None]) -> None:
         self._back.hindered += self._back.blocked
