@@ -43,8 +43,8 @@ FIGURES: tuple[tuple[str, str, Callable[[CleanerFigures], int]], ...] = (
 )
 
 
-def of_cleaner(cleaner: LogCleaner, log_dir: str) -> Iterator[Metric]:
-    """Yield the metrics of the cleaner of `log_dir`. All are gauges but the last two."""
+def of_cleaner(cleaner: LogCleaner) -> Iterator[Metric]:
+    """Yield the metrics of the cleaner. All are gauges but the last two."""
     figures = cleaner.figures
     for name, text, value in FIGURES:
         yield gauge(name, text, value(figures))
@@ -53,17 +53,25 @@ def of_cleaner(cleaner: LogCleaner, log_dir: str) -> Iterator[Metric]:
         "Time since the end of the last cleaning, or since the start.",
         cleaner.seams.clock.now_ms() - figures.last_run_ms,
     )
-    for name, text, number in (
-        (
-            "count",
-            "Logs that are not compacted because they are damaged.",
-            len(cleaner.uncleanable),
-        ),
-        ("bytes", "Bytes of these logs.", cleaner.uncleanable_bytes),
-    ):
-        yield gauges(
-            f"{MANAGER}uncleanable_partitions_{name}", text, DIRECTORY, [((log_dir,), number)]
-        )
+    logs = {
+        path: [log for log in cleaner.uncleanable.values() if log.directory.startswith(f"{path}/")]
+        for path in cleaner.logs.log_dirs
+    }
+    yield gauges(
+        f"{MANAGER}uncleanable_partitions_count",
+        "Logs that are not compacted because they are damaged.",
+        DIRECTORY,
+        [((path,), len(of_directory)) for path, of_directory in logs.items()],
+    )
+    yield gauges(
+        f"{MANAGER}uncleanable_partitions_bytes",
+        "Bytes of these logs.",
+        DIRECTORY,
+        [
+            ((path,), sum(log.size_bytes for log in of_directory if not log.deleted))
+            for path, of_directory in logs.items()
+        ],
+    )
     yield counter("quorate_log_cleaner_cleanings_total", "Cleanings of one log.", figures.cleanings)
     yield counter(
         "quorate_log_cleaner_read_bytes_total",

@@ -17,10 +17,11 @@ from prometheus_client.metrics_core import Metric
 
 from quorate.broker.cleaner_metrics import of_cleaner
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
+from quorate.broker.controller.assignment_sender import AssignmentSender
 from quorate.broker.controller.lifecycle import BrokerLifecycle, State
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
-from quorate.broker.log_metrics import of_flushes, of_recompressions
+from quorate.broker.log_metrics import of_directories, of_flushes, of_recompressions
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.traffic import TopicTraffic
@@ -73,6 +74,7 @@ class MetricSources(Protocol):
     core: NodeCore
     replicas: ReplicaManager
     isr_sender: AlterPartitionSender
+    assignments: AssignmentSender
     groups: GroupCoordinator
     connections: ConnectionQuotas
     quotas: BrokerQuotas
@@ -141,8 +143,9 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_fetchers(node)
     yield from of_throttles(node)
     yield from of_metadata(node)
-    yield from of_cleaner(node.replicas.cleaner, node.replicas.logs.log_dir)
-    yield from of_flushes(node.replicas.logs.flusher)
+    yield from of_cleaner(node.replicas.cleaner)
+    yield from of_directories(node.replicas.logs, node.assignments.pending)
+    yield from of_flushes(node.replicas.logs)
     yield from of_recompressions(node.replicas.recompressions)
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     yield counter(

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
+from quorate.broker.controller.assignment_sender import AssignmentSender
 from quorate.broker.controller.controller_client import ControllerClient
 from quorate.broker.controller.lifecycle import BrokerLifecycle, LifecycleSettings, State
 from quorate.broker.dynamic_configs import DynamicConfigs
@@ -26,19 +27,18 @@ from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
+from quorate.broker.registration_request import registration_request
+from quorate.broker.replication.offline_directories import BrokerDirectories
 from quorate.broker.replication.replica_logs import replica_logs_handler
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.topic_settings import EffectiveTopicSettings
-from quorate.config.listeners import Listener as ConfiguredListener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest, ReplicaLogsRequest
-from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
-from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.node.dynamic_settings import DynamicSettings
@@ -78,7 +78,14 @@ class BrokerNode:
             self._broker_epoch,
             config["controller.socket.timeout.ms"],
         )
-        replication = ReplicationSettings.of(config, config.log_dir)
+        self.assignments = AssignmentSender(
+            seams.clock,
+            self.client,
+            config.node_id,
+            self._broker_epoch,
+            config["controller.socket.timeout.ms"],
+        )
+        replication = ReplicationSettings.of(config, config.log_dirs)
         assert config.listeners.replication is not None
         self._replication_listener = config.listeners.replication.name
         dynamic = DynamicSettings(config)
@@ -98,6 +105,12 @@ class BrokerNode:
             on_failure=core.fail,
             on_link_lost=self.suspects.link_lost,
             memory=core.resources.memory,
+            directories=BrokerDirectories(
+                ids=core.directories.log_dirs,
+                metadata_dir=config.metadata_log_dir,
+                on_offline=self._directory_failed,
+                assign=self.assignments.assign,
+            ),
         )
         self.groups = GroupCoordinator(
             seams.clock, seams.random, GroupSettings.of(config), self.replicas, config.node_id
@@ -105,21 +118,7 @@ class BrokerNode:
         self.connections = ConnectionQuotas(seams.clock, ConnectionLimits.of(config))
         self.quotas = BrokerQuotas(Windows.of(config), self.connections)
         self._dynamic_configs = DynamicConfigs(dynamic, self.connections, self.replicas)
-        self.services = Services(
-            config=config,
-            clock=seams.clock,
-            cluster_id=core.cluster_id,
-            image=lambda: self.replicas.registry.image,
-            replicas=self.replicas,
-            forwarder=self.client,
-            producer_ids=ProducerIds(self.client, config.node_id, self._broker_epoch),
-            suspects=self.suspects,
-            quotas=self.quotas,
-            groups=self.groups,
-            connections=self.connections,
-            resources=core.resources,
-            features=core.features,
-        )
+        self.services = self._services(core)
         self.lifecycle: BrokerLifecycle | None = None
         self.client_ports: list[KafkaServer] = []
         self._listeners: dict[str, Listener] = {}
@@ -127,6 +126,24 @@ class BrokerNode:
         self._serving = False
         self._shut_down = asyncio.Event()
         self._listen_to(core)
+
+    def _services(self, core: NodeCore) -> Services:
+        """Return the parts that the handlers of the client ports use."""
+        return Services(
+            config=core.config,
+            clock=core.seams.clock,
+            cluster_id=core.cluster_id,
+            image=lambda: self.replicas.registry.image,
+            replicas=self.replicas,
+            forwarder=self.client,
+            producer_ids=ProducerIds(self.client, core.config.node_id, self._broker_epoch),
+            suspects=self.suspects,
+            quotas=self.quotas,
+            groups=self.groups,
+            connections=self.connections,
+            resources=core.resources,
+            features=core.features,
+        )
 
     def _listen_to(self, core: NodeCore) -> None:
         """Register the callbacks of this broker on the node core."""
@@ -137,6 +154,7 @@ class BrokerNode:
         core.listeners.links.append(self.client.links_changed)
         core.listeners.image.append(self._image_changed)
         core.listeners.prepare_load.append(self._prepare_load)
+        core.listeners.survives.append(self.replicas.survives)
         core.listeners.failed.append(self.replicas.node_failed)
         core.http_endpoints.not_ready.append(
             lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
@@ -184,7 +202,7 @@ class BrokerNode:
             seams.clock,
             seams.random,
             self.client,
-            lifecycle_settings(config),
+            LifecycleSettings.of(config),
             self._registration(),
             on_state=self._state_changed,
             on_failed=self.core.fail,
@@ -235,6 +253,7 @@ class BrokerNode:
             self.lifecycle.close()
         self.client.close()
         self.isr_sender.close()
+        self.assignments.close()
         self.groups.close()
         self.replicas.stop()
         listeners, self._listeners = self._listeners, {}
@@ -316,6 +335,10 @@ class BrokerNode:
 
         return broker_metrics(self)
 
+    def _directory_failed(self, path: str) -> None:
+        assert self.lifecycle is not None
+        self.lifecycle.directory_failed(self.replicas.logs.ids[path])
+
     # --- identity
 
     def _broker_epoch(self) -> int:
@@ -327,39 +350,13 @@ class BrokerNode:
         return None if endpoint is None else Address(endpoint.host, endpoint.port)
 
     def _registration(self) -> BrokerRegistrationRequest:
-        config = self.core.config
-        replication = config.listeners.replication
-        assert replication is not None
-        endpoints = tuple(self._endpoint(each) for each in (*config.listeners.client, replication))
-        return BrokerRegistrationRequest(
-            broker_id=config.node_id,
-            cluster_id=self.core.cluster_id,
-            incarnation_id=self.core.incarnation,
-            endpoints=endpoints,
-            features=tuple(
-                FeatureRange(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in SUPPORTED_FEATURES.items()
-            ),
-            rack=config["broker.rack"],
-            log_dirs=(self.core.me.directory_id,),
-            previous_broker_epoch=self.replicas.logs.previous_broker_epoch,
-            replication_address=(endpoints[-1].host, endpoints[-1].port),
+        logs = self.replicas.logs
+        return registration_request(
+            self.core,
+            {name: each.address.port for name, each in self._listeners.items()},
+            log_dirs=tuple(sorted(logs.ids[path] for path in logs.online)),
+            previous_broker_epoch=logs.previous_broker_epoch,
         )
-
-    def _endpoint(self, listener: ConfiguredListener) -> Endpoint:
-        advertised = self.core.config.listeners.advertisement(listener.name)
-        assert advertised is not None
-        port = advertised.port or self._listeners[listener.name].address.port
-        return Endpoint(name=advertised.name, host=advertised.host, port=port)
-
-
-def lifecycle_settings(config: NodeConfig) -> LifecycleSettings:
-    """Return the lifecycle settings of a node's configuration."""
-    return LifecycleSettings(
-        heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
-        session_timeout_ms=config["broker.session.timeout.ms"],
-        registration_timeout_ms=config["initial.broker.registration.timeout.ms"],
-    )
 
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:

@@ -18,7 +18,8 @@ from typing import Any, TypedDict, cast
 from quorate.cli.client.errors import Refused
 from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
-from quorate.quorum.log.disk import FILE_MODE, OsDisk
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.os_file import FILE_MODE
 from quorate.quorum.rpc.ports import free_socket
 
 HOST = "127.0.0.1"

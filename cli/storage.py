@@ -17,6 +17,7 @@ from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uu
 
 if TYPE_CHECKING:
     from quorate.quorum.node.meta_properties import MetaProperties
+    from quorate.quorum.seams import Disk
 
 config_option = click.option(
     "-c",
@@ -42,32 +43,45 @@ def print_random_uuid() -> None:
 @storage.command()
 @config_option
 def info(file: str) -> None:
-    """Print the identity of the data directory of a node."""
+    """Print the identities of the data directories of a node."""
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.node.meta_properties import StorageError, read_meta
 
     config = load_config(file)
     disk = OsDisk()
-    meta = None
-    try:
-        if not disk.is_dir(config.log_dir):
-            problem = f"{config.log_dir} does not exist"
-        else:
-            click.echo(f"Found log directory:\n  {config.log_dir}\n")
-            meta = read_meta(disk, config.log_dir)
-            problem = "" if meta else f"{config.log_dir} is not formatted."
-    except StorageError as error:
-        problem = str(error)
-    finally:
-        disk.close()
-    if meta:
+    found, metas, problems = [], [], []
+    for path in config.directories:
+        try:
+            if not disk.is_dir(path):
+                problems.append(f"{path} does not exist")
+                continue
+            found.append(path)
+            meta = read_meta(disk, path)
+            if meta is None:
+                problems.append(f"{path} is not formatted.")
+            else:
+                metas.append(meta)
+        except (StorageError, OSError) as error:
+            problems.append(str(error))
+    disk.close()
+    listed("Found log director", ("y", "ies"), found)
+    for meta in metas:
         click.echo(
             f"Found metadata: {{cluster.id={meta.cluster_id}, "
             f"directory.id={uuid_to_text(meta.directory_id)}, node.id={meta.node_id}, version=1}}\n"
         )
-    if problem:
-        click.echo(f"Found problem:\n  {problem}\n")
+    listed("Found problem", ("", "s"), problems)
+    if problems:
         raise SystemExit(1)
+
+
+def listed(title: str, endings: tuple[str, str], lines: list[str]) -> None:
+    """Print the lines below a title in the singular or the plural. Print nothing without lines."""
+    if lines:
+        click.echo(f"{title}{endings[len(lines) > 1]}:")
+        for each in lines:
+            click.echo(f"  {each}")
+        click.echo()
 
 
 @storage.command("format")
@@ -76,7 +90,10 @@ def info(file: str) -> None:
     "-t", "--cluster-id", required=True, help="The cluster id. `random-uuid` prints a new one."
 )
 @click.option(
-    "-g", "--ignore-formatted", is_flag=True, help="Succeed if the directory is formatted already."
+    "-g",
+    "--ignore-formatted",
+    is_flag=True,
+    help="Skip the directories that are formatted already.",
 )
 @click.option(
     "-s",
@@ -101,14 +118,15 @@ def format_storage(
     initial_controllers: str | None,
     release_version: str | None,
 ) -> None:
-    """Format the data directory of a node for a cluster."""
+    """Format the data directories of a node for a cluster."""
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.node.data_directory import LOCK_FILE
-    from quorate.quorum.node.meta_properties import StorageError, read_meta
+    from quorate.quorum.node.meta_properties import StorageError
     from quorate.quorum.offline.storage_format import (
         METADATA_LEVEL_NAME,
         InitialVoter,
         format_directory,
+        format_others,
     )
 
     config = load_config(file)
@@ -126,23 +144,22 @@ def format_storage(
         key = ReplicaKey(config.node_id, directory_id)
         voters = [InitialVoter(key=key, host=advertised.host, port=advertised.port)]
     disk = OsDisk()
+    locks = []
+    in_use = config.log_dir
     try:
-        refuse_other_cluster(read_meta(disk, config.log_dir), config, cluster_id)
-        if read_meta(disk, config.log_dir) is not None:
-            if not ignore_formatted:
-                raise Refused(
-                    f"Log directory {config.log_dir} is already formatted. Use --ignore-formatted "
-                    "to ignore this directory and format the others."
-                )
+        empty = unformatted(disk, config, cluster_id, ignore_formatted=ignore_formatted)
+        if not empty:
             click.echo("All of the log directories are already formatted.")
             return
-        what = "dynamic metadata voter directory" if voters else "metadata directory"
-        disk.make_dirs(config.log_dir)
-        lock = disk.lock(f"{config.log_dir}/{LOCK_FILE}")
-        try:
-            click.echo(
-                f"Formatting {what} {config.log_dir} with metadata.version {METADATA_LEVEL_NAME}."
-            )
+        for in_use in config.log_dirs:
+            disk.make_dirs(in_use)
+            locks.append(disk.lock(f"{in_use}/{LOCK_FILE}"))
+        for path in empty:
+            what = "data directory"
+            if path == config.metadata_log_dir:
+                what = "dynamic metadata voter directory" if voters else "metadata directory"
+            click.echo(f"Formatting {what} {path} with metadata.version {METADATA_LEVEL_NAME}.")
+        if config.metadata_log_dir in empty:
             format_directory(
                 disk,
                 config,
@@ -151,15 +168,15 @@ def format_storage(
                 wall_ms=int(time.time() * 1000),
                 voters=voters,
             )
-        finally:
-            lock.release()
+        else:
+            format_others(disk, config, cluster_id=cluster_id)
     except BlockingIOError:
-        raise Refused(
-            f"{config.log_dir} is in use by a running node: stop the node first"
-        ) from None
+        raise Refused(f"{in_use} is in use by a running node: stop the node first") from None
     except (StorageError, OSError) as error:
         raise Refused(str(error)) from None
     finally:
+        for lock in locks:
+            lock.release()
         disk.close()
 
 
@@ -287,11 +304,34 @@ def own_directory_id(config: NodeConfig, voters: list[tuple[ReplicaKey, str, int
     raise Refused(f"--initial-controllers: must name this controller, node.id {config.node_id}")
 
 
-def refuse_other_cluster(meta: MetaProperties | None, config: NodeConfig, cluster_id: str) -> None:
-    """Raise Refused if the directory belongs to another cluster or node."""
+def unformatted(
+    disk: Disk, config: NodeConfig, cluster_id: str, *, ignore_formatted: bool
+) -> list[str]:
+    """Return the directories of a node that are not formatted. Block.
+
+    Raise Refused if a directory belongs to another cluster or node, or is formatted already without
+    `ignore_formatted`. Raise StorageError if the format of a directory is damaged."""
+    from quorate.quorum.node.meta_properties import read_meta
+
+    metas = {path: read_meta(disk, path) for path in config.directories}
+    for path, meta in metas.items():
+        refuse_other_cluster(meta, config, cluster_id, path)
+    for path, meta in metas.items():
+        if meta is not None and not ignore_formatted:
+            raise Refused(
+                f"Log directory {path} is already formatted. Use --ignore-formatted "
+                "to ignore this directory and format the others."
+            )
+    return [path for path, meta in metas.items() if meta is None]
+
+
+def refuse_other_cluster(
+    meta: MetaProperties | None, config: NodeConfig, cluster_id: str, path: str
+) -> None:
+    """Raise Refused if the directory `path` belongs to another cluster or node."""
     if meta is None:
         return
-    where = f"{config.log_dir}/meta.properties"
+    where = f"{path}/meta.properties"
     if meta.cluster_id != cluster_id:
         raise Refused(
             f"Invalid cluster.id in: {where}. Expected {cluster_id}, but read {meta.cluster_id}"

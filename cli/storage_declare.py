@@ -28,7 +28,7 @@ def run(file: str, *, new: bool) -> None:
         )
     disk = OsDisk()
     try:
-        meta = require_formatted(disk, config, repair=False)
+        meta = require_formatted(disk, config, repair=False).metadata
         me = ReplicaKey(config.node_id, meta.directory_id)
         with unused(disk, config.log_dir):
             (declare_new if new else declare_lost)(disk, config, me)

@@ -26,7 +26,7 @@ from quorate.config.listeners import (
     parse_voters,
     resolve_listeners,
 )
-from quorate.config.node_config import NodeConfig, Setting
+from quorate.config.node_config import MAX_LOG_DIRS, NodeConfig, Setting
 from quorate.config.node_keys import ALIASES, NODE_KEYS
 from quorate.config.not_in_effect import described, why_not_in_effect
 from quorate.config.refused_keys import may_be_refused, refuse_deceiving
@@ -212,7 +212,7 @@ def assemble(
             is_set=not protocol_map.is_default,
         ),
     )
-    log_dir = derive("log.dirs", lambda v: only_directory(v, settings["log.dir"].value))
+    log_dirs = derive("log.dirs", lambda v: log_directories(v, settings["log.dir"].value))
     config = NodeConfig(
         settings=settings,
         unknown=unknown,
@@ -221,8 +221,8 @@ def assemble(
         listeners=listeners,
         voters=voters,
         bootstrap_servers=bootstrap,
-        log_dir=log_dir,
-        metadata_log_dir=settings["metadata.log.dir"].value or log_dir,
+        log_dirs=log_dirs,
+        metadata_log_dir=os.path.abspath(settings["metadata.log.dir"].value or log_dirs[0]),
         cluster_id=cluster_id or None,
     )
     check_quorum(config)
@@ -240,17 +240,21 @@ def default_listeners(settings: Mapping[str, Setting], roles: tuple[str, ...]) -
     return str(setting.value)
 
 
-def only_directory(directories: tuple[str, ...] | None, fallback: str) -> str:
-    """Return the absolute path of the data directory: the one in log.dirs, or else `fallback`.
+def log_directories(directories: tuple[str, ...] | None, fallback: str) -> tuple[str, ...]:
+    """Return the absolute paths of the data directories: those in log.dirs, or else those in the
+    comma-separated list `fallback`, the value of log.dir.
 
-    Raise ConfigError if there is more than one."""
-    if not directories:
-        return os.path.abspath(fallback)
-    if len(directories) > 1:
-        raise ConfigError(
-            f"log.dirs: value {','.join(directories)!r} must be one directory: a node has only one"
-        )
-    return os.path.abspath(directories[0])
+    Raise ConfigError if there is none or more than MAX_LOG_DIRS, or if one is named twice."""
+    named = directories or tuple(each.strip() for each in fallback.split(","))
+    paths = tuple(os.path.abspath(each) for each in named if each)
+    if not paths:
+        raise ConfigError("log.dirs: at least one directory must be named in log.dirs or log.dir")
+    if len(paths) > MAX_LOG_DIRS:
+        raise ConfigError(f"log.dirs: names {len(paths)} directories, at most {MAX_LOG_DIRS}")
+    for each in paths:
+        if paths.count(each) > 1:
+            raise ConfigError(f"log.dirs: value {','.join(named)!r} must name {each} only once")
+    return paths
 
 
 def check_quorum(config: NodeConfig) -> None:

@@ -36,13 +36,13 @@ IDENTITY = (
         None,
         "The rack of the broker. Replicas of a partition are spread over racks.",
     ),
-    Key("log.dir", STRING, "/tmp/kafka-logs", "The data directory, if log.dirs is not set."),
-    Key("log.dirs", LIST, None, "The data directory. A node has exactly one."),
+    Key("log.dir", STRING, "/tmp/kafka-logs", "The data directories, if log.dirs is not set."),
+    Key("log.dirs", LIST, None, "The data directories, over which partitions are spread."),
     Key(
         "metadata.log.dir",
         STRING,
         None,
-        "The directory of the metadata log. Default: the data directory.",
+        "The directory of the metadata log. Default: the first data directory.",
     ),
 )
 

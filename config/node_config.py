@@ -8,6 +8,8 @@ from typing import Any
 
 from quorate.config.listeners import Listeners, Voter
 
+MAX_LOG_DIRS = 100
+"""Maximum number of log directories of a node."""
 DEFAULT = "default"
 """The origin of a value that no source sets."""
 
@@ -33,8 +35,8 @@ class NodeConfig(Mapping[str, Any]):
     """An immutable mapping from key to typed value, such as `config["broker.session.timeout.ms"]`.
 
     The fields hold values that are derived from settings. `unknown` holds settings whose names are
-    not known, as text. They have no effect. `log_dir` is an absolute path. `metadata_log_dir` is
-    the path as it was set, or `log_dir`."""
+    not known, as text. They have no effect. `log_dirs` are absolute paths, in the order of the
+    setting, at least one. `metadata_log_dir` is an absolute path, by default the first of them."""
 
     settings: Mapping[str, Setting]
     unknown: Mapping[str, Setting] = field(default_factory=dict)
@@ -43,7 +45,7 @@ class NodeConfig(Mapping[str, Any]):
     listeners: Listeners
     voters: tuple[Voter, ...] = ()
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
-    log_dir: str
+    log_dirs: tuple[str, ...]
     metadata_log_dir: str
     # The value of CLUSTER_ID. The cluster id of a formatted directory takes precedence.
     cluster_id: str | None = None
@@ -56,6 +58,16 @@ class NodeConfig(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.settings)
+
+    @property
+    def log_dir(self) -> str:
+        """Return the first log directory. A node with one directory has no other."""
+        return self.log_dirs[0]
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Return the log directories, and before them the metadata directory if it is another."""
+        return tuple(dict.fromkeys((self.metadata_log_dir, *self.log_dirs)))
 
     @property
     def is_broker(self) -> bool:

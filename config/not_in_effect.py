@@ -73,10 +73,9 @@ REASONS = (
         (r"delegation\.token\..+", r"connection\.failed\.authentication\.delay\.ms"),
     ),
     (
-        "a node has one data directory",
+        "a broker moves no replicas between log directories",
         (
             r"num\.replica\.alter\.log\.dirs\.threads",
-            r"log\.dir\.failure\.timeout\.ms",
             r"alter\.log\.dirs\.replication\.quota\.window\.(num|size\.seconds)",
         ),
     ),

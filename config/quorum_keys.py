@@ -89,6 +89,14 @@ QUORUM = (
         "The time after which a broker gives up its registration and stops.",
     ),
     Key(
+        "log.dir.failure.timeout.ms",
+        LONG,
+        30_000,
+        "The time after which a broker stops whose failed log directory the controller does not "
+        "take note of.",
+        at_least(1),
+    ),
+    Key(
         "metadata.log.segment.bytes",
         INT,
         1024 * MIB,

@@ -33,7 +33,10 @@ PURE = (
     "broker/partition",
     "broker/groups",
 )
-IMPURE = {"quorum/log/disk.py": "the operating system's implementation of the Disk seam"}
+IMPURE = {
+    "quorum/log/disk.py": "the operating system's implementation of the Disk seam",
+    "quorum/log/os_file.py": "its files",
+}
 IMPURE_MODULES = {
     "aiohttp",
     "asyncio",
@@ -59,6 +62,7 @@ QUORUM_ORDER = (
         "clipped",
         "state_in_doubt",
         "open_files",
+        "directory_ids",
     ),
     ("protocol",),
     ("log",),

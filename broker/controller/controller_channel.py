@@ -24,6 +24,8 @@ from quorate.quorum.controller.messages import (
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -63,6 +65,16 @@ class ControllerChannel(Protocol):
         self, message: AlterPartitionRequest, timeout_ms: int, done: Done[AlterPartitionResponse]
     ) -> None:
         """Propose ISR changes of partitions that this broker leads."""
+        ...
+
+    @overload
+    def send(
+        self,
+        message: AssignReplicasToDirsRequest,
+        timeout_ms: int,
+        done: Done[AssignReplicasToDirsResponse],
+    ) -> None:
+        """Report the log directories of replicas on this broker."""
         ...
 
     @overload

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from quorate.broker.controller.controller_channel import ControllerChannel
 from quorate.quorum.controller.messages import (
@@ -29,6 +30,7 @@ from quorate.quorum.controller.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock, Random, Timer
 
@@ -80,6 +82,11 @@ TRANSITIONS: dict[tuple[State, State], str] = {
 docs/protocol/broker-sessions-and-hints.md from this table."""
 
 
+class DirectoryFailureUnreported(Exception):
+    """The controller has not taken note of a failed log directory in time. The broker stops,
+    because it may lead partitions whose logs it has lost (KAFKA-15649)."""
+
+
 class RegistrationRefused(Exception):
     """The registration failed, and the message has the reason.
 
@@ -99,6 +106,19 @@ class LifecycleSettings:
     registration_timeout_ms: int = 60_000
     """The time after `start` in which the registration is retried
     (initial.broker.registration.timeout.ms)."""
+    directory_failure_timeout_ms: int = 30_000
+    """The time in which the controller must take note of a failed log directory
+    (log.dir.failure.timeout.ms)."""
+
+    @classmethod
+    def of(cls, node: Mapping[str, Any]) -> LifecycleSettings:
+        """Return the settings of a node's typed configuration."""
+        return cls(
+            heartbeat_interval_ms=node["broker.heartbeat.interval.ms"],
+            session_timeout_ms=node["broker.session.timeout.ms"],
+            registration_timeout_ms=node["initial.broker.registration.timeout.ms"],
+            directory_failure_timeout_ms=node["log.dir.failure.timeout.ms"],
+        )
 
 
 RETRIED_REGISTRATION = (
@@ -153,6 +173,10 @@ class BrokerLifecycle:
         self._due_at_once = False
         self._failures = 0
         self._give_up_ms = 0
+        self._offline_dirs: dict[Uuid, bool] = {}
+        """The log directories that have failed, and True for each that the controller knows."""
+        self._reported: tuple[Uuid, ...] = ()
+        """Those of the heartbeat in flight."""
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -185,6 +209,26 @@ class BrokerLifecycle:
         heartbeat asks to be unfenced again. Do nothing in another state than RUNNING."""
         if self.state is State.RUNNING:
             self._next(0)
+
+    def directory_failed(self, directory: Uuid) -> None:
+        """Report a failed log directory in a heartbeat immediately, and in all later ones. Call
+        `on_failed` if no answer confirms it within `directory_failure_timeout_ms`."""
+        self._offline_dirs[directory] = False
+        timeout_ms = self._settings.directory_failure_timeout_ms
+        self._clock.call_later(timeout_ms, lambda: self._check_reported(directory))
+        if self.broker_epoch >= 0:
+            self._next(0)
+
+    def _check_reported(self, directory: Uuid) -> None:
+        if not self._offline_dirs[directory] and not self._over():
+            self._on_failed(
+                DirectoryFailureUnreported(
+                    f"the controller has not taken note of the failed log directory "
+                    f"{uuid_to_text(directory)} within "
+                    f"{self._settings.directory_failure_timeout_ms} ms "
+                    "(log.dir.failure.timeout.ms). Check that the quorum is up"
+                )
+            )
 
     def begin_shutdown(self) -> None:
         """Ask the controller for a controlled shutdown. Enter SHUTTING_DOWN when the controller
@@ -232,12 +276,14 @@ class BrokerLifecycle:
             self._controller.send(self._registration, timeout_ms, self._registered)
             return
         stopping = self.state is State.PENDING_CONTROLLED_SHUTDOWN
+        self._reported = tuple(self._offline_dirs)
         heartbeat = BrokerHeartbeatRequest(
             broker_id=self._registration.broker_id,
             broker_epoch=self.broker_epoch,
             metadata_offset=self._metadata_offset,
             want_fence=not self._ready_to_unfence() and not stopping,
             want_shut_down=stopping,
+            offline_log_dirs=self._reported,
         )
         self._controller.send(heartbeat, timeout_ms, self._answered)
 
@@ -290,6 +336,7 @@ class BrokerLifecycle:
             self._retry()
             return
         self._failures = 0
+        self._offline_dirs.update(dict.fromkeys(self._reported, True))
         self.heard_ms = self._clock.now_ms()
         self._advance(response)
         if self._over():

@@ -155,7 +155,7 @@ def log_handlers(services: Services) -> Handlers:
     Fetch."""
     replicas = services.replicas
     offsets = ListOffsetsHandler(replicas, services.lookups)
-    log_dirs = DescribeLogDirsHandler(replicas, services.config.log_dir)
+    log_dirs = DescribeLogDirsHandler(replicas)
     return {
         ApiKey.LIST_OFFSETS: offsets.list_offsets,
         ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.epoch_end_offsets,

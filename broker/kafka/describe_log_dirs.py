@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from quorate.broker.kafka.replicas import PartitionRegistry, Replicas
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.incremental_work import IncrementalWork, begun
+from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.pace import STEP_ENTRIES, Pace, in_order
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
@@ -28,11 +30,10 @@ ENTRIES = 5
 class DescribeLogDirsHandler:
     """Handles DescribeLogDirs on one broker, on the broker's event loop.
 
-    A broker has one log directory. Replicas are never moved between directories, so no result is a
-    future replica and every offset lag is 0."""
+    Each log directory has a result. One that is offline has the error KAFKA_STORAGE_ERROR, and its
+    replicas are not known."""
 
     replicas: Replicas
-    log_dir: str
 
     def handle(
         self, context: RequestContext, request: DescribeLogDirsRequest
@@ -47,38 +48,57 @@ class DescribeLogDirsHandler:
     def _describe_log_dirs(
         self, context: RequestContext, request: DescribeLogDirsRequest
     ) -> IncrementalWork[None]:
-        registry, pace = self.replicas.registry, Pace()
+        registry, logs, pace = self.replicas.registry, self.replicas.logs, Pace()
         if request.topics is None:
             places = {(hosted.topic, hosted.key[1]) for hosted in registry}
         else:
             places = yield from hosted_places(registry, request.topics)
-        topics: dict[str, list[DescribeLogDirsPartition]] = {}
+        found: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {
+            path: {} for path in logs.log_dirs
+        }
         for name, partition_id in (yield from in_order(places)):
             if pace.is_time(ENTRIES):
                 context.count_elements(STEP_ENTRIES // ENTRIES)
                 yield
             hosted = registry.find(name, ZERO_UUID, partition_id)
-            if hosted is None:
+            home = logs.home_of(PartitionName(name, partition_id))
+            if hosted is None or home is None:
                 continue
-            topics.setdefault(hosted.topic, []).append(
+            found[home].setdefault(hosted.topic, []).append(
                 DescribeLogDirsPartition(
                     partition_index=hosted.key[1],
                     partition_size=hosted.log.size_bytes,
-                    offset_lag=0,
+                    offset_lag=max(0, hosted.partition.high_watermark - hosted.log.end_offset),
                     is_future_key=False,
                 )
             )
-        total_bytes, usable_bytes = volume_bytes(self.log_dir)
-        directory = DescribeLogDirsResult(
-            log_dir=self.log_dir,
-            total_bytes=total_bytes,
-            usable_bytes=usable_bytes,
-            topics=tuple(
-                DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
-                for name, partitions in topics.items()
-            ),
+        online = logs.online
+        results = tuple(
+            described(path, topics) if path in online else offline(path)
+            for path, topics in found.items()
         )
-        yield from context.respond_steps(DescribeLogDirsResponse(results=(directory,)))
+        yield from context.respond_steps(DescribeLogDirsResponse(results=results))
+
+
+def described(
+    path: str, topics: Mapping[str, list[DescribeLogDirsPartition]]
+) -> DescribeLogDirsResult:
+    """Return the result of a log directory that is online."""
+    total_bytes, usable_bytes = volume_bytes(path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+        topics=tuple(
+            DescribeLogDirsTopic(name=name, partitions=tuple(partitions))
+            for name, partitions in topics.items()
+        ),
+    )
+
+
+def offline(path: str) -> DescribeLogDirsResult:
+    """Return the result of a log directory that is offline."""
+    return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, topics=())
 
 
 def hosted_places(

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from itertools import repeat
 
 from quorate.broker.kafka.request_parts import in_pieces
 from quorate.broker.kafka.suspects import Suspects
+from quorate.quorum.directory_ids import MIGRATING, is_online
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition
@@ -276,10 +278,15 @@ def describe_partition(
 
 
 def offline(image: MetadataImage, partition: Partition) -> tuple[int, ...]:
-    """Return the replicas on brokers that are fenced or not registered."""
+    """Return the replicas on brokers that are fenced or not registered, and those whose log
+    directory is offline."""
     brokers = image.brokers
+    recorded = partition.directories
+    directories = recorded if len(recorded) == len(partition.replicas) else repeat(MIGRATING)
     return tuple(
-        each
-        for each in partition.replicas
-        if (broker := brokers.get(each)) is None or broker.fenced
+        replica
+        for replica, directory in zip(partition.replicas, directories, strict=False)
+        if (broker := brokers.get(replica)) is None
+        or broker.fenced
+        or not (directory in broker.log_dirs or is_online(directory, broker.log_dirs))
     )

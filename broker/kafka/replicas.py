@@ -13,6 +13,7 @@ from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.replica_session import Respond
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
@@ -49,12 +50,33 @@ class PartitionRegistry(Protocol):
         ...
 
 
+class LogDirectories(Protocol):
+    """The log directories of this broker."""
+
+    log_dirs: tuple[str, ...]
+    """The paths of all directories, in the order of log.dirs."""
+
+    @property
+    def online(self) -> tuple[str, ...]:
+        """Return the paths of those that have not failed."""
+        ...
+
+    def home_of(self, name: PartitionName) -> str | None:
+        """Return the path of the directory of an open log, or None."""
+        ...
+
+
 class Replicas(Protocol):
     """The replica manager of this broker. All methods run on the broker's event loop."""
 
     @property
     def registry(self) -> PartitionRegistry:
         """Return the registry of the open replicas."""
+        ...
+
+    @property
+    def logs(self) -> LogDirectories:
+        """Return the log directories."""
         ...
 
     def append(

@@ -1,4 +1,4 @@
-"""The log directory of a broker: opening, flushing, checkpointing and deleting the partition logs.
+"""The log directories of a broker: opening, flushing, checkpointing and deleting partition logs.
 
 Decisions: may a log be trusted after a start, from which offset must it be recovered, when is it
 flushed, and when is a directory removed.
@@ -9,7 +9,8 @@ files in Kafka's format.
 
 In reading order:
 
-- `log_manager.py`: the owner of the directory.
+- `log_manager.py`: all log directories; `directory_choice.py`: the rules of placement and failure.
+- `log_directory.py`: one log directory; `log_removals.py`: its delayed removals.
 - `unopened_directories.py`: the directories that the start found; `log_opening.py`: the opening of
   one log.
 - `log_flusher.py`: the periodic flush; `offset_checkpoints.py`: the rules of the checkpointed
@@ -20,6 +21,6 @@ In reading order:
 - `producer_snapshots.py`: the files of producer states; `producer_loading.py`: the states from a
   snapshot and the log behind it.
 
-`docs/protocol/storage-and-recovery.md` and `docs/protocol/compaction.md` state the rules with their
-tests.
+`docs/protocol/storage-and-recovery.md`, `docs/protocol/log-directories.md` and
+`docs/protocol/compaction.md` state the rules with their tests.
 """

@@ -179,6 +179,14 @@ class LogFlusher:
         else:
             callback()
 
+    def abandon(self) -> None:
+        """End all waits for flushes, because the directory is offline. Its partitions are gone, so
+        that no callback takes its records for durable."""
+        for managed in self._logs.values():
+            waits, managed.waits = managed.waits, []
+            for _, _, done in waits:
+                done()
+
     def stop(self) -> None:
         """Start no further run, and write no further checkpoint. A run in progress goes on with its
         flushes."""

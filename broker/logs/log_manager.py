@@ -1,114 +1,212 @@
-"""The log directory of a broker: opening, checkpointing, retaining and deleting its partition logs.
+"""The log directories of a broker: the logs of all of them behind one interface.
 
-The layout is Kafka's: one directory for each partition, four checkpoint files of offsets, and a
-clean shutdown file. The clean shutdown file tells the next start that the logs need no recovery,
-and with which broker epoch the broker stopped (KIP-966).
+`log_directory.py` does the work of one directory. Each has its own checkpoint files, recovery
+points, clean shutdown file and flushes, as in Kafka. This module finds the directory of a log, and
+chooses one for a new log (`directory_choice.py`).
 
-Durability. A record is acknowledged from the page caches of the ISR, as in Kafka. A flush only
-shortens the recovery after a crash. `offset_checkpoints.py` states the rules of the checkpoints.
+A directory that fails is taken offline (`take_offline`): the manager closes its logs and touches it
+no more until the process ends. Logs in the other directories are not affected.
 
-Damage. Stored batches that differ from those that were appended are never served. At a start the
-committed ISR decides about them:
-
-- If the ISR has other brokers and not this one, the others have everything acknowledged. The
-  damaged rest is set aside, and the replica fetches it again before it rejoins the ISR.
-- Otherwise the log is refused, because this broker may have the only copy.
-
-Deletion. The directory of a deleted partition is renamed first, so that its name is free, and
-removed after log.segment.delete.delay.ms. Expired segments are renamed, too, and removed after
-file.delete.delay.ms of their topic.
+A partition may be in one directory only. If the start finds it in two, with the same topic id, it
+is refused. A directory of another topic with the same name is set aside when the partition is
+opened (KAFKA-16157).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from quorate.broker.logs import producer_snapshots
-from quorate.broker.logs.log_flusher import LogFlusher, ManagedLog
+from quorate.broker.logs.directory_choice import Candidate, chosen_directory, failed_directory
+from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_opening import LogOpenParameters
-from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
-from quorate.broker.logs.unopened_directories import UnopenedDirectories, require_none_lost
 from quorate.broker.partition.producer_state import ProducerStates
-from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.epochs import NO_EPOCH
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.file_removal import remove_files, rename_for_deletion
+from quorate.quorum.directory_ids import UNASSIGNED
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName, is_deleted_directory, partition_of
+from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.seams import Disk, Seams
+from quorate.quorum.seams import Seams
 
 logger = logging.getLogger("quorate.broker.replication")
 
 
+class DuplicateLog(LogError):
+    """A partition has a log in two directories, and nothing says which one is right."""
+
+    for_operator = True
+
+
 class LogManager:
-    """The owner of a broker's log directory.
+    """The owner of a broker's log directories.
 
     Life: `start` lists the directories. For each partition the caller takes `open_parameters`,
     opens the log (`log_opening.py`), and hands it over with `take_over`. `close` makes everything
     durable. The event loop owns the manager; the disk's thread does the periodic flushes, the
     removals and the final close.
 
-    Invariant: a log is open here at most once, under its partition's name."""
+    Invariant: a log is open at most once, under its partition's name."""
 
     def __init__(
         self,
         seams: Seams,
-        log_dir: str,
+        log_dirs: Sequence[str],
         *,
+        directory_ids: Mapping[str, Uuid] | None = None,
+        metadata_dir: str = "",
         file_delete_delay_ms: int,
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """`on_failure` gets an error of the disk. The node must stop then; the manager flushes and
-        checkpoints nothing more. `on_failure` may be called again, for other work in progress."""
-        self.log_dir = log_dir
-        self.previous_broker_epoch = -1
-        """The broker epoch of the last clean shutdown, or -1 after a crash or if it is unknown. The
-        registration reports it."""
-        self._clock = seams.clock
-        self._disk: Disk = seams.disk
-        self._random = seams.random
-        self._delete_delay_ms = file_delete_delay_ms
-        self._on_failure = on_failure
-        self._clean = False
-        self._offsets = OffsetCheckpoints(seams.disk, log_dir)
-        self._unopened = UnopenedDirectories(
-            seams.disk, log_dir, self._unique, self._offsets.remove
+        """`log_dirs` are the configured directories. `directory_ids` has the ids of those that are
+        online, or is None if all of them are and the ids do not matter. `metadata_dir` is the
+        directory of the metadata log. `on_failure` gets an error of a disk, and may be called
+        again, for other work in progress."""
+        self.log_dirs = tuple(log_dirs)
+        self._metadata_dir = metadata_dir
+        self.ids: dict[str, Uuid] = dict(directory_ids or {})
+        self.sole_id = (
+            next(iter(self.ids.values())) if len(self.log_dirs) == 1 == len(self.ids) else None
         )
-        self._settled = False
-        """True once all partitions of the first image are open."""
-        self._open: dict[PartitionName, ManagedLog] = {}
-        self.flusher = LogFlusher(seams.clock, seams.disk, self._open, self._offsets, self._failed)
-        self._closed = False
-        self._jitter_seed = ""
+        """The id of the only log directory, or None if there are several or it does not matter."""
+        self._on_failure = on_failure
+        self._online: dict[str, LogDirectory] = {
+            path: LogDirectory(
+                seams, path, file_delete_delay_ms=file_delete_delay_ms, on_failure=on_failure
+            )
+            for path in self.log_dirs
+            if directory_ids is None or path in directory_ids
+        }
+        self._found: dict[PartitionName, list[LogDirectory]] = {}
+        """The directories in which the start found a log."""
+        self._homes: dict[PartitionName, LogDirectory] = {}
+        """The directory of each open log, and of each log that is being opened."""
+        self._failing: dict[str, None] = {}
+        """The directories that have failed, while their partitions are being removed."""
 
     def start(self) -> None:
-        """List the log directory and read the checkpoints. Blocks, before the broker serves; opens
-        no log. Remove the clean shutdown file, so that a crash from now on is noticed."""
-        self._disk.make_dirs(self.log_dir)
-        broker_epoch = checkpoints.take_clean_shutdown(self._disk, self.log_dir)
-        self._clean = broker_epoch is not None
-        self.previous_broker_epoch = -1 if broker_epoch is None else broker_epoch
-        self._offsets.read()
-        for directory in self._disk.list(self.log_dir):
-            if is_deleted_directory(directory):
-                self._remove_later(f"{self.log_dir}/{directory}", 0)
-            elif (name := partition_of(directory)) is not None and name.topic != METADATA_TOPIC:
-                self._unopened.add(name)
+        """List the log directories and read the checkpoints. Blocks, before the broker serves;
+        opens no log. Remove the clean shutdown files, so that a crash from now on is noticed.
+
+        A directory that cannot be read is offline. Raise its OSError if the node cannot do without
+        it, and DuplicateLog if a partition is in two directories."""
+        for directory in list(self._online.values()):
+            try:
+                directory.start()
+            except OSError as error:
+                if self.failed_directory(error) != directory.path:
+                    raise
+                del self._online[directory.path]
+                logger.error("log directory %s is offline: %s", directory.path, error)
+                continue
+            for name in directory.unopened:
+                self._found.setdefault(name, []).append(directory)
+        for name, directories in self._found.items():
+            if len(directories) > 1:
+                refuse_duplicates(name, directories)
+
+    # --- directories
+
+    @property
+    def directories(self) -> tuple[LogDirectory, ...]:
+        """Return the online directories, in the order of log.dirs."""
+        return tuple(self._online.values())
+
+    @property
+    def online(self) -> tuple[str, ...]:
+        """Return the paths of the online directories."""
+        return tuple(each for each in self._online if each not in self._failing)
+
+    @property
+    def offline(self) -> tuple[str, ...]:
+        """Return the paths of the directories that are offline or have failed."""
+        online = self.online
+        return tuple(each for each in self.log_dirs if each not in online)
+
+    def failed_directory(self, error: BaseException) -> str | None:
+        """Return the path of the directory that `error` takes offline, or that is offline already,
+        or None if the node must stop (`directory_choice.py`)."""
+        return failed_directory(error, self.log_dirs, self.online, self._metadata_dir)
+
+    def begin_failure(self, path: str) -> None:
+        """Flush and checkpoint nothing more in a directory, and place no log there. The caller
+        removes its partitions and then calls `take_offline`."""
+        self._failing[path] = None
+        self._online[path].stop()
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """Return the broker epoch of the last clean shutdown. Return -1 after a crash, if it is
+        unknown, or if the directories differ: one of them may be a new disk without the records
+        that the broker had. The same holds if a directory is offline."""
+        epochs = {each.previous_broker_epoch for each in self._online.values()}
+        return epochs.pop() if len(epochs) == 1 and not self.offline else -1
+
+    def home_of(self, name: PartitionName) -> str | None:
+        """Return the path of the directory of an open log, or None."""
+        directory = self._homes.get(name)
+        return None if directory is None else directory.path
+
+    def id_of(self, name: PartitionName) -> Uuid | None:
+        """Return the id of the directory of an open log, or None if it is not known."""
+        return self.ids.get(self.home_of(name) or "")
+
+    def is_usable(self, name: PartitionName) -> bool:
+        """Return True if the directory of a log is online."""
+        return self.home_of(name) in self.online
+
+    def take_offline(self, path: str) -> list[PartitionName]:
+        """Take a directory offline, and return the names of its logs that were open or being
+        opened. The caller has removed their partitions."""
+        directory = self._online.pop(path)
+        self._failing.pop(path, None)
+        names = [name for name, home in self._homes.items() if home is directory]
+        for name in names:
+            del self._homes[name]
+        directory.take_offline()
+        return names
 
     # --- one log
 
     @property
     def unopened_count(self) -> int:
         """Return the number of logs that the start found and that are not open yet."""
-        return len(self._unopened)
+        return sum(len(list(each.unopened)) for each in self._online.values())
 
     def is_unopened(self, name: PartitionName) -> bool:
         """Return True if the start found a directory of `name` that is not open yet."""
-        return name in self._unopened
+        return any(name in each.unopened for each in self._found.get(name, ()))
+
+    def place(
+        self,
+        name: PartitionName,
+        topic_id: Uuid,
+        assigned: Uuid = UNASSIGNED,
+        *,
+        peers_have_it: bool,
+    ) -> str | None:
+        """Return the path of the directory in which the log of a partition is, or is to be made.
+        Return None if that directory is offline.
+
+        `assigned` is the id of the directory that the metadata names. Blocks for small files, and
+        sets directories of another topic aside. Raise CorruptCheckpoint as `open_parameters`
+        does."""
+        if len(self.log_dirs) == 1:
+            self._homes[name] = self.directories[0]
+            return self.log_dirs[0]
+        for each in self._found.get(name, ()):
+            if name in each.unopened and each.adopt(name, topic_id, peers_have_it=peers_have_it):
+                self._homes[name] = each
+                return each.path if each.path in self.online else None
+        candidates = [
+            Candidate(path, self.ids.get(path), self._online[path].log_count)
+            for path in self.online
+        ]
+        path = chosen_directory(candidates, assigned, any_offline=bool(self.offline))
+        if path is not None:
+            self._homes[name] = self._online[path]
+        return path
 
     def open_parameters(
         self,
@@ -119,40 +217,10 @@ class LogManager:
         leader_epoch: int,
         peers_have_it: bool,
     ) -> LogOpenParameters:
-        """Return the parameters with which `open_log` opens the log of a partition.
-
-        `leader_epoch` is the partition's latest. `peers_have_it` is True if other brokers have
-        everything acknowledged. Blocks for small files, and sets a directory of another topic
-        aside.
-
-        Unless `peers_have_it`, raise CorruptCheckpoint if the topic id of the directory is
-        unreadable, and CorruptLog if the log is lost. A loss is noticed only after a clean
-        shutdown, for a partition of the first image: its directory is missing although its recovery
-        point is above 0."""
-        directory = self._directory(name)
-        existed = self._unopened.adopt(name, topic_id, peers_have_it=peers_have_it)
-        offsets = self._offsets
-        if not (existed or peers_have_it or self._settled) and self._clean:
-            require_none_lost(directory, offsets.recovery_points.get(name, 0))
-        if not existed:
-            offsets.require_removed(name)
-        recovery_point = offsets.recovery_points.get(name, 0) if existed else 0
-        # Unflushed leader epochs have no proof. They are ignored if peers have the records.
-        only_saved = peers_have_it and recovery_point > 0
-        return LogOpenParameters(
-            name=name,
-            topic_id=topic_id,
-            directory=directory,
-            settings=settings,
-            wall_ms=self._clock.wall_ms(),
-            existed=existed,
-            clean=self._clean or not existed,
-            recovery_point=recovery_point,
-            start_offset=offsets.start_offsets.get(name, 0) if existed else 0,
-            gaps=existed and name in offsets.cleaner_offsets,
-            high_watermark=offsets.high_watermarks.get(name, 0) if existed else 0,
-            latest_unsaved_epoch=NO_EPOCH if only_saved else leader_epoch,
-            peers_have_it=peers_have_it,
+        """Return the parameters with which `open_log` opens the log of a partition, in the
+        directory that `place` returned (`LogDirectory.open_parameters`)."""
+        return self._homes[name].open_parameters(
+            name, topic_id, settings, leader_epoch=leader_epoch, peers_have_it=peers_have_it
         )
 
     def take_over(
@@ -161,189 +229,129 @@ class LogManager:
         log: Log,
         producers: Callable[[], ProducerStates | None],
     ) -> None:
-        """Take over an open log: flush, checkpoint and close it from now on. If damage was set
-        aside, block for the fsync of a small file.
-
-        `producers` returns the producer states, or None if they are not loaded."""
-        name = parameters.name
-        assert name not in self._open, f"{name} is open"
-        self._unopened.opened(name)
-        # The log may end lower than before, if damage was set aside.
-        self._offsets.lower_recovery_point(name, log.end_offset)
-        self._offsets.lower_cleaner_offset(name, log.end_offset)
-        log.before_truncation = partial(self._before_truncation, name)
-        log.jitter_seed = self._random_text
-        self._open[name] = ManagedLog(log, producers, self._clock.now_ms())
+        """Take over an open log (`LogDirectory.take_over`)."""
+        self._found.pop(parameters.name, None)
+        self._homes[parameters.name].take_over(parameters, log, producers)
 
     def set_aside_strays(self) -> None:
-        """Rename the directories that belong to no replica of this broker to `-stray`. Call it once
-        all partitions of the first image are open, and not before: every unopened directory is
-        renamed. Blocks for the renames."""
-        self._unopened.set_aside_all()
-        self._settled = True
-        for name in [each for each in self._offsets.recovery_points if each not in self._open]:
-            self._offsets.remove(name)
+        """Rename the directories that belong to no replica of this broker to `-stray`
+        (`LogDirectory.set_aside_strays`). An error of a directory goes to `on_failure`."""
+        for each in self.directories:
+            self._guarded(each.set_aside_strays)
+        self._found.clear()
 
     def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
-        """Delete a log: rename its directory in the disk's thread, close its files, and remove them
-        after the delay.
-
-        Call `done` when a new topic may use the name: immediately if no log of this name is open.
-        If the rename fails, `on_failure` gets the error and `done` is not called."""
-        managed = self._open.pop(name, None)
-        self._offsets.remove(name)
-        if managed is None:
+        """Delete a log (`LogDirectory.delete`). Call `done` when a new topic may use the name. That
+        is immediately if no log of this name is open, also in a directory that is offline."""
+        home = self._homes.pop(name, None)
+        if home is None:
             done()
-            return
-        managed.log.deleted = True
-        directory, unique = managed.log.directory, self._unique()
-
-        def renamed(path: str | None, error: BaseException | None) -> None:
-            self._done(None, error)
-            managed.log.discard()
-            if path is not None:
-                self._remove_later(path, self._delete_delay_ms)
-                done()
-
-        self._disk.submit(lambda: rename_for_deletion(self._disk, directory, unique), renamed)
+        else:
+            home.delete(name, done)
 
     def apply_retention(self, log: Log, high_watermark: int) -> bool:
-        """Remove the segments that retention no longer keeps. Return True if there were any. The
-        log start has moved then, unless it was already above them.
-
-        The names are freed immediately, because a log that restarts may need them. The disk's
-        thread removes the files after the log's `file_delete_delay_ms`. If the broker stops
-        before, the next start removes them."""
-        expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
-        paths = [segment.rename_deleted() for segment in expired]
-        if paths:
-            self.remove_renamed(log, paths)
-        return bool(paths)
+        """Remove the segments that retention no longer keeps (`LogDirectory.apply_retention`)."""
+        return self._of(log).apply_retention(log, high_watermark)
 
     def remove_renamed(self, log: Log, paths: list[str]) -> None:
-        """Remove renamed files of segments in the disk's thread, after the log's
-        `file_delete_delay_ms`."""
-
-        def remove() -> None:
-            if not self._closed:
-                self._disk.submit(lambda: remove_files(self._disk, paths), self._done)
-
-        self._clock.call_later(log.settings.file_delete_delay_ms, remove)
+        """Remove renamed files of segments later (`LogDirectory.remove_renamed`)."""
+        self._of(log).remove_renamed(log, paths)
 
     def truncated(self, name: PartitionName, offset: int) -> None:
         """Remove the producer snapshots above `offset`, the new log end. Call it after a truncation
         and before the next append. Blocks."""
-        producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
-
-    def _before_truncation(self, name: PartitionName, offset: int) -> None:
-        self._offsets.lower_recovery_point(name, offset)
-        self._offsets.lower_high_watermark(name, offset)
-        self._offsets.lower_cleaner_offset(name, offset)
+        home = self._homes.get(name)
+        if home is not None:
+            home.truncated(name, offset)
 
     def distrust(self, damage: CorruptLog) -> None:
-        """Lower the recovery point of a damaged log to just behind the damage, so that the next
-        start finds the damage and repairs it. Call it when the node is about to stop: no flush or
-        checkpoint is started afterwards. Blocks. An OSError is only logged.
+        """Lower the recovery point of a damaged log, so that the next start finds the damage
+        (`LogDirectory.distrust`). Start no flush and no checkpoint in any directory afterwards."""
+        for each in self.directories:
+            each.distrust(damage)
 
-        If a log that is still being opened is damaged, and the last stop was clean, close the open
-        logs and restore the clean shutdown file: the next start must refuse the same log again.
-        This is done only before all logs of the first image are open."""
-        self._stop()
-        damaged = [
-            (name, managed.log)
-            for name, managed in self._open.items()
-            if damage.path.startswith(f"{managed.log.directory}/")
-        ]
+    def _of(self, log: Log) -> LogDirectory:
+        """Return the directory of an open log. One that is gone is as good as any other, because
+        nothing is removed there."""
+        parent, _, _ = log.directory.rpartition("/")
+        return self._online.get(parent) or next(iter(self._online.values()))
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do the work of one directory. An OSError goes to `on_failure`, and other directories go
+        on."""
         try:
-            for name, log in damaged:
-                first = log.first_damage(damage.path)
-                if first is not None:
-                    self._offsets.lower_recovery_point(name, first.offset + 1)
-            if not damaged and self._clean and not self._settled and not self.flusher.running:
-                self._close_all(self.previous_broker_epoch)
+            work()
         except OSError as error:
-            logger.error(
-                "cannot record the damage for the next start, which may not notice it: %s; %s",
-                error,
-                damage,
-            )
-
-    def _remove_later(self, path: str, delay_ms: int) -> None:
-        def removed(_: None, error: BaseException | None) -> None:
-            if error is not None:
-                logger.warning(
-                    "cannot remove the deleted directory %s: %s. The next start tries again",
-                    path,
-                    error,
-                )
-
-        def remove() -> None:
-            if not self._closed:
-                self._disk.submit(lambda: self._disk.remove_tree(path), removed)
-
-        self._clock.call_later(delay_ms, remove)
-
-    def _directory(self, name: PartitionName) -> str:
-        return f"{self.log_dir}/{name}"
-
-    def _random_text(self) -> str:
-        """Return a text that stays the same while this process runs."""
-        self._jitter_seed = self._jitter_seed or self._unique()
-        return self._jitter_seed
-
-    def _unique(self) -> str:
-        return uuid_to_text(random_uuid(self._random)).replace("-", "_")
+            self._on_failure(error)
 
     # --- checkpoints
 
     def checkpoint_high_watermarks(self, offsets: Iterable[tuple[PartitionName, int]]) -> None:
         """Write the high watermarks in the disk's thread, if they have changed."""
-        if not self._closed:
-            self._offsets.submit_high_watermarks(offsets, self._done)
+        for directory, of_directory in self._divided(offsets):
+            directory.checkpoint_high_watermarks(of_directory)
 
     def checkpoint_starts(self) -> None:
         """Write the log start offsets in the disk's thread, if they have changed."""
-        if not self._closed:
-            self.flusher.note_starts()
-            self._offsets.submit(checkpoints.START_OFFSETS_NAME, self._done)
+        for each in self.directories:
+            each.checkpoint_starts()
 
     def cleaner_offset(self, name: PartitionName) -> int | None:
         """Return the offset up to which the log was compacted, or None if it never was."""
-        return self._offsets.cleaner_offsets.get(name)
+        home = self._homes.get(name)
+        return None if home is None else home.cleaner_offset(name)
 
     def checkpoint_cleaned(self, name: PartitionName, offset: int) -> None:
         """Note that the log is compacted up to `offset`, and write it in the disk's thread. The
-        compacted segments are durably in place."""
-        if not self._closed:
-            self._offsets.cleaner_offsets[name] = offset
-            self._offsets.submit(checkpoints.CLEANER_OFFSETS_NAME, self._done)
+        compacted segments are durably in place. Ignore a log that is gone."""
+        home = self._homes.get(name)
+        if home is not None:
+            home.checkpoint_cleaned(name, offset)
 
     def checkpoint_flushed(self) -> None:
-        """Flush the logs in the disk's thread, then write the recovery points. Do nothing while an
-        earlier run is in progress."""
-        self.flusher.run()
+        """Flush the logs in the disk's thread, then write the recovery points. Skip a directory
+        with an earlier run in progress."""
+        for each in self.directories:
+            each.flusher.run()
 
     def flush_overdue(self) -> None:
-        """Flush the logs whose last flush is flush.ms old, in the disk's thread. Do nothing while
-        an earlier run is in progress."""
-        self.flusher.run_overdue()
+        """Flush the logs whose last flush is flush.ms old, in the disk's thread. Skip a directory
+        with an earlier run in progress."""
+        for each in self.directories:
+            each.flusher.run_overdue()
 
     def flush(self, name: PartitionName, done: Callable[[], None]) -> None:
         """Flush one open log in the disk's thread. Call `done` when everything that was appended so
-        far is durable or truncated, or the log is deleted; never after a failure or `close`."""
-        self.flusher.flush(name, done)
+        far is durable or truncated, or the log is gone; never after a failure of the node or
+        `close`. Do nothing if the directory is offline already."""
+        home = self._homes.get(name)
+        if home is not None:
+            home.flusher.flush(name, done)
 
-    def _done(self, _: None, error: BaseException | None) -> None:
-        if error is not None:
-            self._failed(error)
+    @property
+    def flushes(self) -> int:
+        """Return the number of flushes of logs in the online directories."""
+        return sum(each.flusher.flushes for each in self.directories)
 
-    def _failed(self, error: BaseException) -> None:
-        self._stop()
-        self._on_failure(error)
+    @property
+    def flush_ms(self) -> int:
+        """Return the time of these flushes in ms, from the submission to the end."""
+        return sum(each.flusher.flush_ms for each in self.directories)
 
-    def _stop(self) -> None:
-        self._closed = True
-        self.flusher.stop()
+    def _divided(
+        self, offsets: Iterable[tuple[PartitionName, int]]
+    ) -> Iterable[tuple[LogDirectory, Iterable[tuple[PartitionName, int]]]]:
+        """Return the offsets of each directory."""
+        if len(self._online) == 1:
+            return [(self.directories[0], offsets)]
+        divided: dict[LogDirectory, list[tuple[PartitionName, int]]] = {
+            each: [] for each in self.directories
+        }
+        for name, offset in offsets:
+            home = self._homes.get(name)
+            if home in divided:
+                divided[home].append((name, offset))
+        return divided.items()
 
     # --- the end
 
@@ -353,41 +361,35 @@ class LogManager:
         high_watermarks: Iterable[tuple[PartitionName, int]],
         done: Callable[[BaseException | None], None],
     ) -> None:
-        """Flush and close all logs in the disk's thread, then write the clean shutdown file. Call
-        `done` with the error, or None, on the event loop. Nothing may be appended any more, and the
-        log cleaner is stopped.
+        """Flush and close the logs of all online directories (`LogDirectory.close`). Call `done`
+        when all of them are closed, with the first error, or None."""
+        divided = list(self._divided(high_watermarks))
+        left = len(divided)
+        errors: list[BaseException] = []
 
-        After a failure, `distrust` or an earlier `close`, only call `done` with None: nothing is
-        flushed, and the logs stay open.
+        def closed(directory: LogDirectory, error: BaseException | None) -> None:
+            nonlocal left
+            left -= 1
+            if error is not None:
+                logger.error("cannot close the logs in %s: %s", directory.path, error)
+                errors.append(error)
+            if left == 0:
+                done(errors[0] if errors else None)
 
-        The file is not written if a log is unopened after a crash: that log was not recovered, and
-        the next start would trust it without reading it."""
-        self._offsets.high_watermarks.update(high_watermarks)
+        for directory, of_directory in divided:
+            directory.close(broker_epoch, of_directory, partial(closed, directory))
 
-        def submit() -> None:
-            self._stop()
-            # A step of the log cleaner that has begun ends first.
-            self._disk.submit_long(lambda: None, close_all)
 
-        def close_all(_: None, error: BaseException | None) -> None:
-            self._disk.submit(lambda: self._close_all(broker_epoch), lambda _, error: done(error))
+def refuse_duplicates(name: PartitionName, directories: Sequence[LogDirectory]) -> None:
+    """Raise DuplicateLog if two directories hold logs of the same topic id under one name. Blocks.
 
-        if self._closed:
-            self._clock.call_soon(lambda: done(None))
-        else:
-            self.flusher.when_idle(submit)
-
-    def _close_all(self, broker_epoch: int) -> None:
-        """Close all logs. Runs in the disk's thread, behind everything submitted before to both
-        threads of the disk."""
-        for managed in self._open.values():
-            snapshot = managed.snapshot()
-            managed.log.close()
-            if snapshot is not None:
-                producer_snapshots.write_snapshot(self._disk, managed.log.directory, *snapshot)
-        self.flusher.note_offsets()
-        self._offsets.write_all()
-        if self._clean or not self._unopened:
-            # A broker that stops before it registers leaves the directory as of the epoch before.
-            epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
-            checkpoints.write_clean_shutdown(self._disk, self.log_dir, epoch)
+    A directory of an earlier topic of this name is no duplicate."""
+    holders: dict[Uuid | None, LogDirectory] = {}
+    for each in directories:
+        topic_id = each.topic_id_of(name)
+        other = holders.setdefault(topic_id, each)
+        if other is not each:
+            raise DuplicateLog(
+                f"{name} is in both {other.path} and {each.path}. Keep the directory with the "
+                "later records, and move the other one out of log.dirs"
+            )

@@ -8,7 +8,7 @@ to `-stray`, never deleted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
@@ -37,6 +37,9 @@ class UnopenedDirectories:
         self._unique = unique
         self._forget = forget
         self._names: dict[PartitionName, None] = {}
+
+    def __iter__(self) -> Iterator[PartitionName]:
+        return iter(self._names)
 
     def __len__(self) -> int:
         return len(self._names)

@@ -22,7 +22,10 @@ In reading order:
 - `replica_fetcher_manager.py`, `fetcher_numbers.py`, `replica_fetcher.py` and
   `partition_fetch_state.py`: this broker as a follower.
 - `replication_throttle.py` and `simple_rate.py`: the throttles of replication (KIP-73).
-- `metadata_applier.py` and `partition_opener.py`: metadata changes become replicas and roles.
+- `metadata_applier.py`, `replica_configuration.py` and `partition_opener.py`: metadata changes
+  become replicas, roles and settings.
+- `replica_placement.py` and `offline_directories.py`: the log directories of the replicas, and the
+  failure of one.
 - `replica_logs.py`: the ends of the logs for the controller, before an unclean election
 - `producer_loader.py`, `damage.py`, `traffic.py`, `settings.py`: producer states, damaged logs,
   counters and settings.

@@ -80,11 +80,11 @@ class HostedPartition:
     """One open replica of this broker, with its waiting requests (Kafka's HostedPartition).
 
     The event loop owns it. `key` is (topic id, partition number). `gone` is True once the replica
-    was removed. `adding` is True while a reassignment adds this replica. `in_isr` is True while the
-    metadata has it in the ISR. `leader_throttled` and `follower_throttled` are True if the topic's
-    throttled replicas list it (`replication_throttle.py`). `incomplete` is the
-    registry's set of partitions that this broker leads and whose ISR lacks a replica or has a
-    proposal to be sent.
+    was removed, and `offline` if that is because its log directory failed. `adding` is True while a
+    reassignment adds this replica. `in_isr` is True while the metadata has it in the ISR.
+    `leader_throttled` and `follower_throttled` are True if the topic's throttled replicas list it
+    (`replication_throttle.py`). `incomplete` is the registry's set of partitions that this broker
+    leads and whose ISR lacks a replica or has a proposal to be sent.
 
     Invariant: Produce and DeleteRecords requests wait here only while this replica leads."""
 
@@ -109,6 +109,7 @@ class HostedPartition:
         "key",
         "leader_throttled",
         "log",
+        "offline",
         "partition",
         "poison",
         "readers_until_ms",
@@ -137,6 +138,7 @@ class HostedPartition:
         self.leader_throttled = False
         self.follower_throttled = False
         self.gone = False
+        self.offline = False
         self.recompressing = 0
         """The number of batches that wait for a recompression (`recompressions.py`)."""
         self.damage = ""  # the last logged damage
@@ -262,16 +264,20 @@ class HostedPartition:
         """Notify all waiting requests of a change of role, epoch, ISR or existence.
 
         If this replica was removed or follows now, produce and DeleteRecords requests fail with
-        NOT_LEADER_OR_FOLLOWER. Otherwise they wait on."""
+        NOT_LEADER_OR_FOLLOWER, or KAFKA_STORAGE_ERROR if its directory failed. Otherwise they wait
+        on."""
         if self.gone or self.partition.leadership is None:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if self.offline:
+                error = ErrorCode.KAFKA_STORAGE_ERROR
             self.readers_until_ms = None
             self._uncommitted.clear()
             waiting, self._acks = self._acks, []
             for _, _, each, index in waiting:
-                each.acknowledged(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                each.acknowledged(index, error)
             deletions, self._deletions = self._deletions, []
             for _, deletion, index in deletions:
-                deletion.deleted(index, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                deletion.deleted(index, -1, error)
             self.producers_loaded(None)
         for watcher in list(self.watchers):
             watcher.changed(self)

@@ -15,22 +15,22 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
 
 from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partition_opener import OpenRequest, PartitionOpener
 from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.replica_configuration import ReplicaConfiguration, TopicSettingsOf
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
+from quorate.broker.replication.replica_placement import ReplicaPlacement
 from quorate.broker.replication.replica_sessions import ReplicaSessions
-from quorate.broker.replication.settings import TopicSettings
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images
 from quorate.quorum.metadata.delta import ImageDelta
-from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.seams import Seams
 
 OPENED_PER_SLICE = 16
@@ -38,18 +38,7 @@ OPENED_PER_SLICE = 16
 thread."""
 DELETED_PER_SLICE = 4
 """Maximum number of partitions whose deletion begins in one loop iteration."""
-CONFIGURED_PER_SLICE = 200
-"""Maximum number of partitions that get new settings of the node in one loop iteration."""
-
-NO_TOPIC = ""
-"""A name that no topic has."""
-
 logger = logging.getLogger("quorate.broker.replication")
-
-TopicSettingsOf = Callable[[MetadataImage, str], TopicSettings]
-"""A function from an image and a topic name to the topic's effective settings on this broker."""
-SettingsOf = Callable[[str], TopicSettings]
-"""The same function for one image."""
 
 
 class MetadataApplier:
@@ -69,23 +58,22 @@ class MetadataApplier:
         topic_settings: TopicSettingsOf,
         broker_id: int,
         on_failure: Callable[[BaseException], None],
+        placement: ReplicaPlacement,
     ) -> None:
         """Apply images to the partitions of `registry`. `topic_settings` returns a topic's
-        effective settings. `on_failure` gets the error of a failed opening or deletion. The node
-        must stop then, because the work in the background has ended."""
+        effective settings.
+        `on_failure` gets the error of a failed opening or deletion. The node must stop then,
+        because the work in the background has ended."""
         self._clock = seams.clock
         self._registry = registry
         self._fetchers = fetchers
         self._sessions = sessions
         self._logs = logs
         self._opening = opening
-        self._topic_settings = topic_settings
+        self._configuration = ReplicaConfiguration(seams.clock, registry, topic_settings)
         self._broker_id = broker_id
         self._on_failure = on_failure
-        self._node_settings: TopicSettings | None = None
-        """The settings of topics without configs, which the node gives."""
-        self._to_configure: dict[Key, None] = {}
-        """The partitions that were open when these settings changed."""
+        self._placement = placement
         self._to_lead: dict[Key, int] = {}
         """The partitions to open. The value is the end of the image before the one that named the
         partition. The values rise."""
@@ -136,12 +124,12 @@ class MetadataApplier:
     # --- what changed
 
     def _apply_delta(self, image: MetadataImage, delta: ImageDelta) -> None:
-        settings_of = self._settings_of(image)
-        if delta.configs:
-            self._raise_min_isrs(image, delta, settings_of)
+        settings_of = self._configuration.settings_of(image)
+        self._configuration.raise_min_isrs(image, delta, settings_of)
         for topic_id, topic in delta.deleted.items():
             for partition_id in topic.partition_ids():
                 self._remove((topic_id, partition_id))
+                self._registry.offline.pop((topic_id, partition_id), None)
         for topic, partition_id, change in delta.partitions():
             if change.new is not None:
                 self._apply_partition((topic.id, partition_id), change.new)
@@ -151,8 +139,8 @@ class MetadataApplier:
             for hosted in self._registry.take_incomplete():
                 hosted.partition.check_joining()
                 hosted.settle()
-        if delta.configs or self._node_settings is None:
-            self._configure(image, delta, settings_of)
+        if self._configuration.configure(image, delta, settings_of):
+            self._schedule()
 
     @property
     def unopened(self) -> int:
@@ -172,6 +160,9 @@ class MetadataApplier:
     def _apply_partition(self, key: Key, value: images.Partition) -> None:
         if self._broker_id not in value.replicas:
             self._remove(key)
+            self._registry.offline.pop(key, None)
+            return
+        if key in self._registry.offline:
             return
         hosted = self._registry.get(key)
         if hosted is not None:
@@ -186,6 +177,7 @@ class MetadataApplier:
 
     def _take_role(self, hosted: HostedPartition, value: images.Partition) -> None:
         partition = hosted.partition
+        self._placement.check(hosted, value)
         hosted.adding = self._broker_id in value.adding
         hosted.in_isr = self._broker_id in value.isr
         if value.leader == self._broker_id:
@@ -198,6 +190,11 @@ class MetadataApplier:
             if new_epoch:
                 hosted.changed()
                 self._fetchers.follow(hosted)
+
+    def take_offline(self, hosted: HostedPartition) -> None:
+        """Remove a partition whose log directory has failed. It stays assigned to this broker."""
+        self._fetchers.unfollow(hosted.key)
+        self._registry.take_offline(hosted)
 
     def _remove(self, key: Key) -> None:
         """Remove a replica immediately. Its directory is deleted in the background."""
@@ -214,74 +211,6 @@ class MetadataApplier:
         self._to_delete.append(name)
         self._deleting.add(name)
 
-    def _raise_min_isrs(
-        self, image: MetadataImage, delta: ImageDelta, settings_of: SettingsOf
-    ) -> None:
-        """Apply higher values of min.insync.replicas before the roles of the same delta. Lower
-        values follow after the roles.
-
-        Otherwise a leader could commit records with a new, smaller ISR and the old value, or with
-        the new value in a leadership that has ended. The ELR (KIP-966) relies on neither."""
-        old, rises = self._node_settings, False
-        if old is not None and concerns_brokers(delta):
-            new = settings_of(NO_TOPIC)
-            rises = new.partition.min_insync_replicas > old.partition.min_insync_replicas
-        for hosted in self._registry if rises else self._of_changed_topics(image, delta):
-            wanted = settings_of(hosted.topic).partition.min_insync_replicas
-            hosted.partition.raise_min_isr(wanted)
-
-    def _configure(self, image: MetadataImage, delta: ImageDelta, settings_of: SettingsOf) -> None:
-        """Configure the partitions of topics whose configs have changed. If the settings have
-        changed that the node gives, all partitions follow in slices."""
-        for hosted in self._of_changed_topics(image, delta):
-            if self._configure_one(hosted, settings_of(hosted.topic)):
-                hosted.settle()
-        if self._node_settings is None or concerns_brokers(delta):
-            settings = settings_of(NO_TOPIC)
-            if settings is not self._node_settings:
-                self._node_settings = settings
-                self._to_configure = dict.fromkeys(each.key for each in self._registry)
-                self._schedule()
-
-    def _configure_some(self) -> None:
-        settings_of = self._settings_of(self._registry.image)
-        for key in list(islice(self._to_configure, CONFIGURED_PER_SLICE)):
-            del self._to_configure[key]
-            hosted = self._registry.get(key)
-            if hosted is not None and self._configure_one(hosted, settings_of(hosted.topic)):
-                hosted.settle()
-
-    def _configure_one(self, hosted: HostedPartition, settings: TopicSettings) -> bool:
-        """Apply the settings. Return True if those of the partition or its log have changed."""
-        hosted.throttle_by(settings)
-        if hosted.log.settings == settings.log and hosted.partition.settings == settings.partition:
-            return False
-        hosted.log.settings = settings.log
-        hosted.partition.configure(settings.partition, self._clock.now_ms())
-        return True
-
-    def _of_changed_topics(
-        self, image: MetadataImage, delta: ImageDelta
-    ) -> Iterator[HostedPartition]:
-        for kind, name in delta.configs:
-            topic = image.topic(name) if kind == TOPIC_RESOURCE else None
-            if topic is not None:
-                hosted = (self._registry.get((topic.id, i)) for i in topic.partition_ids())
-                yield from (each for each in hosted if each is not None)
-
-    def _settings_of(self, image: MetadataImage) -> SettingsOf:
-        """Return a function from a topic to its settings, which computes them once for each
-        topic."""
-        known: dict[str, TopicSettings] = {}
-
-        def settings_of(topic: str) -> TopicSettings:
-            found = known.get(topic)
-            if found is None:
-                found = known[topic] = self._topic_settings(image, topic)
-            return found
-
-        return settings_of
-
     # --- in the background
 
     def _schedule(self) -> None:
@@ -295,12 +224,12 @@ class MetadataApplier:
             return
         try:
             self._delete_some()
-            self._configure_some()
+            self._configuration.configure_some()
             opened = self._open_some()
         except (LogError, OSError) as error:
             self._on_failure(error)
             return
-        if opened or self._to_delete or self._to_configure:
+        if opened or self._to_delete or self._configuration.left:
             self._schedule()
             return
         if self._deleting or self._being_opened:
@@ -323,7 +252,7 @@ class MetadataApplier:
 
     def _open_some(self) -> bool:
         image = self._registry.image
-        settings_of = self._settings_of(image)
+        settings_of = self._configuration.settings_of(image)
         found: dict[Key, int] = {}
         requests = []
         keys = list(self._next_to_open())
@@ -334,18 +263,34 @@ class MetadataApplier:
             topic = image.topics[key[0]]
             value = topic.partitions[key[1]]
             wanted = OpenRequest(key, topic.name, settings_of(topic.name), value)
-            if self._opening.is_unopened(wanted):
-                found[key] = offset
-                requests.append(wanted)
-            else:
-                self._host(self._opening.open(wanted), value)
+            try:
+                if self._placement.is_available(wanted):
+                    if self._opening.is_unopened(wanted):
+                        found[key] = offset
+                        requests.append(wanted)
+                    else:
+                        self._host(self._opening.open(wanted), value)
+            except OSError as error:
+                self._open_elsewhere([wanted], error)
         if found:
             self._being_opened = found
-            self._opening.open_existing(requests, self._batch_opened)
+            try:
+                self._opening.open_existing(requests, self._batch_opened)
+            except OSError as error:
+                self._being_opened = {}
+                self._open_elsewhere(requests, error)
         if keys:
             self._sessions.metadata_applied()
             self.on_acted(self.acted_offset)
         return bool(keys)
+
+    def _open_elsewhere(self, wanted: Iterable[OpenRequest], error: OSError) -> None:
+        """Queue partitions again whose log directory has just failed. Raise `error` if the node
+        cannot do without it."""
+        if not self._registry.survives(error):
+            raise error
+        for each in wanted:
+            self._apply_partition(each.key, each.value)
 
     def _host(self, hosted: HostedPartition, value: images.Partition) -> None:
         self._registry.add(hosted)
@@ -355,20 +300,26 @@ class MetadataApplier:
         """Give each opened partition the role of the latest image, or delete it if the image has no
         replica here any more."""
         image = self._registry.image
-        settings_of = self._settings_of(image)
+        settings_of = self._configuration.settings_of(image)
+        left = dict.fromkeys(self._being_opened)
         self._being_opened = {}
         for hosted in opened:
+            del left[hosted.key]
             value = image.partition(*hosted.key)
             if value is None or self._broker_id not in value.replicas:
                 self._registry.add(hosted)
                 self._remove(hosted.key)
             else:
-                self._configure_one(hosted, settings_of(hosted.topic))
+                self._configuration.configure_one(hosted, settings_of(hosted.topic))
                 self._host(hosted, value)
         self._sessions.metadata_applied()
-        if error is not None:
+        if error is not None and not self._registry.survives(error):
             self._on_failure(error)
             return
+        for key in left:  # a log directory has failed
+            value = image.partition(*key)
+            if value is not None:
+                self._apply_partition(key, value)
         self.on_acted(self.acted_offset)
         self._schedule()
 
@@ -386,8 +337,3 @@ class MetadataApplier:
                 if not self._deleting or name not in self._deleting:
                     left -= 1
                     yield key
-
-
-def concerns_brokers(delta: ImageDelta) -> bool:
-    """Return True if a config of a broker, or of all brokers, has changed."""
-    return any(kind == BROKER_RESOURCE for kind, _ in delta.configs)

@@ -28,6 +28,7 @@ from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images
+from quorate.quorum.metadata.replica_directories import replica_directory
 from quorate.quorum.seams import Seams
 
 PROGRESS_INTERVAL_MS = 5000
@@ -91,6 +92,17 @@ class PartitionOpener:
         self._opened_count = 0
         self._logged_ms = seams.clock.now_ms()
 
+    def place(self, wanted: OpenRequest) -> str | None:
+        """Return the path of the log directory of a partition, chosen if it has no log yet. Return
+        None if the directory is offline. Blocks for small files. Raise CorruptCheckpoint or
+        OSError."""
+        return self._logs.place(
+            wanted.name,
+            wanted.key[0],
+            replica_directory(wanted.value, self._broker_id),
+            peers_have_it=self._peers_have_it(wanted),
+        )
+
     def is_unopened(self, wanted: OpenRequest) -> bool:
         """Return True if the partition's directory existed at the start and its log is not open."""
         return self._logs.is_unopened(wanted.name)
@@ -137,10 +149,13 @@ class PartitionOpener:
                 self._run(steps, opened, done)
                 return
             self._opened_count += len(opened)
+            hosted: list[HostedPartition] = []
             try:
-                hosted = [self._host(each) for each in opened]
+                hosted = [
+                    self._host(each) for each in opened if self._logs.is_usable(each.wanted.name)
+                ]
             except OSError as failed:
-                hosted, error = [], failed
+                error = failed
             done(hosted, error)
 
         self._log_progress()
@@ -162,8 +177,11 @@ class PartitionOpener:
             wanted.key[0],
             wanted.settings.log,
             leader_epoch=wanted.value.leader_epoch,
-            peers_have_it=self._broker_id not in may_have_the_only_copy(wanted.value),
+            peers_have_it=self._peers_have_it(wanted),
         )
+
+    def _peers_have_it(self, wanted: OpenRequest) -> bool:
+        return self._broker_id not in may_have_the_only_copy(wanted.value)
 
     def _host(self, opened: OpenedLog) -> HostedPartition:
         wanted, log = opened.wanted, opened.log

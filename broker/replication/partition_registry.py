@@ -4,7 +4,7 @@ exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.traffic import Traffic
@@ -27,6 +27,11 @@ class PartitionRegistry:
         self._incomplete: dict[HostedPartition, None] = {}
         self._by_key: dict[Key, HostedPartition] = {}
         self._by_name: dict[tuple[str, int], HostedPartition] = {}
+        self.offline: dict[Key, None] = {}
+        """The partitions of the image whose log directory on this broker is offline."""
+        self.survives: Callable[[BaseException], bool] = lambda error: False
+        """Takes a log directory offline and returns True, or returns False if the node must stop
+        because of the error (`ReplicaManager.survives`)."""
 
     def __iter__(self) -> Iterator[HostedPartition]:
         return iter(self._by_key.values())
@@ -48,6 +53,14 @@ class PartitionRegistry:
         # A newer topic may have taken the name.
         if self._by_name.get((hosted.topic, hosted.key[1])) is hosted:
             del self._by_name[hosted.topic, hosted.key[1]]
+
+    def take_offline(self, hosted: HostedPartition) -> None:
+        """Remove a partition whose log directory has failed. Requests that wait for it fail with
+        KAFKA_STORAGE_ERROR."""
+        self.remove(hosted)
+        self.offline[hosted.key] = None
+        hosted.offline = hosted.gone = True
+        hosted.changed()
 
     def take_incomplete(self) -> list[HostedPartition]:
         """Return the partitions whose ISR may have to grow, or whose proposal must be sent again,
@@ -71,11 +84,11 @@ class PartitionRegistry:
         """Return the error for a partition that `find` did not find.
 
         A partition of the image gives NOT_LEADER_OR_FOLLOWER, because another broker has it or it
-        is not open here yet. A number that the topic does not have gives
-        UNKNOWN_TOPIC_OR_PARTITION. So does an unknown topic, unless the request has only its id:
-        UNKNOWN_TOPIC_ID. If there are a name and an id, the name is the one that the topic had when
-        the fetch session began. If another topic has this name now, the error is
-        INCONSISTENT_TOPIC_ID."""
+        is not open here yet, or KAFKA_STORAGE_ERROR if its directory is offline. A number that the
+        topic does not have gives UNKNOWN_TOPIC_OR_PARTITION. So does an unknown topic, unless the
+        request has only its id: UNKNOWN_TOPIC_ID. If there are a name and an id, the name is the
+        one that the topic had when the fetch session began. If another topic has this name now, the
+        error is INCONSISTENT_TOPIC_ID."""
         image = self.image
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if topic_id != ZERO_UUID:
@@ -90,4 +103,6 @@ class PartitionRegistry:
             return unknown
         if partition_id not in found.partitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if (found.id, partition_id) in self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -3,7 +3,7 @@
 A consumer reads below the replica's high watermark, at the leader, and since version 11 of Fetch at
 any follower, too (KIP-392). A verification tool (replica id -2) reads to the log end, on any
 replica. Errors are part of the result. Only damage that must stop the node is raised, as
-CorruptLog (`damage.py`), and an OSError of the disk.
+CorruptLog (`damage.py`), and an OSError of a disk that the node cannot do without.
 """
 
 from __future__ import annotations
@@ -103,3 +103,7 @@ def read(
         return failed(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
     except CorruptLog as damage:
         return failed(wanted, unreadable(hosted, damage))
+    except OSError as error:
+        if not registry.survives(error):
+            raise
+        return failed(wanted, ErrorCode.KAFKA_STORAGE_ERROR)

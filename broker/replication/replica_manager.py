@@ -20,14 +20,21 @@ from quorate.broker.replication.delayed_operations import CoalescedCallbacks, De
 from quorate.broker.replication.delete_records import DeleteRecords
 from quorate.broker.replication.fetch_session_cache import SessionCache
 from quorate.broker.replication.hosted_partition import HostedPartition, Propose
-from quorate.broker.replication.metadata_applier import MetadataApplier, TopicSettingsOf
+from quorate.broker.replication.metadata_applier import MetadataApplier
+from quorate.broker.replication.offline_directories import (
+    NO_DIRECTORIES,
+    BrokerDirectories,
+    OfflineDirectories,
+)
 from quorate.broker.replication.partition_fetch_state import FetcherContext
 from quorate.broker.replication.partition_opener import PartitionOpener
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.produce import RecordAppender
 from quorate.broker.replication.producer_loader import ProducerLoader
 from quorate.broker.replication.read_replicas import ReadReplicas
+from quorate.broker.replication.replica_configuration import TopicSettingsOf
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
+from quorate.broker.replication.replica_placement import ReplicaPlacement
 from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.replication_throttle import ReplicationThrottle
 from quorate.broker.replication.settings import ReplicationSettings
@@ -69,18 +76,17 @@ class ReplicaManager:
         on_failure: Callable[[BaseException], None],
         on_link_lost: Callable[[int], None] = lambda broker_id: None,
         memory: Memory | None = None,
+        directories: BrokerDirectories = NO_DIRECTORIES,
     ) -> None:
         """Make the parts. `memory` bounds responses and sessions. `topic_settings` returns a
-        topic's effective settings in an image. `address_of` returns the node port of a broker in
-        the latest image, or None. `on_failure` gets an error after which the node must stop."""
+        topic's settings in an image. `address_of` returns the node port of a broker in the latest
+        image. `on_failure` gets errors of disks. Unless `survives`, the node must stop."""
         clock, disk = seams.clock, seams.disk
         self.registry = PartitionRegistry()
-        self.logs = LogManager(
-            seams,
-            settings.log_dir,
-            file_delete_delay_ms=settings.file_delete_delay_ms,
-            on_failure=on_failure,
-        )
+        self.logs = log_manager(seams, settings, directories, on_failure)
+        self.survives = self.registry.survives = OfflineDirectories(
+            clock, self.registry, self.logs, self._take_offline, directories.on_offline
+        ).survives
         self._clock, self._settings, self._broker_epoch = clock, settings, broker_epoch
         self._delayed_operations = delayed_operations = DelayedOperations(clock)
         callbacks, memory = CoalescedCallbacks(clock), memory or Memory(clock)
@@ -123,6 +129,7 @@ class ReplicaManager:
             topic_settings,
             broker_id,
             on_failure,
+            ReplicaPlacement(self.registry, self.logs, opening, broker_id, directories.assign),
         )
         self.cleaner = LogCleaner(seams, settings.cleaner, self.logs, self._compacted, on_failure)
         self._timers: dict[str, Timer] = {}
@@ -219,6 +226,9 @@ class ReplicaManager:
         if isinstance(error, CorruptLog):
             self.logs.distrust(error)
 
+    def _take_offline(self, hosted: HostedPartition) -> None:
+        self._applier.take_offline(hosted)
+
     def stop(self) -> None:
         """Cancel all timers, fetches and waiting requests. The waiting fetches of followers are
         answered; no other request is answered any more. It may be called again."""
@@ -297,6 +307,23 @@ class ReplicaManager:
 
     def _high_watermarks(self) -> Iterator[tuple[PartitionName, int]]:
         return ((name_of(each), each.partition.high_watermark) for each in self.registry)
+
+
+def log_manager(
+    seams: Seams,
+    settings: ReplicationSettings,
+    directories: BrokerDirectories,
+    on_failure: Callable[[BaseException], None],
+) -> LogManager:
+    """Return the manager of a broker's log directories."""
+    return LogManager(
+        seams,
+        settings.log_dirs,
+        directory_ids=directories.ids,
+        metadata_dir=directories.metadata_dir,
+        file_delete_delay_ms=settings.file_delete_delay_ms,
+        on_failure=on_failure,
+    )
 
 
 def replication_throttles(

@@ -333,6 +333,10 @@ class ReplicaSession:
                 result = fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
             except CorruptLog as damage:
                 result = failed(wanted, unreadable(hosted, damage))
+            except OSError as error:
+                if not self._context.registry.survives(error):
+                    raise
+                result = failed(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
             else:
                 if len(records) > left_bytes and left_bytes < max_bytes:
                     break

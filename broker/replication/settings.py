@@ -23,7 +23,7 @@ class ReplicationSettings:
     """The settings of one broker's replication. Times are in ms, sizes in bytes.
 
     `_NODE_KEYS` has the key of each field. No key sets `producer_expiration_check_interval_ms` and
-    `max_delayed_fetches`. `log_dir` is the path of the log directory."""
+    `max_delayed_fetches`. `log_dirs` are the paths of the log directories."""
 
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_max_bytes: int = MIB
@@ -44,7 +44,7 @@ class ReplicationSettings:
     max_fetch_sessions: int = 1000
     max_delayed_fetches: int = 10_000
     cleaner: CleanerSettings = CleanerSettings()
-    log_dir: str
+    log_dirs: tuple[str, ...]
     max_frame_bytes: int = 100 * MIB
     replica_selector: str | None = None
     num_replica_fetchers: int = 1
@@ -52,11 +52,11 @@ class ReplicationSettings:
     replication_quota_window_seconds: int = 1
 
     @classmethod
-    def of(cls, node: Mapping[str, Any], log_dir: str) -> ReplicationSettings:
+    def of(cls, node: Mapping[str, Any], log_dirs: tuple[str, ...]) -> ReplicationSettings:
         """Return the settings of a node's typed configuration (`quorate.config`). A missing key
         gives the default."""
         return cls(
-            log_dir=log_dir,
+            log_dirs=log_dirs,
             cleaner=CleanerSettings.of(node),
             **{name: node[key] for name, key in _NODE_KEYS.items() if key in node},
         )

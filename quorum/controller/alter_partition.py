@@ -21,6 +21,7 @@ from quorate.quorum.controller.partition_change import Target, leader_after, par
 from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.controller.result import Result
 from quorate.quorum.controller.unclean_elections import UncleanElections
+from quorate.quorum.directory_ids import is_online
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.metadata.records import (
@@ -31,6 +32,7 @@ from quorate.quorum.metadata.records import (
     PartitionChangeRecord,
 )
 from quorate.quorum.metadata.replay import merge
+from quorate.quorum.metadata.replica_directories import replica_directory
 from quorate.quorum.protocol.errors import ErrorCode
 
 Check = Callable[[Context, int, Partition, IsrChange], bool]
@@ -51,14 +53,20 @@ def is_outdated(partition: Partition, change: IsrChange) -> bool:
     return change.partition_epoch < partition.partition_epoch
 
 
-def is_ineligible(context: Context, broker_id: int, broker_epoch: int) -> bool:
-    """Return True if the broker may not join an ISR.
+def is_ineligible(
+    context: Context, partition: Partition, broker_id: int, broker_epoch: int
+) -> bool:
+    """Return True if the broker may not join the ISR of the partition.
 
     It must be active, and its epoch must be the registered one, because only the incarnation that
-    caught up has the data. Epoch -1 skips this comparison.
+    caught up has the data. Epoch -1 skips this comparison. The log directory of its replica must be
+    online.
     """
     broker = context.image.brokers.get(broker_id)
-    return broker is None or not broker.active or broker_epoch not in (-1, broker.epoch)
+    if broker is None or not broker.active or broker_epoch not in (-1, broker.epoch):
+        return True
+    directory = replica_directory(partition, broker_id)
+    return directory not in broker.log_dirs and not is_online(directory, broker.log_dirs)
 
 
 # Each check gets (context, sender, partition, change). The first one that returns True refuses the
@@ -84,7 +92,7 @@ CHECKS: tuple[tuple[ErrorCode, Check], ...] = (
     ),
     (
         ErrorCode.INELIGIBLE_REPLICA,
-        lambda context, _, __, c: any(is_ineligible(context, *member) for member in c.isr),
+        lambda context, _, p, c: any(is_ineligible(context, p, *member) for member in c.isr),
     ),
 )
 

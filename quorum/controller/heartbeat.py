@@ -12,6 +12,7 @@ from collections.abc import Callable
 from quorate.quorum.controller import broker_changes
 from quorate.quorum.controller.broker_states import BrokerState, check_transition, current_state
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.log_directories import directory_failures
 from quorate.quorum.controller.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quorate.quorum.controller.result import Result
 from quorate.quorum.controller.sessions import Session
@@ -77,6 +78,9 @@ def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
     """Return the records of the broker's next state, extend its session and store its metadata
     offset.
 
+    Log directories that have failed since the last heartbeat come first. The state then changes
+    with the next heartbeat.
+
     A refused request gets BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH and changes nothing.
     """
     broker = context.image.brokers.get(request.broker_id)
@@ -88,7 +92,11 @@ def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
     current = current_state(broker)
     following = NEXT[current](context, session, request)
     records: list[MetadataRecord] = []
-    if following is not current:
+    if request.offline_log_dirs:
+        records = directory_failures(context, broker, request.offline_log_dirs)
+    if records:
+        following = current  # the next heartbeat changes the state, with the new image
+    elif following is not current:
         records = transition(context, broker, current, following)
     context.sessions.contact(session, context.now_ms)
     session.metadata_offset = request.metadata_offset

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from quorate.config.node_config import MAX_LOG_DIRS
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.node_message_bounds import (
@@ -39,8 +40,6 @@ MAX_ENDPOINTS = 16
 """Maximum number of listeners of a broker."""
 MAX_FEATURES = 100
 """Maximum number of features that a broker names."""
-MAX_LOG_DIRS = 100
-"""Maximum number of log directories of a broker."""
 MAX_ISR = 1000
 """Maximum number of replicas in the ISR of one partition."""
 MAX_REPLICA_LOGS = 1_000
@@ -48,6 +47,10 @@ MAX_REPLICA_LOGS = 1_000
 MAX_CHANGES = 10_000
 """Maximum number of partitions in one AlterPartition request. A broker with more changes sends
 several requests."""
+
+
+MAX_ASSIGNMENTS = 2250
+"""Maximum number of replicas in one AssignReplicasToDirs request, as in Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,9 @@ class BrokerHeartbeatRequest:
     """The last offset that the broker has replayed."""
     want_fence: bool
     want_shut_down: bool
+    offline_log_dirs: Annotated[tuple[Uuid, ...], Items(MAX_LOG_DIRS)] = ()
+    """The ids of the log directories that have failed since the broker was started. Every heartbeat
+    names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +176,25 @@ class AlterPartitionResponse:
 
     error: ErrorNumber
     results: Annotated[tuple[IsrChangeResult, ...], Items(MAX_CHANGES)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignReplicasToDirsRequest:
+    """A broker reports the log directories of some of its replicas (KIP-858)."""
+
+    broker_id: NodeId
+    broker_epoch: OffsetOrNone
+    assignments: Annotated[tuple[tuple[Uuid, PartitionId, Uuid], ...], Items(MAX_ASSIGNMENTS)]
+    """The replicas, each as (topic id, partition id, directory id)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignReplicasToDirsResponse:
+    """One error code for each assignment of the request, in its order. If `error` is not NONE, the
+    whole request failed and `errors` is empty."""
+
+    error: ErrorNumber
+    errors: Annotated[tuple[ErrorNumber, ...], Items(MAX_ASSIGNMENTS)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

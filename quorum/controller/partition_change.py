@@ -39,6 +39,7 @@ from quorate.quorum.metadata.records import (
     RECOVERING,
     PartitionChangeRecord,
 )
+from quorate.quorum.metadata.replica_directories import has_online_directory
 
 Ids = tuple[int, ...]
 NO_BROKER = -1
@@ -52,7 +53,8 @@ class Target:
     `min_isr` is the effective min.insync.replicas (`MinIsrs.of`), or None if ELR is off.
     `stopped_uncleanly` is the id of a broker that must not enter or stay in the ELR. If
     `use_last_known` is False, only an UNCLEAN election may choose the last known leader. `longest`
-    is the replica with the longest log, or NO_LEADER."""
+    is the replica with the longest log, or NO_LEADER. `assigned` is a replica with the id of its
+    new log directory, or None."""
 
     isr: Ids
     replicas: Ids
@@ -63,6 +65,7 @@ class Target:
     stopped_uncleanly: int = NO_BROKER
     use_last_known: bool = True
     longest: int = NO_LEADER
+    assigned: tuple[int, Uuid] | None = None
     election: Election = Election.ONLINE
 
     @classmethod
@@ -99,14 +102,23 @@ def partition_change(
     """Return the record that changes `partition` to `target`, or None if nothing changes.
 
     The function completes a reassignment if it can, which changes `target`, and elects a leader.
-    `acceptable` returns True if a replica may lead. A completed reassignment, an unclean election
+    `acceptable` returns True if a broker may lead. Its replica must also be in an online log
+    directory. A completed reassignment, an unclean election
     or the election of the last known leader replaces `cause` as the cause of the record.
     """
     if target.complete_reassignment():
         cause = Cause.REASSIGNMENT_COMPLETE
     recovery = target.leader_recovery_state
     leader = NO_LEADER_CHANGE
-    isr, elr, elected = elected_state(partition, target, acceptable)
+    directories = directories_of(image, partition, target.replicas, target.assigned)
+
+    def acceptable_and_online(replica: int) -> bool:
+        return acceptable(replica) and (
+            replica not in target.replicas
+            or has_online_directory(image, replica, directories[target.replicas.index(replica)])
+        )
+
+    isr, elr, elected = elected_state(partition, target, acceptable_and_online)
     if elected.leader != partition.leader:
         leader = elected.leader
         if elected.unclean:
@@ -123,7 +135,6 @@ def partition_change(
     last = last_known(partition, isr, target.replicas, elected.leader, target.min_isr)
     assert isr or target.min_isr is not None or not partition.isr, f"{key}: the ISR is empty"
     assert elected.leader in (NO_LEADER, *isr), f"{key}: leader {elected.leader}, ISR {isr}"
-    directories = directories_of(image, partition, target.replicas)
     changed: dict[str, Any] = {
         name: new
         for name, new, old in (
@@ -185,12 +196,20 @@ def leader_after(partition: Partition, record: PartitionChangeRecord | None) -> 
     return record.leader
 
 
-def directories_of(image: MetadataImage, partition: Partition, replicas: Ids) -> tuple[Uuid, ...]:
+def directories_of(
+    image: MetadataImage,
+    partition: Partition,
+    replicas: Ids,
+    assigned: tuple[int, Uuid] | None = None,
+) -> tuple[Uuid, ...]:
     """Return the directory of each of `replicas`. A replica keeps its directory; a new one gets the
-    default of its broker."""
-    if replicas == partition.replicas and len(partition.directories) == len(replicas):
+    default of its broker. The replica in `assigned` gets the directory there."""
+    unchanged = replicas == partition.replicas and len(partition.directories) == len(replicas)
+    if unchanged and assigned is None:
         return partition.directories
     known = dict(zip(partition.replicas, partition.directories, strict=False))
+    if assigned is not None:
+        known[assigned[0]] = assigned[1]
     return tuple(
         known[replica] if replica in known else default_directory(image, replica)
         for replica in replicas

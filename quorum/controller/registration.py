@@ -11,13 +11,13 @@ from __future__ import annotations
 from quorate.quorum.clipped import quoted
 from quorate.quorum.controller.broker_changes import replace_incarnation
 from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.directories import is_reserved
 from quorate.quorum.controller.hints import Connection
 from quorate.quorum.controller.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
 from quorate.quorum.controller.result import RequestRefused, Result
+from quorate.quorum.directory_ids import is_reserved
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import METADATA_VERSION, Broker

@@ -11,9 +11,11 @@ from quorate.quorum.controller.configs import alter_configs, incremental_alter_c
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.elect_leaders import elect_leaders
 from quorate.quorum.controller.heartbeat import heartbeat
+from quorate.quorum.controller.log_directories import assign_replicas_to_dirs
 from quorate.quorum.controller.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
 )
@@ -53,6 +55,7 @@ RULES: dict[type, Callable[[Context, Any], Result]] = {
     BrokerHeartbeatRequest: heartbeat,
     AlterPartitionRequest: alter_partition,
     AllocateProducerIdsRequest: allocate_producer_ids,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
     CreatePartitionsRequest: create_partitions,

@@ -17,7 +17,6 @@ because a second fsync may succeed without the bytes (R45, tests/scenarios).
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
 import os
 import queue
@@ -29,14 +28,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from quorate.quorum.log.os_file import CLOSED, FILE_MODE, OsFile, named
 from quorate.quorum.open_files import log_files
-from quorate.quorum.seams import Buffer
 
 T = TypeVar("T")
 
-CLOSED = -1
-"""The number of a descriptor that is not open."""
-FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 """The data is the node's own: other users get no access, whatever the umask permits."""
 MAX_WORK_S = 0.010
@@ -44,108 +40,6 @@ MAX_WORK_S = 0.010
 MAX_REST_S = 0.002
 """The longest rest after one step. A step that takes longer has waited for the disk, or for the
 interpreter's lock."""
-_sync = getattr(os, "fdatasync", os.fsync)
-
-
-class OsFile:
-    """One file. Any thread may call it; calls of several threads wait for each other.
-
-    The lock keeps another thread from closing the descriptor during a call. A closed descriptor's
-    number could be reused. All methods raise OSError.
-    """
-
-    __slots__ = ("_disk", "_fd", "_flags", "_lock", "path", "used")
-
-    def __init__(self, disk: OsDisk, path: str, flags: int) -> None:
-        self.path = path
-        self.used = True
-        self._disk = disk
-        self._flags = flags
-        self._lock = threading.Lock()
-        self._fd = CLOSED
-
-    def open_now(self, extra_flags: int = 0) -> None:
-        """Open the file with these additional flags."""
-        with self._lock:
-            self._open(extra_flags)
-
-    def pread(self, size: int, offset: int) -> bytes:
-        """Return `size` bytes from `offset` on, fewer only at the end of the file. Block."""
-        with self._lock:
-            fd = self._fd if self._fd >= 0 else self._open()
-            self.used = True
-            data = os.pread(fd, size, offset)
-            if len(data) == size or not data:
-                return data
-            parts = [data]
-            missing = size - len(data)
-            while missing and (data := os.pread(fd, missing, offset + size - missing)):
-                parts.append(data)
-                missing -= len(data)
-            return b"".join(parts)
-
-    def pwrite(self, data: Buffer, offset: int) -> None:
-        """Write all bytes at `offset`, to the page cache. Block."""
-        with self._lock:
-            fd = self._fd if self._fd >= 0 else self._open()
-            self.used = True
-            size = len(data)
-            written = os.pwrite(fd, data, offset)
-            while written < size:
-                more = os.pwrite(fd, memoryview(data)[written:], offset + written)
-                if not more:
-                    raise OSError(errno.EIO, "nothing was written", self.path)
-                written += more
-
-    def truncate(self, size: int) -> None:
-        """Cut or extend the file to `size` bytes. Block."""
-        with self._lock:
-            os.ftruncate(self._fd if self._fd >= 0 else self._open(), size)
-
-    def sync(self) -> None:
-        """Make the bytes and the size durable. Block, on a duplicate of the descriptor.
-
-        Other threads may therefore read, write and close the file meanwhile."""
-        with self._lock:
-            fd = os.dup(self._fd if self._fd >= 0 else self._open())
-        try:
-            _sync(fd)
-        finally:
-            os.close(fd)
-
-    def size(self) -> int:
-        """Return the size of the file in bytes."""
-        with self._lock:
-            return os.fstat(self._fd if self._fd >= 0 else self._open()).st_size
-
-    def close(self) -> None:
-        """Close the descriptor. The next use opens the file again."""
-        with self._lock:
-            if self._close():
-                self._disk.forget(self)
-
-    def evict(self) -> bool:
-        """Close the descriptor, because too many files are open. Return False, and keep it open, if
-        another thread is using it."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            self._close()
-        finally:
-            self._lock.release()
-        return True
-
-    def _open(self, extra_flags: int = 0) -> int:
-        self._fd = os.open(self.path, self._flags | extra_flags, FILE_MODE)
-        self._disk.remember(self)
-        return self._fd
-
-    def _close(self) -> bool:
-        if self._fd < 0:
-            return False
-        os.close(self._fd)
-        self._fd = CLOSED
-        return True
 
 
 class OsLock:
@@ -253,6 +147,8 @@ class OsDisk:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        except OSError as error:
+            raise named(error, path) from None
         finally:
             os.close(fd)
 

@@ -20,6 +20,7 @@ from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
@@ -66,6 +67,7 @@ BROKER_REQUESTS = (
     BrokerHeartbeatRequest,
     AlterPartitionRequest,
     AllocateProducerIdsRequest,
+    AssignReplicasToDirsRequest,
 )
 REFUSALS = {Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR}
 """Kafka's errors for refused requests of brokers. Every other refusal becomes NOT_CONTROLLER, also

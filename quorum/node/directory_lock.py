@@ -1,6 +1,8 @@
-"""Locks a node's data directory at its start, and makes the directory ready to be opened."""
+"""Locks a node's log directories at its start, and makes them ready to be opened."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.node.data_directory import LOCK_FILE, keep_private, require_formatted
@@ -15,25 +17,56 @@ class NodeRefused(Exception):
     for_operator = True
 
 
-def lock_directory(config: NodeConfig, seams: Seams) -> DirectoryLock:
-    """Lock the data directory of a node that starts, and return the lock. Blocks.
+class DirectoryLocks:
+    """The locks of the log directories of a node. `offline` has the error of each directory that
+    cannot be used."""
+
+    def __init__(self, offline: Mapping[str, OSError]) -> None:
+        self.offline = dict(offline)
+        self._locks: list[DirectoryLock] = []
+
+    def take(self, seams: Seams, log_dir: str) -> None:
+        """Lock one directory. Raise NodeRefused if another process holds the lock, and OSError."""
+        try:
+            self._locks.append(seams.disk.lock(f"{log_dir}/{LOCK_FILE}"))
+        except BlockingIOError:
+            raise NodeRefused(
+                f"{log_dir} is in use by another process: stop that process first, or point "
+                "log.dirs at another directory"
+            ) from None
+
+    def release(self) -> None:
+        """Release all locks. A second call does nothing."""
+        for each in self._locks:
+            each.release()
+
+
+def lock_directories(config: NodeConfig, seams: Seams) -> DirectoryLocks:
+    """Lock the log directories of a node that starts, and return the locks. Blocks. Directories
+    that cannot be read are left out.
 
     Remove the access of other users, complete an interrupted replacement of the metadata directory,
     and mark a directory that Apache Kafka formatted as new.
 
-    Raise StorageError if the directory is not formatted or belongs to another node. Raise
-    NodeRefused if another process holds the lock. Nothing has changed then. Raise StorageError also
-    if the decision file of an interrupted replacement is damaged."""
-    meta = require_formatted(seams.disk, config, repair=False)
+    Raise StorageError if a directory is not formatted or belongs to another node. Raise NodeRefused
+    if another process holds a lock. Nothing has changed then. Raise StorageError also if the
+    decision file of an interrupted replacement is damaged."""
+    found = require_formatted(seams.disk, config, repair=False)
+    locks = DirectoryLocks(found.offline)
     try:
-        lock = seams.disk.lock(f"{config.log_dir}/{LOCK_FILE}")
-    except BlockingIOError:
-        raise NodeRefused(
-            f"{config.log_dir} is in use by another process: stop that process first, or point "
-            "log.dirs at another directory"
-        ) from None
-    for path in dict.fromkeys((config.log_dir, config.metadata_log_dir)):
-        keep_private(seams.disk, path)
-    finish_replacement(seams.disk, config.metadata_log_dir)
-    adopt(seams.disk, config, meta.directory_id)
-    return lock
+        for path in found.log_dirs:
+            try:
+                locks.take(seams, path)
+                keep_private(seams.disk, path)
+            except OSError as error:
+                locks.offline[path] = error
+                if path == config.metadata_log_dir or len(locks.offline) == len(config.log_dirs):
+                    raise
+        if config.metadata_log_dir not in found.log_dirs:
+            keep_private(seams.disk, config.metadata_log_dir)
+        finish_replacement(seams.disk, config.metadata_log_dir)
+        adopt(seams.disk, config, found.metadata.directory_id)
+    except BaseException:
+        locks.release()
+        raise
+    return locks

@@ -23,7 +23,7 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.node.committed_image import CommittedImage, InstallImage, prepare_all
 from quorate.quorum.node.data_directory import require_formatted
-from quorate.quorum.node.directory_lock import lock_directory
+from quorate.quorum.node.directory_lock import lock_directories
 from quorate.quorum.node.generations import Generations
 from quorate.quorum.node.metadata_opening import open_metadata
 from quorate.quorum.node.metadata_replica import MetadataReplica
@@ -75,7 +75,7 @@ class NodeCore:
         self.failed = False
         self.requests = NodeRequests(seams.clock, self.fail)
         self._on_failed = on_failed
-        self._lock = lock_directory(config, seams)
+        self._lock = lock_directories(config, seams)
         try:
             self._open()
         except BaseException:
@@ -84,15 +84,14 @@ class NodeCore:
 
     def _open(self) -> None:
         config, seams = self.config, self.seams
-        meta = require_formatted(seams.disk, config)
-        self.cluster_id = meta.cluster_id
-        self.me = ReplicaKey(config.node_id, meta.directory_id)
+        self.directories = require_formatted(seams.disk, config, offline=self._lock.offline)
+        self.cluster_id = self.directories.metadata.cluster_id
+        self.me = ReplicaKey(config.node_id, self.directories.metadata.directory_id)
         self.incarnation = random_uuid(seams.random)
         opened = open_metadata(seams.disk, config, self.me, seams.clock.wall_ms())
         self.storage = opened.storage
         self.lost = opened.lost
-        """The loss that the start found and that keeps this controller from voting, or empty. It
-        stays the same when the controller has caught up."""
+        """The loss at the start that keeps this controller from voting until it has caught up."""
         self.log = self.storage.log
         self._election_file = opened.election_file
         self.generations = Generations(
@@ -163,8 +162,9 @@ class NodeCore:
         self._lock.release()
 
     def fail(self, error: BaseException) -> None:
-        """Notify the roles, close, then call `on_failed`. Only the first call has an effect."""
-        if not self.failed:
+        """Notify the roles, close, then call `on_failed`. Only the first call has an effect. If a
+        role survives the error, do nothing."""
+        if not self.failed and not any(each(error) for each in self.listeners.survives):
             self.failed = True
             for each in self.listeners.failed:
                 each(error)

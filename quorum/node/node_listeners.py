@@ -32,5 +32,8 @@ class NodeListeners:
     """The resignation that `Raft.resign` started is complete."""
     links: list[Callable[[], None]] = field(default_factory=list)
     """A link to a voter came up or was lost. Not called for links to bootstrap servers."""
+    survives: list[Callable[[BaseException], bool]] = field(default_factory=list)
+    """The node is about to fail with this error. If a callback returns True, it has taken the part
+    offline that the error concerns, and the node continues."""
     failed: list[Callable[[BaseException], None]] = field(default_factory=list)
     """The node has failed and is about to close. These callbacks may block and must not raise."""

@@ -32,6 +32,8 @@ from quorate.quorum.controller.messages import (
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -69,6 +71,7 @@ REFUSED: Mapping[type, Callable[[ErrorCode], Any]] = {
     BrokerHeartbeatRequest: lambda error: BrokerHeartbeatResponse(error=error),
     AlterPartitionRequest: lambda error: AlterPartitionResponse(error=error),
     AllocateProducerIdsRequest: lambda error: AllocateProducerIdsResponse(error=error),
+    AssignReplicasToDirsRequest: lambda error: AssignReplicasToDirsResponse(error=error),
     EnvelopeRequest: lambda error: EnvelopeResponse(error=error),
 }
 

@@ -1,26 +1,28 @@
-"""`quorate storage format`: formats the directory of a node.
+"""`quorate storage format`: formats the directories of a node.
 
-A formatted directory holds the following files:
+The formatted metadata directory holds the following files:
 
 - `meta.properties` with the ids of cluster, node and directory, and its checksummed copy;
 - `bootstrap.checkpoint` with the features that the first active controller finalizes;
 - on a controller, the mark of a new metadata log (`quorate-metadata-mark`);
 - if initial voters are given, the snapshot at offset 0 with these voters.
 
-If `metadata.log.dir` is another directory than `log.dirs`, both get `meta.properties`, and only
-`metadata.log.dir` gets the rest. `meta.properties` is written last, because it makes the directory
-a formatted one. `meta.properties`, `bootstrap.checkpoint` and the snapshot are in Kafka's format at
-metadata.version 27. Apache Kafka ignores the other files.
+Every directory of `log.dirs` gets `meta.properties`. Only the metadata directory gets the rest.
+Each directory has an id of its own (KIP-858). `meta.properties` is written last, because it makes
+the directory a formatted one, and that of the metadata directory after those of all others.
+`meta.properties`, `bootstrap.checkpoint` and the snapshot are in Kafka's format at metadata.version
+27. Apache Kafka ignores the other files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import SystemRandom
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES
-from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.log.batch import CONTROL, build_batch
 from quorate.quorum.log.checkpoints import replace
 from quorate.quorum.log.record import Record
@@ -28,7 +30,7 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.metadata.records import FeatureLevelRecord
 from quorate.quorum.node.data_directory import METADATA_DIRECTORY, keep_private
-from quorate.quorum.node.meta_properties import MetaProperties, write_meta
+from quorate.quorum.node.meta_properties import MetaProperties, read_meta, write_meta
 from quorate.quorum.node.metadata_mark import Mark, write_mark
 from quorate.quorum.protocol.codec import encode
 from quorate.quorum.raft.control_records import (
@@ -60,6 +62,11 @@ class InitialVoter:
     port: int
 
 
+def system_random_id() -> Uuid:
+    """Return a random directory id."""
+    return random_uuid(SystemRandom())
+
+
 def format_directory(
     disk: Disk,
     config: NodeConfig,
@@ -68,16 +75,22 @@ def format_directory(
     directory_id: Uuid,
     wall_ms: int,
     voters: Sequence[InitialVoter] = (),
+    new_id: Callable[[], Uuid] = system_random_id,
 ) -> None:
-    """Format `config.log_dir`, and `config.metadata_log_dir`, for this node and cluster. Block.
+    """Format `config.metadata_log_dir` and `config.log_dirs` for this node and cluster. Block.
+
+    The metadata directory gets `directory_id`. If there are several log directories, each of the
+    others gets an id from `new_id`. A single log directory beside the metadata directory shares its
+    id. Directories beside the metadata directory that are formatted already stay as they are.
 
     Missing directories are created, and other users lose their access. Everything is durable on
-    return. `voters` makes the quorum a dynamic one. An existing format is overwritten: the caller
-    checks first that there is none. Raise OSError."""
-    log_dir, metadata_dir = config.log_dir, config.metadata_log_dir
-    disk.make_dirs(log_dir)
-    disk.make_dirs(metadata_dir)
-    for path in dict.fromkeys((log_dir, metadata_dir)):
+    return. `voters` makes the quorum a dynamic one. An existing format of the metadata directory is
+    overwritten: the caller checks first that there is none. Raise OSError, and StorageError if
+    another directory holds a damaged format."""
+    metadata_dir = config.metadata_log_dir
+    for path in config.directories:
+        disk.make_dirs(path)
+    for path in config.directories:
         keep_private(disk, path)
     replace(disk, f"{metadata_dir}/{BOOTSTRAP_FILE}", bootstrap_snapshot(wall_ms))
     if voters:
@@ -88,9 +101,38 @@ def format_directory(
     if config.is_controller:
         write_mark(disk, metadata_dir, Mark(directory_id=directory_id))
     meta = MetaProperties(cluster_id=cluster_id, node_id=config.node_id, directory_id=directory_id)
-    if metadata_dir != log_dir:
-        write_meta(disk, metadata_dir, meta)
-    write_meta(disk, log_dir, meta)
+    shared = len(config.log_dirs) == 1
+    format_others(
+        disk, config, cluster_id=cluster_id, new_id=(lambda: directory_id) if shared else new_id
+    )
+    write_meta(disk, metadata_dir, meta)
+
+
+def format_others(
+    disk: Disk,
+    config: NodeConfig,
+    *,
+    cluster_id: str,
+    new_id: Callable[[], Uuid] = system_random_id,
+) -> list[str]:
+    """Format the log directories that are not formatted, except for the metadata directory. Return
+    their paths. Block.
+
+    Each one gets an id from `new_id`. Everything is durable on return. Raise OSError, and
+    StorageError if a directory holds a damaged format."""
+    formatted = []
+    for path in config.log_dirs:
+        if path == config.metadata_log_dir:
+            continue
+        disk.make_dirs(path)
+        keep_private(disk, path)
+        if read_meta(disk, path) is None:
+            meta = MetaProperties(
+                cluster_id=cluster_id, node_id=config.node_id, directory_id=new_id()
+            )
+            write_meta(disk, path, meta)
+            formatted.append(path)
+    return formatted
 
 
 def bootstrap_snapshot(wall_ms: int) -> bytes:

@@ -74,6 +74,7 @@ RPCS = (
     Rpc(13, controller.AllocateProducerIdsRequest, controller.AllocateProducerIdsResponse),
     Rpc(14, controller.EnvelopeRequest, controller.EnvelopeResponse),
     Rpc(15, controller.ReplicaLogsRequest, controller.ReplicaLogsResponse),
+    Rpc(16, controller.AssignReplicasToDirsRequest, controller.AssignReplicasToDirsResponse),
 )
 
 VERSIONS = tuple(

@@ -211,6 +211,11 @@ def others(target: Target) -> Iterator[Any]:
             want_shut_down=False,
         )
         yield controller.AllocateProducerIdsRequest(broker_id=number, broker_epoch=number)
+        yield controller.AssignReplicasToDirsRequest(
+            broker_id=number,
+            broker_epoch=number,
+            assignments=((target.topic_id, number, target.topic_id),) * 100,
+        )
         yield controller.AlterPartitionRequest(
             broker_id=number,
             broker_epoch=number,

@@ -147,6 +147,11 @@ def broker_requests(sender: Sender) -> list[Any]:
             broker_id=me.id, broker_epoch=sender.broker_epoch, changes=(change,)
         ),
         controller.AllocateProducerIdsRequest(broker_id=me.id, broker_epoch=sender.broker_epoch),
+        controller.AssignReplicasToDirsRequest(
+            broker_id=me.id,
+            broker_epoch=sender.broker_epoch,
+            assignments=((change.topic_id, change.partition_id, me.directory_id),),
+        ),
     ]
 
 

@@ -96,7 +96,7 @@ class Nodes:
 
     def default(self, key: str) -> object:
         """Return the default of a topic key, from which the settings of each topic are made."""
-        settings: Any = self.broker.replicas._applier._topic_settings
+        settings: Any = self.broker.replicas._applier._configuration._topic_settings
         return settings._defaults[key]
 
     def limits(self) -> tuple[ConnectionLimits, ConnectionLimits]:

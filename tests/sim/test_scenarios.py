@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import lost_directory_scenarios, quorum_scenarios, scenarios
+from tests.sim import (
+    log_directory_scenarios,
+    lost_directory_scenarios,
+    quorum_scenarios,
+    scenarios,
+)
 from tests.sim.ablations.stories import BROKEN
 from tests.sim.ablations.table import ABLATIONS
 from tests.sim.invariants import Violation
@@ -45,6 +50,18 @@ def test_a_follower_that_fetches_before_it_flushes_is_found() -> None:
 )
 def test_quorum_scenario(scenario: scenarios.Scenario) -> None:
     with simulation(scenario.__name__, quorum_scenarios.DYNAMIC) as stage:
+        play(stage, scenario(stage))
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        log_directory_scenarios.directory_failed,
+        log_directory_scenarios.last_members_directory_failed,
+    ],
+)
+def test_a_log_directory_fails(scenario: scenarios.Scenario) -> None:
+    with simulation(scenario.__name__, log_directory_scenarios.TWO) as stage:
         play(stage, scenario(stage))
 
 

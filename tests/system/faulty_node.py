@@ -38,7 +38,7 @@ class ProxiedTransport(transport.AioTransport):
 
 def install(directory: Path) -> None:
     """Replace the disk and the transport of the nodes of this process."""
-    disk.OsFile, disk.OsDisk = FaultyFile, FaultyDisk  # type: ignore[misc]
+    disk.OsFile, disk.OsDisk = FaultyFile, FaultyDisk  # type: ignore[misc, attr-defined]
     transport.AioTransport = ProxiedTransport  # type: ignore[misc]
     from quorate.cli import node_process
 

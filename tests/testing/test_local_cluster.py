@@ -10,7 +10,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
 
 from quorate.config.key import ConfigError
-from quorate.quorum.log.disk import OsFile
+from quorate.quorum.log.os_file import OsFile
 from quorate.quorum.node.directory_lock import NodeRefused
 from quorate.testing import (
     LocalCluster,

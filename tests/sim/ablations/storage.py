@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.broker.logs.log_manager import LogManager
+from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log import log_reader, recovery
@@ -152,7 +152,7 @@ ABLATIONS = (
     Ablation(
         "distrusted-log",
         "what was found damaged is read by the next start, and repaired",
-        LogManager,
+        LogDirectory,
         "distrust",
         lambda self, damage: None,
         Script(scripts.damage_below_the_recovery_point_is_read),

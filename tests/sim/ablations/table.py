@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.sim.ablations import (
     compaction,
+    directories,
     lost_quorum,
     partitions,
     quorum,
@@ -17,7 +18,16 @@ from tests.sim.ablations.ablation import Ablation
 
 ABLATIONS: dict[str, Ablation] = {
     each.name: each
-    for table in (quorum, lost_quorum, partitions, storage, compaction, untrusted, quotas)
+    for table in (
+        quorum,
+        lost_quorum,
+        partitions,
+        storage,
+        directories,
+        compaction,
+        untrusted,
+        quotas,
+    )
     for each in table.ABLATIONS
 }
 README = Path(__file__).parents[1] / "README.md"

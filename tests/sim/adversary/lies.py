@@ -62,6 +62,7 @@ LIES: dict[type, Callable[[Row, Aims], bool]] = {
     controller.BrokerHeartbeatRequest: _is_current_broker,
     controller.AlterPartitionRequest: _is_current_broker,
     controller.AllocateProducerIdsRequest: _is_current_broker,
+    controller.AssignReplicasToDirsRequest: _is_current_broker,
 }
 
 

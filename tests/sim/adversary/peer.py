@@ -42,6 +42,7 @@ NAMED_BY_ID = {
     controller.BrokerHeartbeatRequest: (0,),
     controller.AlterPartitionRequest: (0,),
     controller.AllocateProducerIdsRequest: (0,),
+    controller.AssignReplicasToDirsRequest: (0,),
 }
 """The position in a row of the node id that the request speaks for. There is no directory."""
 SPEAKERS: dict[type, tuple[int, ...]] = {

@@ -174,3 +174,35 @@ def test_a_broker_that_never_ran_stops_without_asking() -> None:
     broker = Broker()
     broker.lifecycle.begin_shutdown()
     assert broker.states[-1] is State.SHUTTING_DOWN
+
+
+def test_a_failed_directory_is_in_every_heartbeat() -> None:
+    broker = Broker()
+    broker.run()
+    directory = Uuid(bytes(15) + b"\xc8")
+    sent = len(broker.controller.sent)
+    broker.lifecycle.directory_failed(directory)
+    broker.clock.advance(0)
+    assert len(broker.controller.sent) == sent + 1, "the report does not wait for the interval"
+    for _ in range(3):
+        assert broker.last_heartbeat().offline_log_dirs == (directory,)
+        broker.controller.answer(BrokerHeartbeatResponse(error=0, caught_up=True, fenced=False))
+        broker.clock.advance(2000)
+    broker.clock.advance(60_000)
+    assert broker.failures == []
+
+
+def test_a_failed_directory_that_stays_unreported_stops_the_broker() -> None:
+    """KAFKA-15649: the controller would take this broker for the leader of lost logs."""
+    broker = Broker()
+    broker.run()
+    broker.clock.advance(2000)
+    in_flight = len(broker.controller.waiting)
+    broker.lifecycle.directory_failed(Uuid(bytes(15) + b"\xc8"))
+    broker.clock.advance(29_000)
+    assert in_flight == 1
+    broker.controller.answer(BrokerHeartbeatResponse(error=0, caught_up=True, fenced=False))
+    assert broker.failures == [], "that answer belongs to a heartbeat before the failure"
+    broker.clock.advance(1000)
+    (failure,) = broker.failures
+    assert "log.dir.failure.timeout.ms" in str(failure)

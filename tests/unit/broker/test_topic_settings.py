@@ -15,7 +15,7 @@ from tests.unit.config.test_key_wiring import loaded
 
 def made() -> EffectiveTopicSettings:
     config = loaded({})
-    settings = ReplicationSettings.of(config, config.log_dir)
+    settings = ReplicationSettings.of(config, config.log_dirs)
     return EffectiveTopicSettings(config, settings, DynamicSettings(config))
 
 

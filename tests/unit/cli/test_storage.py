@@ -16,7 +16,7 @@ from quorate.config.loader import load
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.node.data_directory import LOCK_FILE, require_formatted
-from quorate.quorum.node.directory_lock import lock_directory
+from quorate.quorum.node.directory_lock import lock_directories
 from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError, read_meta
 from quorate.quorum.node.metadata_mark import MARK_NAME, read_mark, write_mark
 from quorate.quorum.raft.election import Election
@@ -244,7 +244,7 @@ class TestMetaProperties:
 
     def test_a_node_takes_only_its_own_directory(self, data: Path, disk: OsDisk) -> None:
         file = write_config(data)
-        assert require_formatted(disk, load(str(file), environment={})).node_id == 1
+        assert require_formatted(disk, load(str(file), environment={})).metadata.node_id == 1
         with pytest.raises(StorageError, match=f"belongs to cluster {CLUSTER}, not to {OTHER}"):
             require_formatted(disk, load(str(file), environment={"CLUSTER_ID": OTHER}))
         file = write_config(data, "controller.quorum.voters=2@localhost:9093\n", node_id=2)
@@ -354,5 +354,5 @@ def test_a_start_takes_the_directory_from_other_users(data: Path, disk: OsDisk) 
     data.chmod(0o755)
     config = load(str(write_config(data)), environment={})
     seams = Seams(clock=None, random=None, transport=None, disk=disk)  # type: ignore[arg-type]
-    lock_directory(config, seams).release()
+    lock_directories(config, seams).release()
     assert stat.S_IMODE(data.stat().st_mode) == 0o700

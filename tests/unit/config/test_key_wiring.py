@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.controller.lifecycle import LifecycleSettings
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.kafka.auto_create import internal_topics
 from quorate.broker.logs.cleaner_settings import CleanerSettings
-from quorate.broker.node import lifecycle_settings
 from quorate.broker.partition.replica_selectors import RACK_AWARE
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.config.loader import load
@@ -53,7 +53,7 @@ def controller(config: NodeConfig) -> Any:
 
 
 def replication(config: NodeConfig) -> ReplicationSettings:
-    return ReplicationSettings.of(config, config.log_dir)
+    return ReplicationSettings.of(config, config.log_dirs)
 
 
 def cleaner(config: NodeConfig) -> CleanerSettings:
@@ -71,12 +71,12 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
     "auto.leader.rebalance.enable": ("false", lambda c: controller(c).auto_leader_rebalance, False),
     "broker.heartbeat.interval.ms": (
         "77",
-        lambda c: lifecycle_settings(c).heartbeat_interval_ms,
+        lambda c: LifecycleSettings.of(c).heartbeat_interval_ms,
         77,
     ),
     "broker.session.timeout.ms": (
         "7777",
-        lambda c: (controller(c).session_timeout_ms, lifecycle_settings(c).session_timeout_ms),
+        lambda c: (controller(c).session_timeout_ms, LifecycleSettings.of(c).session_timeout_ms),
         (7777, 7777),
     ),
     "connections.max.idle.ms": ("77", lambda c: ConnectionLimits.of(c).max_idle_ms, 77),
@@ -125,7 +125,12 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
     ),
     "initial.broker.registration.timeout.ms": (
         "77",
-        lambda c: lifecycle_settings(c).registration_timeout_ms,
+        lambda c: LifecycleSettings.of(c).registration_timeout_ms,
+        77,
+    ),
+    "log.dir.failure.timeout.ms": (
+        "77",
+        lambda c: LifecycleSettings.of(c).directory_failure_timeout_ms,
         77,
     ),
     "inter.broker.listener.name": (

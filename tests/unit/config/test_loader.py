@@ -135,7 +135,7 @@ def test_a_key_that_stands_twice_is_told(file: Path, caplog: pytest.LogCaptureFi
         ("compression.type=rar", ":7: compression.type: value 'rar' must be one of uncompressed"),
         ("log.cleanup.policy=", ":7: log.cleanup.policy: value '' must be not empty"),
         ("process.roles=zookeeper", ":7: process.roles: value 'zookeeper' must be one of broker"),
-        ("log.dirs=/a,/b", ":7: log.dirs: value '/a,/b' must be one directory"),
+        ("log.dirs=/a,/a", ":7: log.dirs: value '/a,/a' must name /a only once"),
         ("listeners=nonsense", ":7: listeners: value 'nonsense' must be NAME://host:port"),
         ("controller.quorum.voters=4@a:1", ":7: controller.quorum.voters: must not name node.id 4"),
         ("listener.security.protocol.map=PLAINTEXT:SSL", ":7: listener.security.protocol.map: val"),
@@ -255,3 +255,10 @@ def test_the_data_directory(file: Path) -> None:
     assert (config.log_dir, config.metadata_log_dir) == ("/one", "/one")
     config = loaded(file, BROKER + "log.dir=/one\nmetadata.log.dir=/two\n")
     assert (config.log_dir, config.metadata_log_dir) == ("/tmp/x", "/two")
+    assert config.directories == ("/two", "/tmp/x")
+    config = loaded(file, without + "log.dirs=/one, /two/,/three\nmetadata.log.dir=/three\n")
+    assert config.log_dirs == ("/one", "/two", "/three")
+    assert config.directories == ("/three", "/one", "/two")
+    assert loaded(file, without + "log.dir=/one,/two\n").log_dirs == ("/one", "/two")
+    with pytest.raises(ConfigError, match="names 101 directories, at most 100"):
+        loaded(file, without + f"log.dirs={','.join(f'/{i}' for i in range(101))}\n")

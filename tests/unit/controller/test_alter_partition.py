@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from quorate.quorum.controller.directories import default_directories
 from quorate.quorum.controller.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -125,6 +126,7 @@ def test_completing_a_reassignment_away_from_the_sender_is_written_and_refused()
                 topic_id=driver.image.topic_id("t"),
                 partition_id=0,
                 replicas=(2, 3, 1, 4),
+                directories=default_directories(driver.image, (2, 3, 1, 4)),
                 removing_replicas=(1, 4),
                 adding_replicas=(3,),
             )

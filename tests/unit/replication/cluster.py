@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.consumer_fetches import Fetch
-from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.offline_directories import BrokerDirectories
 from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.replication_throttle import NO_PARTITIONS
@@ -121,7 +122,12 @@ class ReplicaCluster:
             replica_lag_time_max_ms=settings.get("replica_lag_time_max_ms", 30_000)
         )
         self.log_settings = LogSettings()
-        self.settings = ReplicationSettings(log_dir=LOG_DIR, **settings)
+        self.log_dirs: tuple[str, ...] = settings.pop("log_dirs", (LOG_DIR,))
+        self.settings = ReplicationSettings(log_dirs=self.log_dirs, **settings)
+        self.assigned: dict[tuple[int, Key], Uuid] = {}
+        """The last reported directory of each replica, by broker id and key."""
+        self.offline_dirs: list[tuple[int, str]] = []
+        """The failed directories that brokers reported."""
         self.nodes: dict[int, BrokerProcess] = {}
         self.failures: list[BaseException] = []
         self.refuse_changes: ErrorCode | None = None
@@ -151,6 +157,11 @@ class ReplicaCluster:
         disk._later = later
         epoch, self._next_epoch = self._next_epoch, self._next_epoch + 1
         seams = Seams(clock, random.Random(broker_id), SimTransport(self.network, host), disk)
+
+        def failed(error: BaseException) -> None:
+            if not replicas.survives(error):
+                self.failures.append(error)
+
         replicas = ReplicaManager(
             seams,
             self.settings,
@@ -159,7 +170,8 @@ class ReplicaCluster:
             propose=partial(self.propose, broker_id, epoch),
             broker_epoch=lambda: epoch,
             address_of=lambda leader: Address(f"b{leader}", PORT),
-            on_failure=self.failures.append,
+            on_failure=failed,
+            directories=self.directories(broker_id),
         )
 
         def serve(context: RequestContext, body: memoryview) -> None:
@@ -192,6 +204,24 @@ class ReplicaCluster:
         replicas.start()
         self.spread()
         return node
+
+    def directory_id(self, broker_id: int, path: str) -> Uuid:
+        """Return the id of a broker's log directory. Broker 2 has 1002000 + its position."""
+        return topic_uuid(1_000_000 + 1000 * broker_id + self.log_dirs.index(path))
+
+    def directories(self, broker_id: int) -> BrokerDirectories:
+        if len(self.log_dirs) == 1:
+            return BrokerDirectories()
+
+        def assign(key: Key, directory: Uuid) -> None:
+            self.assigned[broker_id, key] = directory
+
+        return BrokerDirectories(
+            ids={path: self.directory_id(broker_id, path) for path in self.log_dirs},
+            metadata_dir="/metadata",
+            on_offline=lambda path: self.offline_dirs.append((broker_id, path)),
+            assign=assign,
+        )
 
     def register(self, broker_id: int, epoch: int) -> None:
         broker = Broker(

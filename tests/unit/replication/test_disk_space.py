@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.broker.logs.log_manager import LogManager
+from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_opening import open_log
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import random_uuid
@@ -45,7 +45,7 @@ def open_paths(directory: Path) -> list[str]:
 async def test_a_deleted_partition_leaves_no_file_open(tmp_path: Path) -> None:
     disk = OsDisk()
     rng = random.Random(1)
-    logs = LogManager(
+    logs = LogDirectory(
         Seams(AsyncioClock(), rng, AioTransport(), disk),
         str(tmp_path),
         file_delete_delay_ms=0,
@@ -85,7 +85,7 @@ async def test_the_log_of_a_deleted_partition_is_freed_without_the_collector(
     try:
         disk = OsDisk()
         rng = random.Random(1)
-        logs = LogManager(
+        logs = LogDirectory(
             Seams(AsyncioClock(), rng, AioTransport(), disk),
             str(tmp_path),
             file_delete_delay_ms=0,

@@ -46,7 +46,7 @@ def test_an_append_is_acknowledged_when_it_is_flushed(make_cluster: MakeCluster,
     let_go(answers)
     assert [each.error for each in second] == [0]
     assert log.flushed_offset == 2
-    flusher = cluster.nodes[1].replicas.logs.flusher
+    flusher = cluster.nodes[1].replicas.logs.directories[0].flusher
     assert (flusher.flushes, flusher.flush_ms) == (1, 100)
 
 
@@ -56,7 +56,7 @@ def test_requests_share_a_flush(make_cluster: MakeCluster) -> None:
     topic = cluster.create("t", [led_by(1)])
     cluster.run(20)
     answers = held(cluster, 1)
-    flusher = cluster.nodes[1].replicas.logs.flusher
+    flusher = cluster.nodes[1].replicas.logs.directories[0].flusher
     sent = [cluster.produce(1, topic, acks=1) for _ in range(10)]
     cluster.run(10)
     assert sent == [[]] * 10

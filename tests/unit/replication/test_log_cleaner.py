@@ -183,7 +183,7 @@ def test_a_checkpoint_outside_of_the_log_begins_again(
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     latest = send(cluster, topic, 200)
-    cluster.nodes[1].replicas.logs._offsets.cleaner_offsets[T0] = 5000
+    cluster.nodes[1].replicas.logs.directories[0]._offsets.cleaner_offsets[T0] = 5000
     with caplog.at_level(logging.WARNING, "quorate.broker.cleaner"):
         cluster.run(3000)
     assert "its checkpoint 5000 lies outside of the log" in caplog.text
@@ -375,9 +375,7 @@ def test_a_damaged_log_is_uncleanable_and_others_go_on(
     assert list(cleaner.uncleanable) == [T0]
     assert cleaner.uncleanable_bytes == cluster.hosted(1, topics[0]).log.size_bytes
     samples = {
-        sample.name: sample.value
-        for family in of_cleaner(cleaner, LOG_DIR)
-        for sample in family.samples
+        sample.name: sample.value for family in of_cleaner(cleaner) for sample in family.samples
     }
     manager = "kafka_log_logcleanermanager_uncleanable_partitions_"
     assert samples[manager + "count"] == 1
@@ -528,7 +526,7 @@ def test_a_record_without_a_key_is_refused_with_its_index(make_cluster: MakeClus
 
 def test_a_segment_of_a_compacted_topic_is_no_older_than_the_max_lag() -> None:
     """KIP-354: a record in the active segment is not cleaned, whatever its age is."""
-    replication = ReplicationSettings(log_dir=LOG_DIR)
+    replication = ReplicationSettings(log_dirs=(LOG_DIR,))
 
     def segment_ms(**overrides: str) -> int:
         texts = {name.replace("_", "."): text for name, text in overrides.items()}

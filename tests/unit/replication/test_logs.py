@@ -168,7 +168,7 @@ def test_log_directories(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [led_by(1), led_by(1), led_by(2)])
     cluster.run(50)
     produced(cluster, topic, count=1)
-    handler = DescribeLogDirsHandler(cluster.nodes[1].replicas, "/data")
+    handler = DescribeLogDirsHandler(cluster.nodes[1].replicas)
     wanted = (DescribableLogDirTopic(topic="t", partitions=(1, 7)),)
     found = []
     for topics in (None, wanted, ()):

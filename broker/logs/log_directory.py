@@ -1,0 +1,390 @@
+"""One log directory of a broker: opening, checkpointing, retaining and deleting its logs.
+
+The layout is Kafka's: one directory for each partition, four checkpoint files of offsets, and a
+clean shutdown file. The clean shutdown file tells the next start that the logs need no recovery,
+and with which broker epoch the broker stopped (KIP-966).
+
+Durability. A record is acknowledged from the page caches of the ISR, as in Kafka. A flush only
+shortens the recovery after a crash. `offset_checkpoints.py` states the rules of the checkpoints.
+
+Damage. Stored batches that differ from those that were appended are never served. At a start the
+committed ISR decides about them:
+
+- If the ISR has other brokers and not this one, the others have everything acknowledged. The
+  damaged rest is set aside, and the replica fetches it again before it rejoins the ISR.
+- Otherwise the log is refused, because this broker may have the only copy.
+
+Deletion. The directory of a deleted partition is renamed first, so that its name is free, and
+removed after log.segment.delete.delay.ms. Expired segments are renamed, too, and removed after
+file.delete.delay.ms of their topic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from quorate.broker.logs import producer_snapshots
+from quorate.broker.logs.log_flusher import LogFlusher, ManagedLog
+from quorate.broker.logs.log_opening import LogOpenParameters
+from quorate.broker.logs.log_removals import LogRemovals
+from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
+from quorate.broker.logs.unopened_directories import UnopenedDirectories, require_none_lost
+from quorate.broker.partition.producer_state import ProducerStates
+from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
+from quorate.quorum.log import checkpoints
+from quorate.quorum.log.epochs import NO_EPOCH
+from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
+from quorate.quorum.log.file_removal import rename_for_deletion
+from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import PartitionName, is_deleted_directory, partition_of
+from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.seams import Disk, Seams
+
+logger = logging.getLogger("quorate.broker.replication")
+
+
+class LogDirectory:
+    """The owner of one log directory.
+
+    Life: `start` lists the directories. For each partition the caller takes `open_parameters`,
+    opens the log (`log_opening.py`), and hands it over with `take_over`. `close` makes everything
+    durable. The event loop owns the manager; the disk's thread does the periodic flushes, the
+    removals and the final close.
+
+    Invariant: a log is open here at most once, under its partition's name."""
+
+    def __init__(
+        self,
+        seams: Seams,
+        log_dir: str,
+        *,
+        file_delete_delay_ms: int,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """`on_failure` gets an error of the disk. The directory flushes and checkpoints nothing
+        more then. `on_failure` may be called again, for other work in progress."""
+        self.path = log_dir
+        self.previous_broker_epoch = -1
+        """The broker epoch of the last clean shutdown, or -1 after a crash or if it is unknown. The
+        registration reports it."""
+        self._clock = seams.clock
+        self._disk: Disk = seams.disk
+        self._random = seams.random
+        self._delete_delay_ms = file_delete_delay_ms
+        self._on_failure = on_failure
+        self._clean = False
+        self._offsets = OffsetCheckpoints(seams.disk, log_dir)
+        self._unopened = UnopenedDirectories(
+            seams.disk, log_dir, self._unique, self._offsets.remove
+        )
+        self._removals = LogRemovals(seams.clock, seams.disk, lambda: self._closed, self._failed)
+        self._settled = False
+        """True once all partitions of the first image are open."""
+        self._open: dict[PartitionName, ManagedLog] = {}
+        self.flusher = LogFlusher(seams.clock, seams.disk, self._open, self._offsets, self._failed)
+        self._closed = False
+        self._jitter_seed = ""
+
+    def start(self) -> None:
+        """List the log directory and read the checkpoints. Blocks, before the broker serves; opens
+        no log. Remove the clean shutdown file, so that a crash from now on is noticed."""
+        self._disk.make_dirs(self.path)
+        broker_epoch = checkpoints.take_clean_shutdown(self._disk, self.path)
+        self._clean = broker_epoch is not None
+        self.previous_broker_epoch = -1 if broker_epoch is None else broker_epoch
+        self._offsets.read()
+        for directory in self._disk.list(self.path):
+            if is_deleted_directory(directory):
+                self._removals.remove_directory(f"{self.path}/{directory}", 0)
+            elif (name := partition_of(directory)) is not None and name.topic != METADATA_TOPIC:
+                self._unopened.add(name)
+
+    # --- one log
+
+    @property
+    def unopened(self) -> Iterable[PartitionName]:
+        """Return the names of the logs that the start found and that are not open yet."""
+        return self._unopened
+
+    @property
+    def log_count(self) -> int:
+        """Return the number of logs, open or not."""
+        return len(self._open) + len(self._unopened)
+
+    def adopt(self, name: PartitionName, topic_id: Uuid, *, peers_have_it: bool) -> bool:
+        """Return True if the start found a directory `name` of the topic `topic_id`. Set a
+        directory of another topic aside (`UnopenedDirectories.adopt`). Blocks."""
+        return self._unopened.adopt(name, topic_id, peers_have_it=peers_have_it)
+
+    def topic_id_of(self, name: PartitionName) -> Uuid | None:
+        """Return the topic id of a found directory, or None if it is unreadable. Blocks."""
+        try:
+            return checkpoints.read_partition_metadata(self._disk, self._directory(name))
+        except CorruptCheckpoint:
+            return None
+
+    def open_parameters(
+        self,
+        name: PartitionName,
+        topic_id: Uuid,
+        settings: LogSettings,
+        *,
+        leader_epoch: int,
+        peers_have_it: bool,
+    ) -> LogOpenParameters:
+        """Return the parameters with which `open_log` opens the log of a partition.
+
+        `leader_epoch` is the partition's latest. `peers_have_it` is True if other brokers have
+        everything acknowledged. Blocks for small files, and sets a directory of another topic
+        aside.
+
+        Unless `peers_have_it`, raise CorruptCheckpoint if the topic id of the directory is
+        unreadable, and CorruptLog if the log is lost. A loss is noticed only after a clean
+        shutdown, for a partition of the first image: its directory is missing although its recovery
+        point is above 0."""
+        directory = self._directory(name)
+        existed = self.adopt(name, topic_id, peers_have_it=peers_have_it)
+        offsets = self._offsets
+        if not (existed or peers_have_it or self._settled) and self._clean:
+            require_none_lost(directory, offsets.recovery_points.get(name, 0))
+        if not existed:
+            offsets.require_removed(name)
+        recovery_point = offsets.recovery_points.get(name, 0) if existed else 0
+        # Unflushed leader epochs have no proof. They are ignored if peers have the records.
+        only_saved = peers_have_it and recovery_point > 0
+        return LogOpenParameters(
+            name=name,
+            topic_id=topic_id,
+            directory=directory,
+            settings=settings,
+            wall_ms=self._clock.wall_ms(),
+            existed=existed,
+            clean=self._clean or not existed,
+            recovery_point=recovery_point,
+            start_offset=offsets.start_offsets.get(name, 0) if existed else 0,
+            gaps=existed and name in offsets.cleaner_offsets,
+            high_watermark=offsets.high_watermarks.get(name, 0) if existed else 0,
+            latest_unsaved_epoch=NO_EPOCH if only_saved else leader_epoch,
+            peers_have_it=peers_have_it,
+        )
+
+    def take_over(
+        self,
+        parameters: LogOpenParameters,
+        log: Log,
+        producers: Callable[[], ProducerStates | None],
+    ) -> None:
+        """Take over an open log: flush, checkpoint and close it from now on. If damage was set
+        aside, block for the fsync of a small file.
+
+        `producers` returns the producer states, or None if they are not loaded."""
+        name = parameters.name
+        assert name not in self._open, f"{name} is open"
+        self._unopened.opened(name)
+        # The log may end lower than before, if damage was set aside.
+        self._offsets.lower_recovery_point(name, log.end_offset)
+        self._offsets.lower_cleaner_offset(name, log.end_offset)
+        log.before_truncation = partial(self._before_truncation, name)
+        log.jitter_seed = self._random_text
+        self._open[name] = ManagedLog(log, producers, self._clock.now_ms())
+
+    def set_aside_strays(self) -> None:
+        """Rename the directories that belong to no replica of this broker to `-stray`. Call it once
+        all partitions of the first image are open, and not before: every unopened directory is
+        renamed. Blocks for the renames."""
+        self._unopened.set_aside_all()
+        self._settled = True
+        for name in [each for each in self._offsets.recovery_points if each not in self._open]:
+            self._offsets.remove(name)
+
+    def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
+        """Delete a log: rename its directory in the disk's thread, close its files, and remove them
+        after the delay.
+
+        Call `done` when a new topic may use the name: immediately if no log of this name is open.
+        If the rename fails, `on_failure` gets the error before `done` is called. The name is free
+        in other directories then."""
+        managed = self._open.pop(name, None)
+        self._offsets.remove(name)
+        if managed is None:
+            done()
+            return
+        managed.log.deleted = True
+        directory, unique = managed.log.directory, self._unique()
+
+        def renamed(path: str | None, error: BaseException | None) -> None:
+            self._done(None, error)
+            managed.log.discard()
+            if path is not None:
+                self._removals.remove_directory(path, self._delete_delay_ms)
+            done()
+
+        self._disk.submit(lambda: rename_for_deletion(self._disk, directory, unique), renamed)
+
+    def apply_retention(self, log: Log, high_watermark: int) -> bool:
+        """Remove the segments that retention no longer keeps. Return True if there were any. The
+        log start has moved then, unless it was already above them.
+
+        The names are freed immediately, because a log that restarts may need them. The disk's
+        thread removes the files after the log's `file_delete_delay_ms`. If the broker stops
+        before, the next start removes them."""
+        expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
+        paths = [segment.rename_deleted() for segment in expired]
+        if paths:
+            self.remove_renamed(log, paths)
+        return bool(paths)
+
+    def remove_renamed(self, log: Log, paths: list[str]) -> None:
+        """Remove renamed files of segments in the disk's thread, after the log's
+        `file_delete_delay_ms`."""
+        self._removals.remove_files(paths, log.settings.file_delete_delay_ms)
+
+    def truncated(self, name: PartitionName, offset: int) -> None:
+        """Remove the producer snapshots above `offset`, the new log end. Call it after a truncation
+        and before the next append. Blocks."""
+        producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
+
+    def _before_truncation(self, name: PartitionName, offset: int) -> None:
+        self._offsets.lower_recovery_point(name, offset)
+        self._offsets.lower_high_watermark(name, offset)
+        self._offsets.lower_cleaner_offset(name, offset)
+
+    def distrust(self, damage: CorruptLog) -> None:
+        """Lower the recovery point of a damaged log to just behind the damage, so that the next
+        start finds the damage and repairs it. Call it when the node is about to stop: no flush or
+        checkpoint is started afterwards. Blocks. An OSError is only logged.
+
+        If a log that is being opened for the first image is damaged, and the last stop was clean,
+        restore the clean shutdown file: the next start must refuse the same log again."""
+        self.stop()
+        damaged = [
+            (name, managed.log)
+            for name, managed in self._open.items()
+            if damage.path.startswith(f"{managed.log.directory}/")
+        ]
+        try:
+            for name, log in damaged:
+                first = log.first_damage(damage.path)
+                if first is not None:
+                    self._offsets.lower_recovery_point(name, first.offset + 1)
+            if not damaged and self._clean and not self._settled and not self.flusher.running:
+                self._close_all(self.previous_broker_epoch)
+        except OSError as error:
+            logger.error(
+                "cannot record the damage for the next start, which may not notice it: %s; %s",
+                error,
+                damage,
+            )
+
+    def _directory(self, name: PartitionName) -> str:
+        return f"{self.path}/{name}"
+
+    def _random_text(self) -> str:
+        """Return a text that stays the same while this process runs."""
+        self._jitter_seed = self._jitter_seed or self._unique()
+        return self._jitter_seed
+
+    def _unique(self) -> str:
+        return uuid_to_text(random_uuid(self._random)).replace("-", "_")
+
+    # --- checkpoints
+
+    def checkpoint_high_watermarks(self, offsets: Iterable[tuple[PartitionName, int]]) -> None:
+        """Write the high watermarks in the disk's thread, if changed."""
+        if not self._closed:
+            self._offsets.submit_high_watermarks(offsets, self._done)
+
+    def checkpoint_starts(self) -> None:
+        """Write the log start offsets in the disk's thread, if they have changed."""
+        if not self._closed:
+            self.flusher.note_starts()
+            self._offsets.submit(checkpoints.START_OFFSETS_NAME, self._done)
+
+    def cleaner_offset(self, name: PartitionName) -> int | None:
+        """Return the offset up to which the log was compacted, or None if it never was."""
+        return self._offsets.cleaner_offsets.get(name)
+
+    def checkpoint_cleaned(self, name: PartitionName, offset: int) -> None:
+        """Note that the log is compacted up to `offset`, and write it in the disk's thread. The
+        compacted segments are durably in place."""
+        if not self._closed:
+            self._offsets.cleaner_offsets[name] = offset
+            self._offsets.submit(checkpoints.CLEANER_OFFSETS_NAME, self._done)
+
+    def take_offline(self) -> None:
+        """End the waits for flushes, and close the files in the disk's thread. The callers have
+        removed the partitions. What cannot be closed stays open until the process ends."""
+        self.stop()
+        logs = list(self._open.values())
+        self.flusher.abandon()
+        self._open.clear()
+
+        def close() -> None:
+            for managed in logs:
+                with contextlib.suppress(OSError):
+                    managed.log.discard()
+
+        self._disk.submit(close, lambda _, error: None)
+
+    def _done(self, _: None, error: BaseException | None) -> None:
+        if error is not None:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self.stop()
+        self._on_failure(error)
+
+    def stop(self) -> None:
+        """Start no further flush, checkpoint or removal."""
+        self._closed = True
+        self.flusher.stop()
+
+    # --- the end
+
+    def close(
+        self,
+        broker_epoch: int,
+        high_watermarks: Iterable[tuple[PartitionName, int]],
+        done: Callable[[BaseException | None], None],
+    ) -> None:
+        """Flush and close all logs in the disk's thread, then write the clean shutdown file. Call
+        `done` with the error, or None, on the event loop. Nothing may be appended any more, and the
+        log cleaner is stopped.
+
+        After a failure, `distrust` or an earlier `close`, only call `done` with None: nothing is
+        flushed, and the logs stay open.
+
+        The file is not written if a log is unopened after a crash: that log was not recovered, and
+        the next start would trust it without reading it."""
+        self._offsets.high_watermarks.update(high_watermarks)
+
+        def submit() -> None:
+            self.stop()
+            # A step of the log cleaner that has begun ends first.
+            self._disk.submit_long(lambda: None, close_all)
+
+        def close_all(_: None, error: BaseException | None) -> None:
+            self._disk.submit(lambda: self._close_all(broker_epoch), lambda _, error: done(error))
+
+        if self._closed:
+            self._clock.call_soon(lambda: done(None))
+        else:
+            self.flusher.when_idle(submit)
+
+    def _close_all(self, broker_epoch: int) -> None:
+        """Close all logs. Runs in the disk's thread, behind everything submitted to both threads
+        of the disk."""
+        for managed in self._open.values():
+            snapshot = managed.snapshot()
+            managed.log.close()
+            if snapshot is not None:
+                producer_snapshots.write_snapshot(self._disk, managed.log.directory, *snapshot)
+        self.flusher.note_offsets()
+        self._offsets.write_all()
+        if self._clean or not self._unopened:
+            # A broker that stops before it registers leaves the directory as of the epoch before.
+            epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
+            checkpoints.write_clean_shutdown(self._disk, self.path, epoch)

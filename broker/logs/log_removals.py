@@ -1,0 +1,64 @@
+"""The removals of renamed files and directories in one log directory, after a delay.
+
+A renamed file or directory has no meaning any more, so that its name is free. Its removal may wait.
+If the broker stops before, the next start removes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from quorate.quorum.log.file_removal import remove_files
+from quorate.quorum.seams import Clock, Disk
+
+logger = logging.getLogger("quorate.broker.replication")
+
+
+class LogRemovals:
+    """The delayed removals of one log directory. The event loop owns it; the disk's thread removes
+    the files."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        disk: Disk,
+        stopped: Callable[[], bool],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """Remove nothing while `stopped` returns True. `on_failure` gets the error of a removed
+        file."""
+        self._clock = clock
+        self._disk = disk
+        self._stopped = stopped
+        self._on_failure = on_failure
+
+    def remove_files(self, paths: list[str], delay_ms: int) -> None:
+        """Remove renamed files after the delay."""
+
+        def removed(_: None, error: BaseException | None) -> None:
+            if error is not None:
+                self._on_failure(error)
+
+        def remove() -> None:
+            if not self._stopped():
+                self._disk.submit(lambda: remove_files(self._disk, paths), removed)
+
+        self._clock.call_later(delay_ms, remove)
+
+    def remove_directory(self, path: str, delay_ms: int) -> None:
+        """Remove a renamed directory after the delay. An error is only logged."""
+
+        def removed(_: None, error: BaseException | None) -> None:
+            if error is not None:
+                logger.warning(
+                    "cannot remove the deleted directory %s: %s. The next start tries again",
+                    path,
+                    error,
+                )
+
+        def remove() -> None:
+            if not self._stopped():
+                self._disk.submit(lambda: self._disk.remove_tree(path), removed)
+
+        self._clock.call_later(delay_ms, remove)

@@ -1,0 +1,83 @@
+"""Safeguards of log directories: the failure of one costs only its own partitions, and no record
+that was acknowledged (KIP-858)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quorate.broker.logs import log_manager
+from quorate.broker.logs.directory_choice import Candidate
+from quorate.broker.logs.log_manager import LogManager
+from quorate.broker.replication import offline_directories
+from quorate.quorum.controller import log_directories, partition_change
+from tests.sim.ablations import directory_scripts as scripts
+from tests.sim.ablations.ablation import Ablation
+from tests.sim.ablations.stories import Script
+from tests.unit.controller import test_log_directories as controller_tests
+
+
+def fewest_logs(candidates: Sequence[Candidate], *arguments: Any, **options: Any) -> str:
+    return min(candidates, key=lambda each: each.logs).path
+
+
+def any_epoch(self: LogManager) -> int:
+    return max(each.previous_broker_epoch for each in self.directories)
+
+
+ABLATIONS = (
+    Ablation(
+        "directory-failure",
+        "a failed log directory costs only its own partitions (KIP-112)",
+        log_manager,
+        "failed_directory",
+        lambda *arguments: None,
+        Script(scripts.one_directory_fails),
+        "the broker has stopped",
+    ),
+    Ablation(
+        "directory-report",
+        "a broker reports a failed log directory, so that other replicas lead (KIP-858)",
+        offline_directories.OfflineDirectories,
+        "_report",
+        lambda self, path: None,
+        Script(scripts.one_directory_fails_and_the_controller_moves_its_partitions),
+        "moved away",
+    ),
+    Ablation(
+        "offline-replica",
+        "a replica in a failed log directory leads nothing, although its broker is unfenced",
+        partition_change,
+        "has_online_directory",
+        lambda image, broker_id, directory: True,
+        Script(controller_tests.test_a_replica_in_a_failed_directory_does_not_lead),
+        "broker 1 leads without a log",
+    ),
+    Ablation(
+        "late-assignment",
+        "a replica whose directory failed before it was reported leaves the ISR with its report",
+        log_directories,
+        "is_failed",
+        lambda broker, directory: False,
+        Script(controller_tests.test_an_unassigned_replica_is_found_by_its_late_assignment),
+        'leader_and_isr("t", 1) == (2, (2,))',
+    ),
+    Ablation(
+        "second-log",
+        "no second log is made while the first one may be in a failed directory (KAFKA-16234)",
+        log_manager,
+        "chosen_directory",
+        fewest_logs,
+        Script(scripts.a_broker_starts_without_one_directory),
+        "a second, empty log",
+    ),
+    Ablation(
+        "directory-epochs",
+        "a stop is clean only if every log directory says so with the same broker epoch",
+        LogManager,
+        "previous_broker_epoch",
+        property(any_epoch),
+        Script(scripts.one_disk_is_replaced_after_a_clean_stop),
+        "a new disk counts as a clean stop",
+    ),
+)
