@@ -336,8 +336,8 @@ class BrokerNode:
         return broker_metrics(self)
 
     def _directory_failed(self, path: str) -> None:
-        assert self.lifecycle is not None
-        self.lifecycle.directory_failed(self.replicas.logs.ids[path])
+        if self.lifecycle is not None:  # else the registration leaves the directory out
+            self.lifecycle.directory_failed(self.replicas.logs.ids[path])
 
     # --- identity
 

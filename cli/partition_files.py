@@ -148,7 +148,8 @@ def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
         )
     if any(each != "any" for each in log_dirs):
         raise Refused(
-            f'log_dirs of {text_of(key)}: must be "any", because a broker has one log directory'
+            f'log_dirs of {text_of(key)}: must be "any", because a broker moves no replicas '
+            "between log directories"
         )
 
 

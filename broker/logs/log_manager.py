@@ -362,7 +362,8 @@ class LogManager:
         done: Callable[[BaseException | None], None],
     ) -> None:
         """Flush and close the logs of all online directories (`LogDirectory.close`). Call `done`
-        when all of them are closed, with the first error, or None."""
+        when all of them are closed, with the first error that the node cannot survive, or None. A
+        directory that fails has no clean shutdown file then."""
         divided = list(self._divided(high_watermarks))
         left = len(divided)
         errors: list[BaseException] = []
@@ -372,7 +373,8 @@ class LogManager:
             left -= 1
             if error is not None:
                 logger.error("cannot close the logs in %s: %s", directory.path, error)
-                errors.append(error)
+                if self.failed_directory(error) is None:
+                    errors.append(error)
             if left == 0:
                 done(errors[0] if errors else None)
 

@@ -356,3 +356,39 @@ def test_a_start_takes_the_directory_from_other_users(data: Path, disk: OsDisk) 
     seams = Seams(clock=None, random=None, transport=None, disk=disk)  # type: ignore[arg-type]
     lock_directories(config, seams).release()
     assert stat.S_IMODE(data.stat().st_mode) == 0o700
+
+
+def test_several_directories(data: Path, disk: OsDisk) -> None:
+    one, two, three = (data / each for each in ("one", "two", "three"))
+
+    def configured(*paths: Path) -> str:
+        file = write_config(data)
+        text = Path(file).read_text().replace(f"log.dirs={data}\n", "")
+        Path(file).write_text(f"{text}\nlog.dirs={','.join(map(str, paths))}\n")
+        return str(file)
+
+    both = configured(one, two)
+    result = run("format", "-t", CLUSTER, "-c", both)
+    assert result.output.splitlines() == [
+        f"Formatting metadata directory {one} with metadata.version 4.1-IV1.",
+        f"Formatting data directory {two} with metadata.version 4.1-IV1.",
+    ]
+    assert sorted(content(two)) == [META_FILE, META_COPY]
+    info = run("info", "-c", both)
+    assert info.exit_code == 0
+    assert f"Found log directories:\n  {one}\n  {two}\n" in info.output
+    assert len(set(re.findall(r"directory.id=(\S+),", info.output))) == 2
+    all_three = configured(one, two, three)
+    assert "is already formatted" in run("format", "-t", CLUSTER, "-c", all_three).output
+    assert f"Found problem:\n  {three} does not exist\n" in run("info", "-c", all_three).output
+    result = run("format", "-t", CLUSTER, "-c", all_three, "--ignore-formatted")
+    assert result.output == (f"Formatting data directory {three} with metadata.version 4.1-IV1.\n")
+    other = run("format", "-t", OTHER, "-c", all_three, "--ignore-formatted")
+    assert f"Invalid cluster.id in: {one}/meta.properties" in other.output
+    held = disk.lock(f"{two}/{LOCK_FILE}")
+    (three / META_FILE).unlink()
+    (three / META_COPY).unlink()
+    assert f"{two} is in use by a running node" in (
+        run("format", "-t", CLUSTER, "-c", all_three, "--ignore-formatted").output
+    )
+    held.release()

@@ -157,7 +157,8 @@ def served(cluster: ReplicaCluster, topic: Uuid, partition_id: int) -> ErrorCode
     return ErrorCode.of(answers[0].error)
 
 
-def test_a_failed_directory_costs_only_its_own_partitions(make_cluster: MakeCluster) -> None:
+def test_r62_a_failed_directory_costs_only_its_own_partitions(make_cluster: MakeCluster) -> None:
+    """KIP-112: the broker answers for the lost partitions, and serves the others."""
     cluster = make_cluster(brokers=1, log_dirs=DIRECTORIES)
     topic = cluster.create("t", [led_by(1) for _ in range(6)])
     cluster.run(50)
@@ -263,6 +264,25 @@ def test_a_topic_that_is_deleted_while_offline_may_be_created_again(
     cluster.run(50)
     assert homes(cluster, "t-0", "t-1") == [A, A]
     assert served(cluster, topic, 1) is ErrorCode.NONE
+
+
+def test_a_directory_that_fails_during_the_stop_does_not_spoil_the_others(
+    make_cluster: MakeCluster,
+) -> None:
+    cluster = make_cluster(brokers=1, log_dirs=(A, B))
+    topic = cluster.create("t", [led_by(1), led_by(1)])
+    cluster.run(50)
+    for index in range(2):
+        assert served(cluster, topic, index) is ErrorCode.NONE
+    node = cluster.nodes[1]
+    node.disk.before = broken(B)
+    ended: list[BaseException | None] = []
+    node.replicas.close(ended.append)
+    cluster.run(100)
+    assert ended == [None]
+    assert checkpoints.take_clean_shutdown(node.disk, A) == node.epoch
+    node.disk.before = lambda operation, path: None
+    assert checkpoints.take_clean_shutdown(node.disk, B) is None
 
 
 class Life:

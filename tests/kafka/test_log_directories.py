@@ -1,0 +1,159 @@
+"""A node with several log directories (KIP-858), of Quorate and of Apache Kafka."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from quorate.quorum.protocol.schemas.log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataResponse
+from quorate.quorum.protocol.schemas.topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from tests.clients.cluster import wait_for
+from tests.golden.nodes import KAFKA, QUORATE
+from tests.kafka.one_node import OneNode
+from tests.kafka.test_partition_tools import ours
+from tests.kafka.tools import kafka, missing
+from tests.unit.controller.harness import creatable
+
+NAMES = ("one", "two", "three")
+PARTITIONS = 6
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[OneNode, OneNode]]:
+    """Yield a node of Quorate and one of Kafka, with a topic in three directories."""
+    if reason := missing():
+        pytest.skip(reason)
+    root = tmp_path_factory.mktemp("directories")
+    with ExitStack() as stack:
+        made = []
+        for program in (QUORATE, KAFKA):
+            home = root / program.name
+            log_dirs = ",".join(str(home / each) for each in NAMES)
+            node = OneNode(home, program, f"log.dirs={log_dirs}")
+            made.append(stack.enter_context(node.running()))
+            create(made[-1])
+        yield made[0], made[1]
+
+
+def create(node: OneNode) -> None:
+    connection = node.connect()
+    topic = creatable("t", partitions=PARTITIONS)
+    answer = connection.ask(CreateTopicsRequest(topics=(topic,)), 7)
+    connection.close()
+    assert isinstance(answer, CreateTopicsResponse)
+    assert not answer.topics[0].error_code
+    wait_for(lambda: all_led(node), f"{node.program.name} leads all partitions", 30)
+    wait_for(lambda: made(node) == PARTITIONS, f"{node.program.name} has all logs", 30)
+
+
+def all_led(node: OneNode) -> bool:
+    connection = node.connect()
+    answer = connection.ask(MetadataRequest(topics=None), 9)
+    connection.close()
+    assert isinstance(answer, MetadataResponse)
+    partitions = answer.topics[0].partitions if answer.topics else ()
+    return len(partitions) == PARTITIONS and not any(
+        each.error_code or each.offline_replicas for each in partitions
+    )
+
+
+def made(node: OneNode) -> int:
+    """Return the number of logs of "t"."""
+    return sum(partitions[0] for _, partitions in described(node).values())
+
+
+def root_of(node: OneNode) -> Path:
+    return node.data.parent
+
+
+def described(node: OneNode) -> dict[str, tuple[int, list[int]]]:
+    """Return the error and the number of partitions of "t" of each directory by its name."""
+    connection = node.connect()
+    answer = connection.ask(DescribeLogDirsRequest(topics=None), 4)
+    connection.close()
+    assert isinstance(answer, DescribeLogDirsResponse)
+    found = {}
+    for each in answer.results:
+        assert 0 < each.usable_bytes <= each.total_bytes
+        partitions = [p for topic in each.topics if topic.name == "t" for p in topic.partitions]
+        assert all(p.offset_lag == p.partition_size == 0 for p in partitions)
+        assert not any(p.is_future_key for p in partitions)
+        found[Path(each.log_dir).name] = (each.error_code, [len(partitions)])
+    return found
+
+
+def test_partitions_are_spread(nodes: tuple[OneNode, OneNode]) -> None:
+    mine, theirs = map(described, nodes)
+    assert mine == theirs == {name: (0, [PARTITIONS // 3]) for name in NAMES}
+
+
+def test_each_directory_has_an_identity(nodes: tuple[OneNode, OneNode]) -> None:
+    for node in nodes:
+        identities = []
+        for name in NAMES:
+            text = (root_of(node) / name / "meta.properties").read_text()
+            identities.append(dict(re.findall(r"^([a-z.]+)=(.*)$", text, re.MULTILINE)))
+        assert len({each.pop("directory.id") for each in identities}) == 3
+        assert identities[0] == identities[1] == identities[2]
+        assert identities[0].keys() == {"cluster.id", "node.id", "version"}
+
+
+def test_kafkas_tool_describes_the_directories(nodes: tuple[OneNode, OneNode]) -> None:
+    mine, theirs = nodes
+    answers = []
+    for node, run in ((mine, kafka), (mine, ours), (theirs, kafka)):
+        at = ("log-dirs", "--bootstrap-server", f"127.0.0.1:{node.port}", "--describe")
+        ended = run(*at, "--topic-list", "t")
+        (broker,) = json.loads(ended.lines[-1])["brokers"]
+        answers.append(
+            {
+                Path(each["logDir"]).name: (each["error"], len(each["partitions"]))
+                for each in broker["logDirs"]
+            }
+        )
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0].keys() == set(NAMES)
+
+
+def test_the_tools_say_the_same_of_several_directories(tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    said: dict[str, list[list[str]]] = {}
+    for run in (ours, kafka):
+        root = tmp_path / run.__name__
+        root.mkdir()
+        file = root / "server.properties"
+
+        def configured(*names: str, root: Path = root, file: Path = file) -> str:
+            file.write_text(
+                "process.roles=broker\nnode.id=7\ncontroller.quorum.voters=1@localhost:9093\n"
+                "controller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://localhost:9092\n"
+                f"log.dirs={','.join(str(root / name) for name in names)}\n"
+            )
+            return str(file)
+
+        answers = said.setdefault(run.__name__, [])
+        cluster = "4L6g3nShT-eMCtK--X86sw"
+        for names, more in (
+            (("one", "two"), ()),
+            (("one", "two"), ()),
+            (("one", "two", "three"), ("--ignore-formatted",)),
+            (("one", "two", "three"), ("--ignore-formatted",)),
+        ):
+            ended = run("storage", "format", "-t", cluster, "-c", configured(*names), *more)
+            lines = [line.replace(str(root), "") for line in ended.lines]
+            answers.append([str(ended.code), *sorted(lines)])
+    assert said["ours"] == said["kafka"]
+    assert said["ours"][2][1].startswith("Formatting data directory /three with metadata.version")
