@@ -35,8 +35,8 @@ Files in reading order:
 - reassign.py, reassignment_completion.py: the start and the end of a reassignment
 - alter_partition.py, elect_leaders.py: changes of one partition that a leader or an administrator
   requests
-- topics.py, partitions.py, assignments.py, placement.py, topic_names.py, directories.py: new topics
-  and partitions
+- topics.py, partitions.py, assignments.py, topic_names.py, directories.py, placement.py,
+  placement_balance.py: new topics and partitions
 - client_quotas.py: the quotas of clients
 - configs.py, config_resources.py, topic_configs.py: dynamic configs
 - features.py, update_features.py, producer_ids.py, unregister.py: the remaining requests

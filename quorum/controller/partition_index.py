@@ -113,6 +113,7 @@ class PartitionIndex:
     - `leaderless`: the partitions without a leader
     - `imbalanced`: the partitions whose leader is not the preferred replica, and those without one
     - `preferred`: by broker id, the number of partitions whose preferred leader is the broker
+    - `replicas`: by broker id, the number of partitions that have a replica on the broker
     - `reassigning`: the partitions with a running reassignment
 
     Invariant: all of them describe the same image.
@@ -125,6 +126,7 @@ class PartitionIndex:
         self.leaderless = Keys()
         self.imbalanced = Keys()
         self.preferred: Counter[int] = Counter()
+        self.replicas: Counter[int] = Counter()
         self.reassigning = Keys()
         self.unclean_elections = 0
         """The number of replayed changes that made a replica outside the previous ISR and ELR the
@@ -205,6 +207,9 @@ class PartitionIndex:
 
     def _move(self, moved: PartitionKey, old: Partition | None, new: Partition | None) -> None:
         key = packed(moved)
+        if old is None or new is None or old.replicas is not new.replicas:
+            self._count_replicas(old, -1)
+            self._count_replicas(new, 1)
         if old is not None:
             for broker_id in old.isr:
                 self.in_isr[broker_id].discard(key)
@@ -238,3 +243,9 @@ class PartitionIndex:
             self.imbalanced.add(key)
         if new.reassigning:
             self.reassigning.add(key)
+
+    def _count_replicas(self, partition: Partition | None, by: int) -> None:
+        for broker_id in () if partition is None else partition.replicas:
+            self.replicas[broker_id] += by
+            if not self.replicas[broker_id]:
+                del self.replicas[broker_id]

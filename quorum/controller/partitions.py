@@ -10,7 +10,7 @@ from collections import Counter
 
 from quorate.quorum.controller.assignments import check_active, check_assignment, new_partition
 from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.placement import Placer, usable_brokers
+from quorate.quorum.controller.placement import Placer
 from quorate.quorum.controller.result import (
     ControllerError,
     RequestRefused,
@@ -44,7 +44,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
     times = Counter(topic.name for topic in request.topics)
     twice = RequestRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results += (failed(name, twice) for name, count in times.items() if count > 1)
-    placer = Placer(usable_brokers(context.image))
+    placer = Placer.of(context.image, context.index)
     try:
         check_items(len(request.topics))
         for asked in request.topics:
@@ -123,10 +123,12 @@ def new_assignments(
     additional, factor = asked.count - count, len(set(first.replicas) - set(first.removing))
     if asked.assignments is None:
         return placer.place(additional, factor, context.random)
-    return [
+    assignments = [
         checked(context, assignment, factor, count + index)
         for index, assignment in enumerate(asked.assignments)
     ]
+    placer.count(assignments)
+    return assignments
 
 
 def checked(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.assignments import manual_topic, new_partition
 from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.placement import Placer, usable_brokers
+from quorate.quorum.controller.placement import Placer
 from quorate.quorum.controller.result import (
     MAX_RECORDS_PER_USER_OP,
     ControllerError,
@@ -68,7 +68,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     times = Counter(topic.name for topic in request.topics)
-    placer = Placer(usable_brokers(context.image))
+    placer = Placer.of(context.image, context.index)
     defaults = described_configs(context, {})
     try:
         check_items(len(request.topics))
@@ -115,6 +115,7 @@ def create_topic(context: Context, topic: CreatableTopic, before: int, placer: P
         check_defaults_asked(topic)
         check_room(before + len(topic.assignments))
         assignments = manual_topic(context, topic.assignments)
+        placer.count(assignments)
     else:
         assignments = placed(context, topic, before, placer)
     context.charge(len(assignments))

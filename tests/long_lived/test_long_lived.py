@@ -25,6 +25,7 @@ from quorate.quorum.protocol.schemas import fetch
 from quorate.quorum.raft.states import ResignedLeader, VoteRound
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.rpc.transport import AioListener, AioTransport
+from quorate.quorum.seams import Address
 from tests.long_lived.walk import all_containers, containers_of, declared, module_classes
 from tests.ports.node import PortCluster, running
 from tests.ports.requests import BUILDERS, READ, World
@@ -57,14 +58,16 @@ def rows() -> dict[str, tuple[str, str]]:
 def use(node: PortCluster) -> None:
     """Create topics, a group with a member, a producer, and a fetch that waits."""
     node.prepared()
-    raw = node.connect(node.broker_port)
     world = World(node.broker_id)
-    for key, version in (
-        (ApiKey.JOIN_GROUP, JOIN_VERSION),
-        (ApiKey.OFFSET_COMMIT, COMMIT_VERSION),
-        (ApiKey.INIT_PRODUCER_ID, PRODUCER_VERSION),
-    ):
-        node.ask(raw, BUILDERS[key](world, version), version)
+    # One of the two brokers coordinates the group. The other refuses.
+    for port in (Address(f"b{node.broker_id + 1}", node.broker_port.port), node.broker_port):
+        raw = node.connect(port)
+        for key, version in (
+            (ApiKey.JOIN_GROUP, JOIN_VERSION),
+            (ApiKey.OFFSET_COMMIT, COMMIT_VERSION),
+            (ApiKey.INIT_PRODUCER_ID, PRODUCER_VERSION),
+        ):
+            node.ask(raw, BUILDERS[key](world, version), version)
     partition = fetch.FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1)
     topic = fetch.FetchTopic(topic=READ, partitions=(partition,))
     waiting = fetch.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(topic,))
