@@ -8,7 +8,8 @@ from quorate.config.listeners import Listener, Listeners
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import Uuid
-from quorate.quorum.metadata.records import Endpoint, FeatureRange
+from quorate.quorum.metadata.records import Endpoint
+from quorate.quorum.node.feature_support import supported_ranges
 from quorate.quorum.node.node_core import NodeCore
 
 
@@ -33,10 +34,7 @@ def registration_request(
         cluster_id=core.cluster_id,
         incarnation_id=core.incarnation,
         endpoints=endpoints,
-        features=tuple(
-            FeatureRange(name=name, min_supported_version=low, max_supported_version=high)
-            for name, (low, high) in SUPPORTED_FEATURES.items()
-        ),
+        features=supported_ranges(SUPPORTED_FEATURES),
         rack=config["broker.rack"],
         log_dirs=log_dirs,
         previous_broker_epoch=previous_broker_epoch,

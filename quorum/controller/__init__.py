@@ -39,6 +39,7 @@ Files in reading order:
   placement_balance.py: new topics and partitions
 - client_quotas.py: the quotas of clients
 - configs.py, config_resources.py, topic_configs.py: dynamic configs
+- controller_registration.py: the registration of the other controllers
 - features.py, update_features.py, producer_ids.py, unregister.py: the remaining requests
 - scheduled_elections.py, periodic_tasks.py: work that no request starts
 - partition_index.py: the reverse indexes

@@ -5,7 +5,7 @@ A controller has one context. It sets `now_ms` and `next_offset` before each inp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from quorate.config.topic_keys import TOPIC_KEYS
@@ -54,6 +54,8 @@ class Context:
 
     Invariant: `index` describes `image`.
 
+    `voter_ids` returns the ids of the quorum's voters.
+
     `now_ms` is monotonic time, in milliseconds. `next_offset` is the offset that the first record
     of the result will get.
     """
@@ -66,6 +68,7 @@ class Context:
     image: MetadataImage = field(default_factory=MetadataImage)
     index: PartitionIndex = field(default_factory=PartitionIndex)
     mutation_quota: MutationQuota = field(default_factory=MutationQuota)
+    voter_ids: Callable[[], Collection[int]] = tuple
     now_ms: int = 0
     next_offset: int = 0
 

@@ -14,7 +14,7 @@ This module knows no Raft, no connections and no wire format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +63,13 @@ class Controller:
     `expired_sessions` counts the brokers that this process fenced because their session timed out.
     """
 
-    def __init__(self, settings: ControllerSettings, random: Random) -> None:
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        random: Random,
+        voter_ids: Callable[[], Collection[int]] = tuple,
+    ) -> None:
+        """`voter_ids` returns the ids of the quorum's voters at any time."""
         self._settings = settings
         self._periodic_tasks = PeriodicTasks(settings)
         self._context = Context(
@@ -71,6 +77,7 @@ class Controller:
             random=random,
             sessions=Sessions(settings.session_timeout_ms),
             hints=Hints(enabled=settings.hints, listener=settings.inter_broker_listener),
+            voter_ids=voter_ids,
         )
         self._active = False
         self.expired_sessions = 0

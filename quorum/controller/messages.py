@@ -1,4 +1,4 @@
-"""The node-to-node messages between brokers and the active controller, named after Kafka's RPCs.
+"""The messages of brokers and controllers to the active controller, named after Kafka's RPCs.
 
 Admin requests of clients travel inside an Envelope in Kafka's own encoding, and so do their
 responses. Errors are Kafka's codes (`protocol/errors.py`). The type of each field declares its
@@ -37,9 +37,9 @@ from quorate.quorum.node_message_bounds import (
 from quorate.quorum.seams import Buffer
 
 MAX_ENDPOINTS = 16
-"""Maximum number of listeners of a broker."""
+"""Maximum number of listeners of a broker or a controller."""
 MAX_FEATURES = 100
-"""Maximum number of features that a broker names."""
+"""Maximum number of features that a broker or a controller names."""
 MAX_ISR = 1000
 """Maximum number of replicas in the ISR of one partition."""
 MAX_REPLICA_LOGS = 1_000
@@ -80,6 +80,27 @@ class BrokerRegistrationResponse:
     error: ErrorNumber
     message: Message = ""
     broker_epoch: OffsetOrNone = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRegistrationRequest:
+    """A controller registers itself at the active controller (KIP-919)."""
+
+    controller_id: NodeId
+    incarnation_id: Uuid
+    """A random id that is new for each process."""
+    endpoints: Annotated[tuple[Endpoint, ...], Items(MAX_ENDPOINTS)]
+    """The controller listeners."""
+    features: Annotated[tuple[FeatureRange, ...], Items(MAX_FEATURES)]
+    """The ranges of feature versions that the controller supports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRegistrationResponse:
+    """The outcome of a registration, or an error with its message."""
+
+    error: ErrorNumber
+    message: Message = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

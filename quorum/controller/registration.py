@@ -8,6 +8,8 @@ expires (docs/differences.md, "Failures are noticed sooner").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quorate.quorum.clipped import quoted
 from quorate.quorum.controller.broker_changes import replace_incarnation
 from quorate.quorum.controller.context import Context
@@ -21,7 +23,12 @@ from quorate.quorum.directory_ids import is_reserved
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import METADATA_VERSION, Broker
-from quorate.quorum.metadata.records import Endpoint, MetadataRecord, RegisterBrokerRecord
+from quorate.quorum.metadata.records import (
+    Endpoint,
+    FeatureRange,
+    MetadataRecord,
+    RegisterBrokerRecord,
+)
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.shapes import shape_of, violation
 
@@ -71,13 +78,23 @@ def check_bounds(request: BrokerRegistrationRequest) -> None:
     reason = violation(REQUEST_SHAPE, request)
     if reason:
         raise RequestRefused(ErrorCode.INVALID_REQUEST, reason)
-    for each in request.features:
+    check_ranges(request.features)
+    check_endpoints(request.endpoints)
+
+
+def check_ranges(features: Sequence[FeatureRange]) -> None:
+    """Raise RequestRefused if the range of a feature is empty."""
+    for each in features:
         if each.min_supported_version > each.max_supported_version:
             raise RequestRefused(
                 ErrorCode.INVALID_REQUEST,
                 f"Feature {quoted(each.name)} has an empty range of versions",
             )
-    names = [each.name for each in request.endpoints]
+
+
+def check_endpoints(endpoints: Sequence[Endpoint]) -> None:
+    """Raise RequestRefused if two endpoints have the same name."""
+    names = [each.name for each in endpoints]
     if len(set(names)) != len(names):
         raise RequestRefused(ErrorCode.INVALID_REQUEST, "Two endpoints have the same name")
 

@@ -9,6 +9,7 @@ from quorate.quorum.controller.alter_partition import alter_partition
 from quorate.quorum.controller.client_quotas import alter_client_quotas
 from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.controller_registration import register_controller
 from quorate.quorum.controller.elect_leaders import elect_leaders
 from quorate.quorum.controller.heartbeat import heartbeat
 from quorate.quorum.controller.log_directories import assign_replicas_to_dirs
@@ -18,6 +19,7 @@ from quorate.quorum.controller.messages import (
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
 )
 from quorate.quorum.controller.partitions import create_partitions
 from quorate.quorum.controller.producer_ids import allocate_producer_ids
@@ -53,6 +55,7 @@ from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesReques
 RULES: dict[type, Callable[[Context, Any], Result]] = {
     BrokerRegistrationRequest: register_broker,
     BrokerHeartbeatRequest: heartbeat,
+    ControllerRegistrationRequest: register_controller,
     AlterPartitionRequest: alter_partition,
     AllocateProducerIdsRequest: allocate_producer_ids,
     AssignReplicasToDirsRequest: assign_replicas_to_dirs,

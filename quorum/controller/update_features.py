@@ -1,7 +1,12 @@
 """UpdateFeatures: an administrator changes the cluster's feature levels (KIP-584, KIP-778).
 
-A request changes all of its features or none. Every broker and this controller must support a new
-level. A level is lowered only if the request permits a downgrade. metadata.version may only pass
+A request changes all of its features or none. This controller, every registered broker, and every
+registered controller must support a new level. Each voter must be registered, because the active
+controller cannot know what another one supports. Below REGISTRATION_SINCE controllers do not
+register, and only the other nodes are checked. A node that has replayed a level that it does not
+support stops (`quorum/node/feature_support.py`), so these checks keep the cluster whole.
+
+A level is lowered only if the request permits a downgrade. metadata.version may only pass
 levels that did not change the contents of the metadata log. No code rewrites the log, so an unsafe
 downgrade is refused, as in Kafka.
 """
@@ -9,14 +14,15 @@ downgrade is refused, as in Kafka.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.controller_registration import registrations_supported
 from quorate.quorum.controller.eligible_leaders import stale_elr_records
 from quorate.quorum.controller.min_isr_configs import min_isr_for_all
 from quorate.quorum.controller.result import RequestRefused, Result
 from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
-from quorate.quorum.metadata.records import FeatureLevelRecord, MetadataRecord
+from quorate.quorum.metadata.records import FeatureLevelRecord, FeatureRange, MetadataRecord
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.update_features import (
     FeatureUpdateKey,
@@ -30,6 +36,8 @@ CHANGED_THE_LOG = frozenset({7, 8, 11, 13, 14, 15, 17, 23})
 NEEDED_METADATA_VERSION = {(ELIGIBLE_LEADER_REPLICAS, 1): 23}
 """The lowest metadata.version with which each feature level may be used, by (feature, level).
 Level 23 (4.0-IV1) introduced the fields of eligible leader replicas."""
+DISABLED = (0, 0)
+"""The range of a feature that a node does not name."""
 FAILED = "The update failed for all features since the following feature had an error: "
 
 
@@ -122,31 +130,47 @@ def check_dependencies(
             if update.feature not in (name, METADATA_VERSION):
                 continue
             raise refused(
-                name, after[name], f"It depends on metadata.version level {needed} or higher."
+                name,
+                after[name],
+                f"{name} could not be set to {after[name]} because it depends on "
+                f"{METADATA_VERSION} level {needed}",
             )
 
 
 def check_supported(context: Context, name: str, level: int) -> None:
-    """Raise RequestRefused if this controller or a broker does not support the level."""
-    supported = context.settings.supported_features.get(name)
-    if supported is None:
-        raise refused(name, level, f"Feature {name} not found.")
-    check_range(name, level, f"Local controller {context.settings.node_id}", *supported)
-    for broker_id in sorted(context.image.brokers):
-        ranges = context.image.brokers[broker_id].features
-        low, high = next(
-            (
-                (each.min_supported_version, each.max_supported_version)
-                for each in ranges
-                if each.name == name
-            ),
-            (0, 0),
+    """Raise RequestRefused if this controller, a broker or another controller does not support the
+    level, or if a voter has not registered. Fenced brokers count, because they may return."""
+    image, me = context.image, context.settings.node_id
+    supported = context.settings.supported_features.get(name, DISABLED)
+    check_range(name, level, f"Local controller {me}", supported)
+    for broker_id in sorted(image.brokers):
+        check_range(
+            name, level, f"Broker {broker_id}", range_of(name, image.brokers[broker_id].features)
         )
-        check_range(name, level, f"Broker {broker_id}", low, high)
+    if registrations_supported(image):
+        others = sorted(set(image.controllers) - {me})
+        for node_id in others:
+            supported = range_of(name, image.controllers[node_id].features)
+            check_range(name, level, f"Controller {node_id}", supported)
+        for node_id in sorted(context.voter_ids()):
+            if node_id != me and node_id not in image.controllers:
+                why = f"controller {node_id} has not registered, and may not support this feature"
+                raise refused(name, level, why)
+    if name not in context.settings.supported_features:
+        raise refused(name, level, f"Feature {name} not found.")
 
 
-def check_range(name: str, level: int, who: str, low: int, high: int) -> None:
-    """Raise RequestRefused if the level is outside the range of the node `who`."""
+def range_of(name: str, features: Sequence[FeatureRange]) -> tuple[int, int]:
+    """Return the range of a registration for a feature, DISABLED if it does not name it."""
+    for each in features:
+        if each.name == name:
+            return each.min_supported_version, each.max_supported_version
+    return DISABLED
+
+
+def check_range(name: str, level: int, who: str, supported: tuple[int, int]) -> None:
+    """Raise RequestRefused if the level is outside of the range `supported` of the node `who`."""
+    low, high = supported
     if not low <= level <= high:
         text = f"only supports versions {low}-{high}" if high else "does not support this feature."
         raise refused(name, level, f"{who} {text}")

@@ -16,7 +16,8 @@ voters, the metadata log and its snapshots, and the committed image.
 
 Files in reading order:
 
-- `node_core.py`: the parts that every node has; `node_listeners.py`: the callbacks of its roles.
+- `node_core.py`: the parts that every node has; `node_listeners.py`: the callbacks of its roles;
+  `feature_support.py`: the features that this release must support.
 - The start: `directory_lock.py`, `data_directory.py`, `meta_properties.py` (identity),
   `directory_replacement.py` (a rebuilt quorum), `metadata_opening.py`, `metadata_mark.py` (records
   or votes that are lost), `metadata_storage.py`, `raft_creation.py`.
@@ -27,7 +28,8 @@ Files in reading order:
   `controller_shell.py` with `controller_queue.py`, `controller_decision.py` and
   `controller_batch.py` (requests to the rules), `voter_admin.py` (requests to Raft),
   `broker_probes.py` (hints), `replica_log_requests.py` (before unclean elections),
-  `describe_configs.py`, `controller_metrics.py`, `controller_stages.py`.
+  `describe_configs.py`, `controller_metrics.py`, `controller_stages.py`,
+  `own_registration.py` with `controller_registrar.py` (the registration of this controller).
 - Other nodes: `quorum_links.py`, `node_requests.py` (the boundary of their requests),
   `voter_probes.py`, `node_membership.py`, `generations.py`.
 - The process: `node_settings.py`, `unhandled.py`, `garbage.py`, `allocator.py`.

@@ -24,6 +24,7 @@ from quorate.quorum.controller.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    ControllerRegistrationRequest,
     EnvelopeRequest,
 )
 from quorate.quorum.controller.result import AskReplicaLogs, Effect, ProbeBroker, Result
@@ -38,7 +39,8 @@ from quorate.quorum.node.controller_port import ControllerPort
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.controller_stages import controller_stages
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.node.node_requests import REFUSED, check_broker
+from quorate.quorum.node.node_requests import REFUSED, check_broker, check_controller
+from quorate.quorum.node.own_registration import OwnRegistration
 from quorate.quorum.node.replica_log_requests import ReplicaLogRequests
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.protocol.errors import ErrorCode
@@ -83,7 +85,9 @@ class ControllerNode:
     def __init__(self, core: NodeCore) -> None:
         self.core = core
         config, seams = core.config, core.seams
-        self.rules = Controller(controller_settings(config, core.cluster_id), seams.random)
+        self.rules = Controller(
+            controller_settings(config, core.cluster_id), seams.random, lambda: voter_ids(core)
+        )
         self.shell = ControllerShell(
             seams.clock,
             self.rules,
@@ -100,18 +104,20 @@ class ControllerNode:
         handlers[FetchRequest] = self._discarding_old_fetches(handlers[FetchRequest])
         for request in BROKER_REQUESTS:
             handlers[request] = core.requests.guarded(self._broker_request)
+        handlers[ControllerRegistrationRequest] = core.requests.guarded(self._register_controller)
         handlers[EnvelopeRequest] = core.requests.guarded(self.port.envelope)
         self._server = NodeServer(core.node_settings(handlers), self)
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
         self._probes = BrokerProbes(seams, self._probed)
+        self._registration = OwnRegistration(core, self.shell, lambda: self.addresses)
         self._resigned = asyncio.Event()
         core.listeners.role.append(self._role_changed)
         core.listeners.committed.append(self._committed)
         core.listeners.image.append(self._image_changed)
         core.listeners.prepare_load.append(self._prepare_load)
         core.listeners.resigned.append(self._resigned.set)
-        core.listeners.failed.append(lambda error: self._probes.close())
+        core.listeners.failed.append(lambda error: self._stop_calls())
         core.http_endpoints.not_ready.append(self._not_ready)
         core.http_endpoints.collectors.append(self._metrics)
         core.http_endpoints.life_cycle.recent = self.shell.recent_changes
@@ -175,10 +181,14 @@ class ControllerNode:
 
     async def close(self) -> None:
         """Stop deciding requests, cancel the probes and close the ports."""
-        self._probes.close()
+        self._stop_calls()
         self.shell.deactivate()
         for listener in self._listeners:
             await listener.close()
+
+    def _stop_calls(self) -> None:
+        self._probes.close()
+        self._registration.close()
 
     def _not_ready(self) -> Iterator[str]:
         if self.core.replica.raft.role is Role.LEADER and not self.shell.active:
@@ -194,12 +204,14 @@ class ControllerNode:
     def _role_changed(self, effect: RoleChanged) -> None:
         if effect.role is not Role.LEADER:
             self.shell.deactivate()
+        self._registration.leader_changed()
 
     def _committed(self, high_watermark: int) -> None:
         image = self.shell.committed(high_watermark)
         if image is not None and not self.core.config.is_broker:
             self.core.committed_image.adopt(image)  # A broker in this process needs the deltas.
             self.port.configure(image)
+            self._registration.follow(image)
         self._activate_when_ready()
 
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
@@ -208,6 +220,7 @@ class ControllerNode:
         if delta.client_quotas:
             self.port.apply_quotas(image)
         self.port.configure(image)
+        self._registration.follow(image)
         if not self.shell.active:
             self._carry_out(self.rules.replayed(image, delta))
             self._activate_when_ready()
@@ -220,6 +233,7 @@ class ControllerNode:
             self._carry_out(install())
             self.port.apply_quotas(image)
             self.port.configure(image)
+            self._registration.follow(image)
             self._activate_when_ready()
             self.core.committed_image.release(index.emptied())
 
@@ -252,6 +266,10 @@ class ControllerNode:
             reply(response)
 
         self.shell.submit(message, answer)
+
+    def _register_controller(self, peer: Peer, message: Any, reply: Reply) -> None:
+        check_controller(peer, message)
+        self._registration.register(message, reply)
 
     def _link_belongs_to(self, peer: Peer, broker_id: int, broker_epoch: int) -> None:
         """Note that the link of `peer` belongs to this registration of the broker."""
@@ -323,6 +341,11 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         mutation_windows=Windows.of(config, "controller."),
         topic_defaults=topic_defaults(config),
     )
+
+
+def voter_ids(core: NodeCore) -> list[int]:
+    """Return the ids of the quorum's voters, committed or not."""
+    return [voter.voter_id for voter in core.voters]
 
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:

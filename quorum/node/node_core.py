@@ -24,6 +24,7 @@ from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.node.committed_image import CommittedImage, InstallImage, prepare_all
 from quorate.quorum.node.data_directory import require_formatted
 from quorate.quorum.node.directory_lock import lock_directories
+from quorate.quorum.node.feature_support import supported
 from quorate.quorum.node.generations import Generations
 from quorate.quorum.node.metadata_opening import open_metadata
 from quorate.quorum.node.metadata_replica import MetadataReplica
@@ -221,13 +222,10 @@ class NodeCore:
 
     def features(self) -> Features:
         """Return the features for ApiVersions: the controller's, and Raft's kraft.version."""
-        image = self.image
         level = self.raft.voters_at(self.end_offset).kraft_version
-        finalized = dict(image.features)
-        if level:
-            finalized[KRAFT_VERSION] = level
-        supported = {**SUPPORTED_FEATURES, KRAFT_VERSION: KRAFT_VERSIONS}
-        return Features(supported=supported, finalized=finalized, epoch=image.last.offset)
+        finalized = {**self.image.features, **({KRAFT_VERSION: level} if level else {})}
+        ranges = {**SUPPORTED_FEATURES, KRAFT_VERSION: KRAFT_VERSIONS}
+        return Features(supported=ranges, finalized=finalized, epoch=self.image.last.offset)
 
     # -- links with other nodes ------------------------------------------------------------------
 
@@ -292,8 +290,7 @@ class NodeCore:
         if voter_id < 0:
             return
         self._probes.came_up(channel.peer)
-        hello = channel.peer.hello
-        key = ReplicaKey(hello.node_id, Uuid(hello.directory_id))
+        key = ReplicaKey(channel.peer.node_id, Uuid(channel.peer.hello.directory_id))
         self.replica.put(self.raft.voter_connected, key)
         self._links_changed()
 
@@ -336,8 +333,8 @@ class NodeCore:
         controller that is no broker begins some ms later (`CommittedImage.committed`)."""
         for each in self.listeners.committed:
             each(high_watermark)
-        acts_on_it = self.config.is_broker or self.raft.role is Role.LEADER
-        self.committed_image.committed(high_watermark, at_once=acts_on_it)
+        at_once = self.config.is_broker or self.raft.role is Role.LEADER
+        self.committed_image.committed(high_watermark, at_once=at_once)
 
     def on_loaded(self, contents: SnapshotContents) -> None:
         """Begin to load the image of the snapshot that has replaced the log."""
@@ -393,8 +390,11 @@ class NodeCore:
     # -- the committed image ---------------------------------------------------------------------
 
     def _image_changed(self, image: MetadataImage, delta: ImageDelta) -> None:
+        if delta.features and not supported(image.features, SUPPORTED_FEATURES, self.fail):
+            return
         for each in self.listeners.image:
             each(image, delta)
 
     def _prepare_load(self, image: MetadataImage) -> IncrementalWork[InstallImage]:
-        return prepare_all(self.listeners.prepare_load, image)
+        goes_on = supported(image.features, SUPPORTED_FEATURES, self.fail)
+        return prepare_all(self.listeners.prepare_load if goes_on else (), image)

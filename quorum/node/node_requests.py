@@ -38,6 +38,8 @@ from quorate.quorum.controller.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
     EnvelopeRequest,
     EnvelopeResponse,
 )
@@ -73,6 +75,7 @@ REFUSED: Mapping[type, Callable[[ErrorCode], Any]] = {
     AllocateProducerIdsRequest: lambda error: AllocateProducerIdsResponse(error=error),
     AssignReplicasToDirsRequest: lambda error: AssignReplicasToDirsResponse(error=error),
     EnvelopeRequest: lambda error: EnvelopeResponse(error=error),
+    ControllerRegistrationRequest: lambda error: ControllerRegistrationResponse(error=error),
 }
 
 # The replica that a request speaks for. It must be the replica of the handshake. The requests of a
@@ -110,6 +113,16 @@ def check_broker(peer: Peer, message: Any) -> None:
         raise ProtocolError(
             f"{type(message).__name__} speaks for broker {message.broker_id}, but its sender is "
             f"{peer.node_id}"
+        )
+
+
+def check_controller(peer: Peer, message: Any) -> None:
+    """Raise ProtocolError if a controller's request speaks for another node than its sender, or if
+    the sender is no controller."""
+    if message.controller_id != peer.node_id or "controller" not in peer.hello.roles:
+        raise ProtocolError(
+            f"{type(message).__name__} speaks for controller {message.controller_id}, but its "
+            f"sender is {peer.node_id} with the roles {', '.join(peer.hello.roles)}"
         )
 
 

@@ -75,6 +75,7 @@ RPCS = (
     Rpc(14, controller.EnvelopeRequest, controller.EnvelopeResponse),
     Rpc(15, controller.ReplicaLogsRequest, controller.ReplicaLogsResponse),
     Rpc(16, controller.AssignReplicasToDirsRequest, controller.AssignReplicasToDirsResponse),
+    Rpc(17, controller.ControllerRegistrationRequest, controller.ControllerRegistrationResponse),
 )
 
 VERSIONS = tuple(

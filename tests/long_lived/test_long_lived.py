@@ -60,14 +60,15 @@ def use(node: PortCluster) -> None:
     node.prepared()
     world = World(node.broker_id)
     # One of the two brokers coordinates the group. The other refuses.
-    for port in (Address(f"b{node.broker_id + 1}", node.broker_port.port), node.broker_port):
-        raw = node.connect(port)
+    other = Address(f"b{node.broker_id + 1}", node.broker_port.port)
+    raw = node.connect(node.broker_port)
+    for link in (node.connect(other), raw):
         for key, version in (
             (ApiKey.JOIN_GROUP, JOIN_VERSION),
             (ApiKey.OFFSET_COMMIT, COMMIT_VERSION),
             (ApiKey.INIT_PRODUCER_ID, PRODUCER_VERSION),
         ):
-            node.ask(raw, BUILDERS[key](world, version), version)
+            node.ask(link, BUILDERS[key](world, version), version)
     partition = fetch.FetchPartition(partition=1, fetch_offset=0, partition_max_bytes=1)
     topic = fetch.FetchTopic(topic=READ, partitions=(partition,))
     waiting = fetch.FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=(topic,))

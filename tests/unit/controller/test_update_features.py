@@ -77,7 +77,11 @@ REFUSED = {
     "disabled": (to(0, SAFE), "only supports versions 7-27"),
     "negative": (to(-1, SAFE), "A feature version cannot be less than 0."),
     "unknown type": (to(27, 9), "does not support the given upgrade type"),
-    "unknown feature": (to(1, UPGRADE, "magic"), "Feature magic not found."),
+    "unknown feature": (
+        to(1, UPGRADE, "magic"),
+        "Local controller 3000 does not support this feature.",
+    ),
+    "level 0 of an unknown feature": (to(0, UPGRADE, "magic"), "Feature magic not found."),
 }
 
 
