@@ -13,6 +13,9 @@ from collections.abc import Callable
 
 MAX_LINES = 20
 """The most lines of one kind in one second."""
+UNLIMITED = frozenset({"state.change"})
+"""Loggers whose lines have no bound. They write only if a key switches them on, one line for each
+change of a partition in the metadata log, and no client can cause more changes than it commits."""
 MAX_KINDS = 1000
 """The most kinds that are counted at the same time."""
 
@@ -42,6 +45,8 @@ class LineLimit(logging.Filter):
         """Return True if the line may be written.
 
         If lines of its kind were suppressed, their number is added to the text of `record`."""
+        if record.name in UNLIMITED:
+            return True
         second = int(self._clock_s())
         key = (record.name, record.msg)
         kind = self._kinds.get(key)

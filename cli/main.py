@@ -65,6 +65,9 @@ COMMANDS = {
         "replica_verification", "Check that the replicas of partitions are equal."
     ),
     "server": LazyCommand("server", "Run one node from its .properties file."),
+    "state-changes": LazyCommand(
+        "state_changes", "Merge the story of partitions from the metadata and the nodes' logs."
+    ),
     "status": LazyCommand("status", "Show brokers, quorum and unhealthy partitions with causes."),
     "storage": LazyCommand("storage", "Format, inspect, verify and repair data directories."),
     "topics": LazyCommand("topics", "Create, list, describe, alter and delete topics."),

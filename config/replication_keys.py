@@ -289,6 +289,12 @@ OURS = (
         "Fence brokers and start elections on closed connections, before a timeout.",
     ),
     Key(
+        "quorate.state.change.log.enable",
+        BOOLEAN,
+        False,
+        "Log a line for each partition change that this broker acts on (logger state.change).",
+    ),
+    Key(
         "quorate.cluster.file",
         STRING,
         None,

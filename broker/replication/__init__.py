@@ -23,7 +23,7 @@ In reading order:
   `partition_fetch_state.py`: this broker as a follower.
 - `replication_throttle.py` and `simple_rate.py`: the throttles of replication (KIP-73).
 - `metadata_applier.py`, `replica_configuration.py` and `partition_opener.py`: metadata changes
-  become replicas, roles and settings.
+  become replicas, roles and settings; `state_change_log.py`: their log lines.
 - `replica_placement.py` and `offline_directories.py`: the log directories of the replicas, and the
   failure of one.
 - `replica_logs.py`: the ends of the logs for the controller, before an unclean election

@@ -13,7 +13,6 @@ lack partitions of this broker.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -26,6 +25,7 @@ from quorate.broker.replication.replica_configuration import ReplicaConfiguratio
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
 from quorate.broker.replication.replica_placement import ReplicaPlacement
 from quorate.broker.replication.replica_sessions import ReplicaSessions
+from quorate.broker.replication.state_change_log import StateChangeLog
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images
@@ -38,7 +38,6 @@ OPENED_PER_SLICE = 16
 thread."""
 DELETED_PER_SLICE = 4
 """Maximum number of partitions whose deletion begins in one loop iteration."""
-logger = logging.getLogger("quorate.broker.replication")
 
 
 class MetadataApplier:
@@ -59,6 +58,7 @@ class MetadataApplier:
         broker_id: int,
         on_failure: Callable[[BaseException], None],
         placement: ReplicaPlacement,
+        state_changes: StateChangeLog,
     ) -> None:
         """Apply images to the partitions of `registry`. `topic_settings` returns a topic's
         effective settings.
@@ -74,6 +74,7 @@ class MetadataApplier:
         self._broker_id = broker_id
         self._on_failure = on_failure
         self._placement = placement
+        self._state_changes = state_changes
         self._to_lead: dict[Key, int] = {}
         """The partitions to open. The value is the end of the image before the one that named the
         partition. The values rise."""
@@ -119,6 +120,7 @@ class MetadataApplier:
     def close(self) -> None:
         """Stop the work in the background. No callback of `when_settled` is called any more."""
         self._closed = True
+        self._state_changes.close()
         self._opening.close()
 
     # --- what changed
@@ -182,14 +184,15 @@ class MetadataApplier:
         hosted.in_isr = self._broker_id in value.isr
         if value.leader == self._broker_id:
             self._fetchers.unfollow(hosted.key)
-            if partition.make_leader(value, self._clock.now_ms()):
-                logger.debug("this broker leads %r from epoch %d", hosted, value.leader_epoch)
+            new_epoch = partition.make_leader(value, self._clock.now_ms())
             hosted.changed()
         else:
             new_epoch = partition.make_follower(value)
             if new_epoch:
                 hosted.changed()
                 self._fetchers.follow(hosted)
+        end_offset = self._registry.image.last.offset + 1
+        self._state_changes.role_taken(hosted, value, end_offset, new_epoch=new_epoch)
 
     def take_offline(self, hosted: HostedPartition) -> None:
         """Remove a partition whose log directory has failed. It stays assigned to this broker."""
@@ -205,6 +208,7 @@ class MetadataApplier:
             return
         self._fetchers.unfollow(key)
         self._registry.remove(hosted)
+        self._state_changes.removed(hosted, self._registry.image.last.offset + 1)
         hosted.gone = True
         hosted.changed()
         name = PartitionName(hosted.topic, key[1])

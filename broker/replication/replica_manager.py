@@ -38,6 +38,7 @@ from quorate.broker.replication.replica_placement import ReplicaPlacement
 from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.replication_throttle import ReplicationThrottle
 from quorate.broker.replication.settings import ReplicationSettings
+from quorate.broker.replication.state_change_log import StateChangeLog
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import NEVER
@@ -130,6 +131,7 @@ class ReplicaManager:
             broker_id,
             on_failure,
             ReplicaPlacement(self.registry, self.logs, opening, broker_id, directories.assign),
+            StateChangeLog(clock, every_partition=settings.state_change_log),
         )
         self.cleaner = LogCleaner(seams, settings.cleaner, self.logs, self._compacted, on_failure)
         self._timers: dict[str, Timer] = {}

@@ -50,6 +50,7 @@ class ReplicationSettings:
     num_replica_fetchers: int = 1
     replication_quota_windows: int = 11
     replication_quota_window_seconds: int = 1
+    state_change_log: bool = False
 
     @classmethod
     def of(cls, node: Mapping[str, Any], log_dirs: tuple[str, ...]) -> ReplicationSettings:
@@ -85,6 +86,7 @@ _NODE_KEYS = {
     "num_replica_fetchers": "num.replica.fetchers",
     "replication_quota_windows": "replication.quota.window.num",
     "replication_quota_window_seconds": "replication.quota.window.size.seconds",
+    "state_change_log": "quorate.state.change.log.enable",
 }
 
 

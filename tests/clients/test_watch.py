@@ -104,7 +104,10 @@ def test_a_paused_broker_delays_the_changes_of_its_partitions(
     tmp_path: Path, new_topic: Callable[[], str]
 ) -> None:
     """A paused broker keeps its connections, so only its session timeout would fence it."""
-    with running(tmp_path / "cluster", "--override", "broker.session.timeout.ms=600000") as cluster:
+    timeout = "broker.session.timeout.ms=600000"
+    logged = "quorate.state.change.log.enable=true"
+    options = ("--override", timeout, "--override", logged)
+    with running(tmp_path / "cluster", *options) as cluster:
         topic = new_topic()
         create_topic(admin(cluster.bootstrap), topic, 3)
         paused, killed, other = sorted(each["id"] for each in cluster.entry()["brokers"])
@@ -126,6 +129,23 @@ def test_a_paused_broker_delays_the_changes_of_its_partitions(
         finally:
             os.kill(pid, signal.SIGCONT)
         wait_for(lambda: not held_up(bootstrap, topic, paused), "the changes are complete")
+        wait_for(lambda: told(cluster, topic, paused), "the paused broker logs that it acted")
+        story = told(cluster, topic, other)
+        created = next(i for i, line in enumerate(story) if "metadata offset" in line)
+        assert "[topic-created]" in story[created]
+        lost = next(i for i, line in enumerate(story) if "[connection-lost]" in line)
+        assert f"broker {other}: state.change: partition {topic}-0: " in story[lost + 1]
+        assert [line[:23] for line in story] == sorted(line[:23] for line in story)
+
+
+def told(cluster: ProcessCluster, topic: str, broker: int) -> list[str]:
+    """Return the story of partition 0 if this broker has logged after the death of another one."""
+    directory = str(cluster.directory.root)
+    merge = ("state-changes", "merge", directory, "--topic", topic, "--partition", "0")
+    lines = run_quorate(*merge).stdout.splitlines()
+    deaths = [i for i, line in enumerate(lines) if "[connection-lost]" in line]
+    after = lines[deaths[0] :] if deaths else []
+    return lines if any(f"  broker {broker}: state.change" in line for line in after) else []
 
 
 def held_up(bootstrap: str, topic: str, by: int) -> list[dict[str, Any]]:
