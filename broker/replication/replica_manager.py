@@ -92,14 +92,13 @@ class ReplicaManager:
         self._delayed_operations = delayed_operations = DelayedOperations(clock)
         callbacks, memory = CoalescedCallbacks(clock), memory or Memory(clock)
         room = memory.responses.room
-        read_replicas = ReadReplicas(clock, self.registry, broker_id, settings.replica_selector)
         self.consumer_fetches = ConsumerFetches(
             delayed_operations,
             callbacks,
             self.registry,
             settings.max_delayed_fetches,
             room,
-            read_replicas,
+            ReadReplicas(clock, self.registry, broker_id, settings.replica_selector),
         )
         self.session_cache = cache = SessionCache(
             clock, seams.random, settings.max_fetch_sessions, memory.limits.session_bytes
