@@ -45,6 +45,7 @@ from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.raft.effects import Role, RoleChanged
 from tests.sim.cluster import Machine, Process, SimCluster
 from tests.sim.committed_log import CommittedLog, Violation
+from tests.sim.compacted_log import CompactedLog
 from tests.sim.durable import not_durable
 from tests.sim.log_matching import LogMatching
 from tests.sim.persisted_votes import PersistedVotes
@@ -87,9 +88,11 @@ class Invariants:
         self.proposals = Proposals()
         self.unclean_topics: dict[str, None] = {}
         """The topics that allow unclean elections, by name. Their records may be lost."""
+        self.compacted_topics: dict[str, None] = {}
+        """The topics whose cleaners run, by name."""
         self._rulings = self._rulings_from(self._oracle.image)
         self.votes = PersistedVotes(cluster)
-        self.logs = LogMatching(cluster)
+        self.logs = LogMatching(cluster, self.compacted_topics)
         self.watermarks = Watermarks(cluster, self._is_trusted)
         self._images: dict[int, MetadataImage] = {}
         self._snapshot_images: dict[EpochOffset, MetadataImage] = {}
@@ -117,7 +120,10 @@ class Invariants:
     def committed(self, key: Key) -> CommittedLog:
         log = self.partitions.get(key)
         if log is None:
-            log = self.partitions[key] = CommittedLog(f"{uuid_to_text(key[0])}-{key[1]}")
+            topic = self._oracle.image.topics.get(key[0])
+            compacted = topic is not None and topic.name in self.compacted_topics
+            kind = CompactedLog if compacted else CommittedLog
+            log = self.partitions[key] = kind(f"{uuid_to_text(key[0])}-{key[1]}")
         return log
 
     def rebuilt(self, generation: int, lost_from: int | None) -> MetadataImage:

@@ -9,7 +9,7 @@ induction this compares the whole logs. The cost grows with new batches only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -54,11 +54,14 @@ def entry_of(header: BatchHeader) -> Entry:
 
 
 class LogMatching:
-    """`checks` counts the comparisons of a batch of one replica with another replica's."""
+    """`checks` counts the comparisons of a batch of one replica with another replica's.
 
-    def __init__(self, cluster: SimCluster) -> None:
+    The logs of the topics in `compacted` are left out: each replica removes other batches."""
+
+    def __init__(self, cluster: SimCluster, compacted: Container[str] = ()) -> None:
         self.checks: Counter[str] = Counter()
         self._cluster = cluster
+        self._compacted = compacted
         self._known: dict[tuple[object, int, int], Known] = {}
         self._positions: dict[tuple[str, object], Position] = {}
 
@@ -74,7 +77,11 @@ class LogMatching:
         ):
             return ""
         logs: list[tuple[object, Log]] = [(METADATA_TOPIC, process.core.log)]
-        logs += [(key, hosted.log) for key, hosted in hosted_by(machine).items()]
+        logs += [
+            (key, hosted.log)
+            for key, hosted in hosted_by(machine).items()
+            if hosted.topic not in self._compacted
+        ]
         return next(filter(None, (self._look(machine, name, log) for name, log in logs)), "")
 
     def _look(self, machine: Machine, name: object, log: Log) -> str:

@@ -104,11 +104,11 @@ async def a_group_and_sessions(stage: Simulation) -> None:
         assert stage.coverage[f"workload sessions: {kind}"] > 0, kind
     assert membership.book.generation > 3
 
-    partition = next(each for each in sessions.records if sessions.records[each])
-    offset, _ = sessions.records[partition].popitem()
+    partition = next(each for each in sessions.taken if sessions.taken[each])
+    offset, _ = sessions.taken[partition].popitem()
     with pytest.raises(Violation, match=f"None was read at {offset} with a session"):
         await sessions.check()
-    sessions.records[partition][offset] = b"another"
+    sessions.taken[partition][offset] = b"another"
     with pytest.raises(Violation, match="was read at"):
         await sessions.check()
     sessions._positions[partition] = 0

@@ -49,7 +49,7 @@ class FetchSessions(Workload):
 
     def __init__(self, stage: Any) -> None:
         super().__init__(stage)
-        self.records: dict[int, dict[int, bytes]] = {each: {} for each in PARTITIONS}
+        self.taken: dict[int, dict[int, bytes]] = {each: {} for each in PARTITIONS}
         """What was read, by partition and offset."""
         self._sessions: dict[int, FetchSession] = {}
         self._positions = dict.fromkeys(PARTITIONS, 0)
@@ -91,7 +91,7 @@ class FetchSessions(Workload):
                     await self._poll(broker)
                 await self.pause(BACKOFF_S)
             end = max(expected, default=-1)  # a late write may come behind it
-            found = {at: value for at, value in self.records[partition].items() if at <= end}
+            found = {at: value for at, value in self.taken[partition].items() if at <= end}
             problem = _differing(found, expected)
             require(not problem, f"{NAME}-{partition}: {problem}")
 
@@ -220,7 +220,7 @@ class FetchSessions(Workload):
                     f"{NAME}-{partition}: {record.offset} was read, above the high watermark",
                 )
                 value = bytes(record.value or b"")
-                before = self.records[partition].setdefault(record.offset, value)
+                before = self.taken[partition].setdefault(record.offset, value)
                 require(
                     before == value,
                     f"{NAME}-{partition}: {value!r} at {record.offset}, before {before!r}",

@@ -1,7 +1,6 @@
 """The workloads and the seeds that they belong to.
 
-Compaction, eligible leader replicas and quotas get rows here: a class with the methods of
-`Workload`, whose `keys` configure the nodes.
+A row is a class with the methods of `Workload`. Its `keys` configure the nodes.
 """
 
 from __future__ import annotations
@@ -9,11 +8,15 @@ from __future__ import annotations
 from random import Random
 
 from tests.sim.workloads.autocreated import AutoCreated
+from tests.sim.workloads.compacted import Compacted
 from tests.sim.workloads.fetch_sessions import FetchSessions
 from tests.sim.workloads.membership import Membership
 from tests.sim.workloads.offsets import Offsets
+from tests.sim.workloads.quotas import Quotas
 from tests.sim.workloads.recreated import Recreated
+from tests.sim.workloads.throttled import Throttled
 from tests.sim.workloads.trimmed import Trimmed
+from tests.sim.workloads.unregistered import Unregistered
 from tests.sim.workloads.workload import Workload
 
 WORKLOADS: tuple[type[Workload], ...] = (
@@ -23,8 +26,12 @@ WORKLOADS: tuple[type[Workload], ...] = (
     AutoCreated,
     Membership,
     FetchSessions,
+    Compacted,
+    Throttled,
+    Quotas,
+    Unregistered,
 )
-PER_SEED = 2
+PER_SEED = 3
 
 
 def workloads_of(seed: int) -> list[type[Workload]]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches, build_value_batch, records_of
+from quorate.quorum.log.batch import batches, build_batch, records_of
+from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.protocol.schemas.list_offsets import (
@@ -22,6 +23,7 @@ from quorate.quorum.protocol.schemas.produce import (
 )
 from quorate.quorum.protocol.schemas.topics import (
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DeleteTopicState,
@@ -91,9 +93,18 @@ class Workload(Client):
         leader = -1 if topic is None else topic.leaders.get(partition, -1)
         return None if topic is None or leader not in self._addresses else (topic.id, leader)
 
-    async def create(self, name: str, partitions: int) -> int:
+    async def create(
+        self, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    ) -> int:
         topic = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=3, assignments=(), configs=()
+            name=name,
+            num_partitions=partitions,
+            replication_factor=3,
+            assignments=(),
+            configs=tuple(
+                CreatableTopicConfig(name=key, value=value)
+                for key, value in (configs or {}).items()
+            ),
         )
         request = CreateTopicsRequest(topics=(topic,), timeout_ms=TIMEOUT_MS)
         answer = await self.ask_any(request)
@@ -106,7 +117,9 @@ class Workload(Client):
         error: int = answer.responses[0].error_code
         return error
 
-    async def produce(self, name: str, partition: int, value: bytes) -> tuple[Uuid, int] | None:
+    async def produce(
+        self, name: str, partition: int, value: bytes | None, *, key: bytes | None = None
+    ) -> tuple[Uuid, int] | None:
         """Write one record with acks=all. Return the topic's id and the offset, or None if the
         broker refused. Raise Unreachable."""
         found = self.known_leader(name, partition)
@@ -115,7 +128,7 @@ class Workload(Client):
             return None
         topic_id, leader = found
         wall_ms = self._clock.wall_ms()  # retention deletes what is older than a week
-        batch = build_value_batch([value], base_offset=0, leader_epoch=-1, timestamp_ms=wall_ms)
+        batch = build_batch([Record(0, wall_ms, key, value)], leader_epoch=-1)
         data = PartitionProduceData(index=partition, records=bytes(batch))
         topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=(data,))
         request = ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS // 2, topic_data=(topic,))
@@ -147,8 +160,13 @@ class Workload(Client):
         return None
 
     async def read(self, name: str, partition: int, start: int) -> list[tuple[int, bytes]]:
+        """Return the offsets and values from `start` on, from a cluster that is well."""
+        records = await self.records(name, partition, start)
+        return [(record.offset, bytes(record.value or b"")) for record in records]
+
+    async def records(self, name: str, partition: int, start: int) -> list[Record]:
         """Return all records from `start` on, from a cluster that is well."""
-        records: list[tuple[int, bytes]] = []
+        records: list[Record] = []
         preferred = -1  # a follower that the leader names for reads (KIP-392)
         end = 0
         while True:
@@ -174,11 +192,8 @@ class Workload(Client):
                 continue
             data = bytes(found.records or b"")
             for at, header in batches(data):
-                records += [
-                    (record.offset, bytes(record.value or b""))
-                    for record in records_of(data, at, header)
-                    if record.offset >= start
-                ]
+                found_now = records_of(data, at, header)
+                records += [record for record in found_now if record.offset >= start]
                 start = max(start, header.next_offset)
             if preferred < 0 <= found.preferred_read_replica:
                 preferred = found.preferred_read_replica

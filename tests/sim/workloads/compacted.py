@@ -1,0 +1,196 @@
+"""A compacted topic, whose cleaner runs on each replica in virtual time.
+
+The latest value of each key stays, offsets and their order too. A reader that began before a
+tombstone was written, and that reaches it within delete.retention.ms, sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.sim.compacted_log import CompactedLog, Keyed, keyed
+from tests.sim.watermarks import hosted_by
+from tests.sim.workloads.workload import Workload, require
+
+NAME = "compacted"
+RETENTION_MS = 5000
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "1500",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": str(RETENTION_MS),
+}
+KEYS = tuple(b"key%d" % number for number in range(40))
+BURST = 3
+READ_BYTES = 2000
+READER_S = RETENTION_MS / 1000 * 0.9
+"""The longest time of a reader: clocks run up to 2 % fast."""
+CLEANED_S = 3.5
+WITHOUT_FOLLOWERS = 10
+"""The last version of Fetch in which a leader sends no consumer to a follower."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """A reader from the start, which asks one leader only. It began when `behind` was the end."""
+
+    began_s: float
+    leader: int
+    epoch: int
+    behind: int
+    position: int = 0
+    values: dict[bytes, bytes | None] = field(default_factory=dict)
+
+
+class Compacted(Workload):
+    name_of = "compacted"
+    keys: ClassVar[Mapping[str, str]] = {"log.cleaner.backoff.ms": "300"}
+
+    def __init__(self, stage: Any) -> None:
+        super().__init__(stage)
+        stage.invariants.compacted_topics[NAME] = None
+        self.acknowledged: dict[int, Keyed] = {}
+        self._unknown: dict[bytes, list[bytes | None]] = {key: [] for key in KEYS}
+        self._reader: Reader | None = None
+        self._number = 0
+
+    async def prepare(self) -> None:
+        while NAME not in self.topics:
+            await self.create(NAME, 1, CONFIGS)
+            await self.refresh()
+
+    async def step(self) -> None:
+        for _ in range(BURST):
+            await self._write()
+        reader = self._reader
+        if reader is None:
+            self._begin_reader()
+        elif reader.position < reader.behind or self._is_cleaned(reader):
+            await self._read_on(reader)
+
+    def _is_cleaned(self, reader: Reader) -> bool:
+        """Return True if the cleaner had time for what was written after the reader began."""
+        return self.stage.loop.time() > reader.began_s + CLEANED_S
+
+    async def _write(self) -> None:
+        key = KEYS[int(len(KEYS) * self.random.random() ** 3)]  # the last ones are rare
+        self._number += 1
+        value = None if self.random.randrange(0, 6) == 0 else b"compacted:%d" % self._number
+        self._unknown[key].append(value)
+        done = await self.produce(NAME, 0, value, key=key)
+        if done is not None:
+            self._unknown[key].remove(value)
+            self.acknowledged[done[1]] = Keyed(key, value)
+            self.count("writes")
+
+    # -- a reader --------------------------------------------------------------------------------
+
+    def _begin_reader(self) -> None:
+        found = self.known_leader(NAME, 0)
+        if found is not None:
+            behind = max(self.acknowledged, default=-1) + 1
+            epoch = self.topics[NAME].epochs[0]
+            self._reader = Reader(self.stage.loop.time(), found[1], epoch, behind)
+
+    async def _read_on(self, reader: Reader) -> None:
+        """Read some more. Check the reader once it has read everything."""
+        asked = FetchPartition(
+            partition=0,
+            current_leader_epoch=reader.epoch,
+            fetch_offset=reader.position,
+            partition_max_bytes=READ_BYTES,
+        )
+        topic = FetchTopic(topic=NAME, partitions=(asked,))
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,))
+        self._reader = None
+        answer = await self.ask(reader.leader, request, WITHOUT_FOLLOWERS)
+        found = None if answer.error_code else answer.responses[0].partitions[0]
+        if found is None or found.error_code:
+            if found is not None:
+                code = ErrorCode.of(found.error_code)
+                require(code.retriable, f"{NAME}: fetch at {reader.position}: {code.name}")
+            await self.refresh()
+            return
+        data = bytes(found.records or b"")
+        for at, header in batches(data):
+            for record in records_of(data, at, header):
+                if record.offset >= reader.position:
+                    key, value = keyed(record)
+                    reader.values[key] = value
+            reader.position = max(reader.position, header.next_offset)
+        in_time = self.stage.loop.time() < reader.began_s + READER_S
+        stepped = any(fault.kind == "step_clock" for fault in self.stage.faults.done)
+        if not in_time or stepped:
+            return
+        behind = reader.position <= max(self.acknowledged, default=-1)
+        if behind or not self._is_cleaned(reader):
+            self._reader = reader
+        else:
+            self.check_reader(reader)
+
+    def check_reader(self, reader: Reader) -> None:
+        """Check the values of the keys that were written last after the reader began."""
+        for key, (offset, value) in last_of(self.acknowledged).items():
+            if reader.behind <= offset < reader.position and not self._unknown[key]:
+                require(
+                    reader.values.get(key) == value,
+                    f"{NAME}: a reader up to {reader.position} has {reader.values.get(key)!r} as "
+                    f"the value of {key!r}; at {offset} is {value!r}",
+                )
+                self.count("values that readers saw" if value else "tombstones that readers saw")
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def check(self) -> None:
+        records = [(each.offset, keyed(each)) for each in await self.records(NAME, 0, 0)]
+        require(
+            all(one[0] < other[0] for one, other in pairwise(records)),
+            f"{NAME}: offsets are out of order",
+        )
+        self.check_records(records)
+        self._check_replicas()
+
+    def check_records(self, records: Sequence[tuple[int, Keyed]]) -> None:
+        """Check all records of the topic, by offset."""
+        by_offset = dict(records)
+        latest = {found.key: found.value for _, found in records}
+        for offset, known in self.acknowledged.items():
+            found = by_offset.get(offset, known)
+            require(found == known, f"{NAME}: {known} acknowledged at {offset}, found {found}")
+            if offset not in by_offset:
+                self.count("records cleaned away")
+        for key, (offset, value) in last_of(self.acknowledged).items():
+            allowed = [value, *self._unknown[key]]
+            require(
+                latest.get(key) in allowed,
+                f"{NAME}: the value of {key!r} is {latest.get(key)!r}; {value!r} was acknowledged "
+                f"last, at {offset}",
+            )
+
+    def _check_replicas(self) -> None:
+        """Each replica has the latest value of each key, up to its high watermark."""
+        for machine in self.stage.cluster.brokers:
+            for key, hosted in hosted_by(machine).items():
+                history = self.stage.invariants.committed(key)
+                if hosted.topic != NAME or not isinstance(history, CompactedLog):
+                    continue
+                offset, end = hosted.log.start_offset, hosted.partition.high_watermark
+                found: list[int] = []
+                while offset < end and (data := bytes(hosted.log.read(offset, 1 << 20, end=end))):
+                    for at, header in batches(data):
+                        found += [each.offset for each in records_of(data, at, header)]
+                    offset = history.holds(machine.name, data, end)
+                problem = history.missing(found, end)
+                require(not problem, f"{machine.name}: {problem}")
+                self.stage.coverage["compacted replicas compared"] += 1
+
+
+def last_of(records: Mapping[int, Keyed]) -> dict[bytes, tuple[int, bytes | None]]:
+    """Return the last offset and value of each key."""
+    return {found.key: (offset, found.value) for offset, found in sorted(records.items())}

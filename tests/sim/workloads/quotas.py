@@ -1,0 +1,169 @@
+"""A client with quotas that ignores its throttle times (KIP-219).
+
+Brokers hold it to its quota: they do not read its connection during a throttle time. A muted
+connection loses no request, and it is read again in time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.client_quotas import (
+    AlterationData,
+    AlterClientQuotasRequest,
+    AlteredEntityData,
+    OpData,
+)
+from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from quorate.quorum.protocol.wire import Message
+from tests.sim.clients import Unreachable
+from tests.sim.cluster import Machine, Process
+from tests.sim.workloads.workload import BACKOFF_S, Workload, require
+
+NAME = "quotas"
+PARTITIONS = 3
+BYTES_PER_S = {"producer_byte_rate": 600.0, "consumer_byte_rate": 1500.0}
+WINDOWS = 3
+PATIENCE_MS = 9000
+"""The longest wait for an answer. It exceeds all throttle times."""
+BURST = 4
+EARLY, LATE_S = 0.95, 1.0
+"""Clocks run up to 2 % slow or fast; an answer takes at most a second on a cluster that is well."""
+SHORTEST_S = 0.1
+"""Shorter throttle times are too close to the time of an answer."""
+PROBES = 4
+
+
+class Quotas(Workload):
+    name_of = "quotas"
+    keys: ClassVar[Mapping[str, str]] = {"quota.window.num": str(WINDOWS)}
+
+    def __init__(self, stage: Any) -> None:
+        super().__init__(stage)
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self.sent_bytes: Counter[int] = Counter()
+        """The records that each broker has accepted."""
+        self._lives: Counter[int] = Counter()
+        self._since_s = 0.0
+        self._number = 0
+        self._throttle_ms = 0
+        stage.cluster.started.append(self._started)
+
+    def _started(self, machine: Machine, process: Process) -> None:
+        """Another process knows nothing of what the client has used."""
+        self._lives[machine.id] += 1
+
+    async def prepare(self) -> None:
+        while NAME not in self.topics or len(self.topics[NAME].leaders) < PARTITIONS:
+            await self.create(NAME, PARTITIONS)
+            await self.refresh()
+        ops = tuple(OpData(key=key, value=each, remove=False) for key, each in BYTES_PER_S.items())
+        await self._alter(ops)
+        self._since_s = self.stage.loop.time()
+
+    async def _alter(self, ops: tuple[OpData, ...]) -> None:
+        entity = AlteredEntityData(entity_type="client-id", entity_name=self.name)
+        entry = AlterationData(entity=(entity,), ops=ops)
+        request = AlterClientQuotasRequest(entries=(entry,), validate_only=False)
+        while True:
+            try:
+                answer = await self.ask_any(request)
+            except Unreachable:
+                continue
+            if all(each.error_code == ErrorCode.NONE for each in answer.entries):
+                return
+            await self.pause(BACKOFF_S)
+
+    async def ask(
+        self,
+        broker_id: int,
+        request: Message,
+        version: int | None = None,
+        *,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """Wait as long as a muted connection may take, and note the throttle time."""
+        answer = await super().ask(broker_id, request, version, timeout_ms=PATIENCE_MS)
+        self._throttle_ms = answer.throttle_time_ms
+        if self._throttle_ms:
+            self.count("throttled answers")
+        return answer
+
+    async def step(self) -> None:
+        for _ in range(BURST):
+            await self._write(self.random.randrange(0, PARTITIONS))
+        await self._fetch(self.random.randrange(0, PARTITIONS))
+
+    async def _write(self, partition: int) -> None:
+        self._number += 1
+        value = b"quota:%d:%s" % (self._number, b"x" * 100)
+        found = self.known_leader(NAME, partition)
+        done = await self.produce(NAME, partition, value)
+        if done is not None and found is not None:
+            self.acknowledged[partition, done[1]] = value
+            self.sent_bytes[found[1]] += len(value)
+
+    async def _fetch(self, partition: int) -> None:
+        found = self.known_leader(NAME, partition)
+        if found is None:
+            await self.refresh()
+            return
+        asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1000)
+        topic = FetchTopic(topic_id=found[0], partitions=(asked,))
+        await self.ask(found[1], FetchRequest(max_wait_ms=0, min_bytes=0, topics=(topic,)))
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    async def check(self) -> None:
+        self.check_rate()
+        await self._is_muted_and_read_again()
+        await self._alter(tuple(OpData(key=key, value=0.0, remove=True) for key in BYTES_PER_S))
+        for partition in range(PARTITIONS):
+            found = dict(await self.read(NAME, partition, 0))
+            for (where, offset), value in self.acknowledged.items():
+                require(
+                    where != partition or found.get(offset) == value,
+                    f"{NAME}-{partition}: {value[:20]!r} is not at {offset}",
+                )
+
+    def check_rate(self) -> None:
+        """No broker took more than the quota and the burst that the windows allow."""
+        rate = BYTES_PER_S["producer_byte_rate"]
+        elapsed_s = (self.stage.loop.time() - self._since_s) * 1.02
+        for broker, used in self.sent_bytes.items():
+            lives = 1 + self._lives[broker]
+            allowed = rate * (elapsed_s + (WINDOWS + 1) * lives)
+            require(
+                used <= allowed,
+                f"{NAME}: broker {broker} took {used} bytes in {elapsed_s:.0f} s and {lives} lives",
+            )
+
+    async def _is_muted_and_read_again(self) -> None:
+        """After each throttled answer, the next one comes when the throttle time is over."""
+        seen = 0
+        while seen < PROBES:
+            found = self.known_leader(NAME, 0)
+            if found is None:
+                await self.refresh()
+                continue
+            try:
+                link = await self.link(found[1])
+                await self._write(0)
+                throttle_s, start_s = self._throttle_ms / 1000, self.stage.loop.time()
+                await self._fetch(0)
+            except Unreachable:
+                await self.refresh()
+                continue
+            waited_s = self.stage.loop.time() - start_s
+            if throttle_s < SHORTEST_S or self._links.get(found[1]) is not link:
+                continue
+            require(
+                throttle_s * EARLY <= waited_s <= throttle_s + LATE_S,
+                f"{NAME}: the connection was read {waited_s:.2f} s after an answer with a throttle "
+                f"time of {throttle_s:.2f} s",
+            )
+            seen += 1
+            self.count("muted connections that were read again")
