@@ -3,10 +3,16 @@ replaced."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from quorate.broker.compaction import batch_filter, cleaning
 from quorate.broker.compaction.batch_filter import Retention
+from quorate.broker.compaction.cleanable import Cleanable, CompactionSettings, cleanable
 from quorate.broker.compaction.offset_map import OffsetMap
 from quorate.broker.compaction.record_spans import RecordSpan
+from quorate.broker.logs import compacted_log
+from quorate.broker.logs.cleaner_worker import CleanerWorker
+from quorate.broker.logs.compacted_log import CompactedLog
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.names import DELETED_SUFFIX
@@ -18,11 +24,33 @@ from tests.unit.compaction import test_property, test_unreadable_batches
 from tests.unit.replication import test_log_cleaner
 
 _keeps = Retention.keeps
+_begin_cleaning = CleanerWorker._begin
+_cleanable = cleanable
 _begin = SegmentSwap.begin
 
 
 def crashes_during_cleanings() -> None:
     test_property.test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(0)
+
+
+def checkpoint_behind_the_replacements() -> None:
+    on_brokers(test_log_cleaner.test_the_checkpoint_is_raised_behind_the_last_replacement)
+
+
+def unflushed_tail() -> None:
+    test_property.test_a_crash_between_two_replacements_loses_no_key_of_the_unflushed_tail(0)
+
+
+def raise_the_checkpoint_first(
+    self: CleanerWorker, partition: CompactedLog, found: Cleanable, settings: CompactionSettings
+) -> bool:
+    self._cleaner.logs.checkpoint_cleaned(partition.name, found.first_uncleanable)
+    return _begin_cleaning(self, partition, found, settings)
+
+
+def clean_unflushed_segments(*arguments: Any, **named: Any) -> Cleanable:
+    named["flushed_offset"] = named["end_offset"]
+    return _cleanable(*arguments, **named)
 
 
 def unreadable_batch() -> None:
@@ -99,6 +127,24 @@ ABLATIONS = (
         lambda self, name, offset: None,
         Script(truncation_below_the_checkpoint),
         "all(each[T0] == log.end_offset",
+    ),
+    Ablation(
+        "checkpoint-after-replacements",
+        "the cleaner raises its checkpoint when all replacements are durable",
+        CleanerWorker,
+        "_begin",
+        raise_the_checkpoint_first,
+        Script(checkpoint_behind_the_replacements),
+        "len(keys) == len(set(keys))",
+    ),
+    Ablation(
+        "cleaning-of-flushed-segments",
+        "the cleaner removes an earlier record only if the later one is on the disk",
+        compacted_log,
+        "cleanable",
+        clean_unflushed_segments,
+        Script(unflushed_tail),
+        "latest(found) == latest(self.written)",
     ),
     Ablation(
         "offset-gaps",

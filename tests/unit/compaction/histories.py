@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from quorate.broker.compaction.cleanable import CompactionSettings, cleanable
+from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.compaction.cleaning import Cleaning, CleaningPlan
 from quorate.broker.compaction.log_cleaning import CleaningAborted, clean_log, source_of
+from quorate.broker.logs.compacted_log import CompactedLog, range_of
 from quorate.quorum.log.batch import batches, build_batch, records_of
 from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.errors import LogError
@@ -117,17 +118,8 @@ class Replica:
         the new checkpoint, None if the cleaning was aborted or nothing is dirty."""
         log = self.log
         sealed = log.sealed_segments
-        found = cleanable(
-            sealed,
-            CompactionSettings(),
-            checkpoint=self.checkpoint,
-            start_offset=log.start_offset,
-            end_offset=log.end_offset,
-            high_watermark=self.high_watermark,
-            flushed_offset=log.flushed_offset,
-            active_base_offset=log.active_base_offset,
-            wall_ms=self.wall_ms,
-        )
+        partition = cast(CompactedLog, self)
+        found = range_of(partition, CompactionSettings(), self.checkpoint, self.wall_ms)
         if not found.dirty_bytes:
             return None
         segments = [each for each in sealed if each.next_offset <= found.first_uncleanable]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import random
+from contextlib import suppress
 
 import pytest
 
@@ -74,6 +75,31 @@ def test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(seed: i
             replica.clean()
             replica.check()
     assert crashed > 100
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_crash_between_two_replacements_loses_no_key_of_the_unflushed_tail(seed: int) -> None:
+    """The earlier record of a key may only go if the later one is on the disk."""
+    whole = Replica(seed, map_keys=50)
+    unflushed_tail(whole)
+    assert whole.cleanings == 1
+    for call in range(1, whole.disk.calls):
+        replica = Replica(seed, map_keys=50)
+        replica.disk.die_at = replica.disk.calls + call
+        with suppress(PowerCut):
+            unflushed_tail(replica)
+        replica.start_again(replica.disk.crash(forgetful=True))
+        replica.check()
+
+
+def unflushed_tail(replica: Replica) -> None:
+    for flushed in (True, False):
+        for _ in range(40):
+            replica.append(2)
+        replica.high_watermark = replica.log.end_offset
+        if flushed:
+            replica.flush()
+    replica.clean()
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])

@@ -176,6 +176,36 @@ def test_the_checkpoint_is_written_and_survives_a_restart(make_cluster: MakeClus
         assert values(cluster, topic) == latest
 
 
+def test_the_checkpoint_is_raised_behind_the_last_replacement(make_cluster: MakeCluster) -> None:
+    """Below the checkpoint each key has one record. A tombstone there may be removed, and must have
+    no earlier record of its key."""
+    checkpoints_seen = 0
+    for wait_ms in range(0, 4_000, 130):
+        cluster = compacted(make_cluster, threads=0)
+        topic = cluster.create("t", [led_by(1)])
+        cluster.run(50)
+        send(cluster, topic, 200)
+        begin(cluster, io_max_bytes_per_second=20_000.0)
+        cluster.run(wait_ms)
+        disk = cluster.kill(1)
+        offsets = checkpoints.read_offsets(disk, LOG_DIR, checkpoints.CLEANER_OFFSETS_NAME)
+        cluster.start(1, disk)
+        cluster.run(5)
+        checkpoints_seen += T0 in offsets
+        keys = [key for offset, key in keys_of(cluster, topic) if offset < offsets.get(T0, 0)]
+        assert len(keys) == len(set(keys))
+    assert checkpoints_seen > 3
+
+
+def keys_of(cluster: ReplicaCluster, topic: Uuid) -> list[tuple[int, bytes]]:
+    return [
+        (record.offset, bytes(record.key or b""))
+        for batch in cluster.content(1, topic)
+        for position, header in batches(batch)
+        for record in records_of(batch, position, header)
+    ]
+
+
 def test_a_checkpoint_outside_of_the_log_begins_again(
     make_cluster: MakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
