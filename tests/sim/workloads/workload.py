@@ -184,7 +184,9 @@ class Workload(Client):
                 preferred = -1
                 await self.refresh()
                 continue
-            found: Any = None if answer.error_code else answer.responses[0].partitions[0]
+            # The answer to a client that exceeds its quota has no partitions.
+            empty = answer.error_code or not answer.responses
+            found: Any = None if empty else answer.responses[0].partitions[0]
             if found is None or found.error_code:
                 preferred = -1
                 await self.pause(BACKOFF_S)
