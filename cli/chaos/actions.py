@@ -35,6 +35,7 @@ ACTIONS: dict[str, Action] = {
     "resume": node_actions.resume,
     "mute-heartbeats": link_actions.mute_heartbeats,
     "cut-controllers": link_actions.cut_controllers,
+    "hold-fetches": link_actions.hold_fetches,
     "isolate": link_actions.isolate,
     "heal": link_actions.heal,
     "pin-writer": client_actions.pin_writer,

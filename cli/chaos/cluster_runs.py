@@ -94,14 +94,14 @@ def refuse_unknown_nodes(
 
 
 def run_on_existing_cluster(
-    scenario: Scenario, variants: tuple[Variant, ...], directory: Path, view: View
+    scenario: Scenario, variants: tuple[Variant, ...], seed: int, directory: Path, view: View
 ) -> Result:
     """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
 
     Raise Refused as `existing_cluster` does, before anything is changed."""
     cluster = existing_cluster(scenario, directory)
     topic = f"chaos-{scenario.name}-{time.time_ns() // 1_000_000}"
-    result = asyncio.run(interruptible(Plan(scenario, variants, topic), cluster, view))
+    result = asyncio.run(interruptible(Plan(scenario, variants, topic, seed), cluster, view))
     return without_leftovers(result, f"topic {topic}", lambda: cluster.delete_topic(topic))
 
 
@@ -120,6 +120,7 @@ def without_leftovers(result: Result, what: str, remove: Callable[[], None]) -> 
 def run_on_temporary_cluster(
     scenario: Scenario,
     variants: tuple[Variant, ...],
+    seed: int,
     overrides: tuple[str, ...],
     keep: bool,
     view: View,
@@ -137,7 +138,7 @@ def run_on_temporary_cluster(
     cluster = ProcessCluster(root / "cluster", faults=scenario.needs_faults)
     options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]
     options += [f"--override={name}={value}" for name, value in config.items()]
-    plan = Plan(scenario, variants, "chaos")
+    plan = Plan(scenario, variants, "chaos", seed)
     begin_s = time.monotonic()
     try:
         with signals_as_interrupt():

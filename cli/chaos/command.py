@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from quorate.cli.client.options import format_option
 
 ALL = "all"
 """The name that stands for all scenarios of `quorate chaos list`."""
+MAX_SEED = 2**32 - 1
 file_option = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -103,6 +105,12 @@ def describe(scenario: str) -> None:
     type=click.IntRange(1, 2000),
     help="Partitions of the topic, instead of the number in the scenario.",
 )
+@click.option(
+    "--seed",
+    type=click.IntRange(0, MAX_SEED),
+    help="Choose the same nodes as the run with this seed, where a step draws one. [default: "
+    "random, and part of the result]",
+)
 @click.option("--html", type=file_option, help="Also write the result as an HTML page.")
 @click.option("--json", "json_file", type=file_option, help="Also write the result as JSON.")
 @click.option("--junit", "junit_file", type=file_option, help="Also write JUnit XML.")
@@ -114,6 +122,7 @@ def run(
     variant: str | None,
     overrides: tuple[str, ...],
     partitions: int | None,
+    seed: int | None,
     html: Path | None,
     json_file: Path | None,
     junit_file: Path | None,
@@ -134,14 +143,15 @@ def run(
     names = list(bundled_scenarios()) if scenario == ALL else [scenario]
     chosen = [loaded(name).with_partitions(partitions) for name in names]
     view = View(sys.stdout if output == "text" else None)
+    chance = random.randrange(MAX_SEED + 1) if seed is None else seed
     results = []
     for each in chosen:
         view.line(each.title if each.about == "-" else f"{each.title}. {each.about}")
         variants = variants_named(each, variant)
         if directory is not None:
-            result = run_on_existing_cluster(each, variants, directory, view)
+            result = run_on_existing_cluster(each, variants, chance, directory, view)
         else:
-            result = run_on_temporary_cluster(each, variants, overrides, keep, view)
+            result = run_on_temporary_cluster(each, variants, chance, overrides, keep, view)
         results.append(result)
         for line in verdict_lines(result):
             view.line(line)

@@ -51,6 +51,7 @@ def result_of(run: ScenarioRun, plan: Plan, examined: Examined) -> Result:
         checks=list(checks(evidence, plan.scenario.expect)),
         timeline=timeline,
         nodes=nodes,
+        seed=plan.seed,
         started_wall_ms=run.clock.start_wall_ms,
         duration_ms=end_ms,
     )
@@ -143,6 +144,7 @@ def failed_result(plan: Plan, why: str, started_wall_ms: int, duration_ms: int) 
         checks=list(checks(evidence, plan.scenario.expect)),
         timeline=[Event(0, why, None, "", "fault")],
         nodes=(),
+        seed=plan.seed,
         started_wall_ms=started_wall_ms,
         duration_ms=duration_ms,
     )

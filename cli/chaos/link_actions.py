@@ -33,10 +33,23 @@ async def cut_controllers(run: ScenarioRun, values: Values) -> None:
 async def isolate(run: ScenarioRun, values: Values) -> None:
     """Hold all traffic between the node and all other nodes until `heal`. Clients still reach it.
 
-    No connection closes."""
+    No connection closes. Fetches of other brokers from this node are not held, because they do not
+    name their sender (`quorum/faults/transport.py`)."""
     node = run.node_named(values["node"])
-    await inject(run, node, ISOLATE, {"hold": others((*run.controllers, *run.broker_ids), node)})
+    peers = others((*run.controllers, *run.broker_ids), node)
+    held = [*peers, *(run.address_of(each) for each in peers)]
+    await inject(run, node, ISOLATE, {"hold": held})
     run.note("all its traffic with other nodes is held; no connection closes", node, kind="fault")
+
+
+async def hold_fetches(run: ScenarioRun, values: Values) -> None:
+    """Hold the fetches of the broker from other brokers until `heal`. No connection closes.
+
+    Its heartbeats and its clients are not affected, nor the fetches of other brokers from it."""
+    node = run.node_named(values["node"])
+    held = [run.address_of(each) for each in others(run.broker_ids, node)]
+    await inject(run, node, ISOLATE, {"hold": held})
+    run.note("its fetches from other brokers are held; no connection closes", node, kind="fault")
 
 
 def others(nodes: Sequence[int], node: int) -> list[int]:

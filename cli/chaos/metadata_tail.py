@@ -18,6 +18,8 @@ from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage, decode_control
 
 PARTITION = "__cluster_metadata-0"
+HEADER_BYTES = 61
+"""The size of a batch's header, which includes its epoch and its CRC."""
 
 
 class LoggedRecord(NamedTuple):
@@ -34,13 +36,17 @@ class MetadataTail:
     """The position of a reader in one metadata log, which begins at `offset`.
 
     It reads segments only, not snapshots. After a truncation it does not yield the records that
-    replace those it has passed."""
+    replace those it has passed. It finds a truncation by the last batch that it has passed, which
+    is then shorter or another one, and reads the segment again to find its position."""
 
     log_dir: Path
     offset: int = 0
     """The next offset to read."""
     _segment: str = ""
     _position: int = 0
+    _last: bytes = b""
+    """The header of the last batch that was passed, which ends at `_position` with its batch."""
+    _last_position: int = 0
 
     def skip_to_end(self) -> int:
         """Advance to the end of the log. Return the highest epoch passed, or -1."""
@@ -63,12 +69,17 @@ class MetadataTail:
             if name < self._segment:
                 continue
             if name > self._segment:
-                self._segment, self._position = name, 0
+                self._segment, self._position, self._last = name, 0, b""
             with open(directory / name, "rb") as file:
+                file.seek(self._last_position)
+                if self._last and file.read(len(self._last)) != self._last:
+                    self._position, self._last = 0, b""
                 file.seek(self._position)
                 content = memoryview(file.read())
             start = self._position
             for position, header in whole_batches(content):
+                self._last = bytes(content[position : position + HEADER_BYTES])
+                self._last_position = start + position
                 self._position = start + position + header.size_bytes
                 if header.base_offset >= self.offset:
                     self.offset = header.next_offset

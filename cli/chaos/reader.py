@@ -29,6 +29,7 @@ ANSWER_MS = 3000
 RETRY_S = 0.05
 PARTITION_MAX_BYTES = 1 << 20
 UNREADABLE = -1
+NO_LEADER = -1
 """The number in place of a key that is no number."""
 
 
@@ -69,6 +70,8 @@ class Reader:
             led = self.brokers.led_by(node_id)
             if not led:
                 await asyncio.sleep(RETRY_S)
+                if self.brokers.led_by(NO_LEADER):
+                    await self.brokers.refresh()
                 continue
             try:
                 answer = await self.brokers.call(

@@ -33,6 +33,8 @@ class Result:
     nodes: Sequence[StateInterval]
     started_wall_ms: int
     duration_ms: int
+    seed: int = 0
+    """The seed of the random choices of nodes."""
     left_behind: Sequence[str] = ()
     """The things that the run could not remove or restore, such as its topic."""
 
@@ -92,6 +94,7 @@ class Result:
                 "longest_metadata_ms": evidence.metadata.availability.longest_ms(),
             },
             "unavailable_ms": {str(key): ms for key, ms in self.unavailable_ms().items()},
+            "seed": self.seed,
             "started_wall_ms": self.started_wall_ms,
             "duration_ms": self.duration_ms,
             "left_behind": list(self.left_behind),

@@ -91,6 +91,7 @@ SCHEMA: dict[str, Any] = {
         batches=counts("Acknowledged batches before, during and after the faults."),
         availability=said(AVAILABILITY, "The longest waits of clients."),
         unavailable_ms=counts("The total time without writes, by partition."),
+        seed=said(COUNT, "The seed of the random choices of nodes."),
         started_wall_ms=said(COUNT, "The start of the run, in ms since 1970 UTC."),
         duration_ms=COUNT,
         left_behind=said(array(TEXT), "Things that the run could not remove."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ class Plan:
     scenario: Scenario
     variants: Sequence[Variant]
     topic: str
+    seed: int = 0
+    """The seed of the random choices of nodes."""
 
 
 @contextlib.asynccontextmanager
@@ -70,7 +73,7 @@ async def started_run(
     since = min(tail.offset for tail in tails)
     await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
     make_brokers = client_maker(plan, cluster)
-    async with clients(make_brokers(), workload) as (writer, reader, probe):
+    async with clients(make_brokers, workload) as (writer, reader, probe):
         brokers, clock = writer.brokers, RunClock()
         run = ScenarioRun(
             scenario=plan.scenario,
@@ -91,6 +94,7 @@ async def started_run(
             since=since,
             serving=frozenset(brokers.known),
             first_active=active,
+            chance=random.Random(plan.seed),
         )
         run.states.begin(run.serving, active)
         run.poll_log()
@@ -110,22 +114,30 @@ def client_maker(plan: Plan, cluster: ProcessCluster) -> Callable[[], Brokers]:
 
 
 @contextlib.asynccontextmanager
-async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[Clients]:
+async def clients(
+    make_brokers: Callable[[], Brokers], workload: Workload
+) -> AsyncIterator[Clients]:
     """Yield clients after the first write to every partition.
 
-    Stop them afterwards. Batches that are then still in flight are cancelled. Raise Refused or
-    NoProducerId if the clients cannot start."""
+    Each client has connections of its own, because a broker answers the requests of a connection in
+    order. Otherwise a change of metadata that waits for a controller would delay the writes behind
+    it.
+
+    Stop the clients afterwards. Batches that are then still in flight are cancelled. Raise Refused
+    or NoProducerId if the clients cannot start."""
     ledger = Ledger(workload.partitions, workload.record_bytes)
+    brokers, readers, probes = (make_brokers() for _ in range(3))
     writer = Writer(
         brokers=brokers,
         ledger=ledger,
         pace=Pace.of(workload.records_per_s, workload.partitions),
         timeout_ms=workload.request_timeout_ms,
     )
-    reader = Reader(brokers, ledger.delays)
-    probe = MetadataProbe(brokers, workload.request_timeout_ms)
+    reader = Reader(readers, ledger.delays)
+    probe = MetadataProbe(probes, workload.request_timeout_ms)
     try:
-        await brokers.refresh()
+        for each in (brokers, readers, probes):
+            await each.refresh()
         if len(brokers.leaders) != workload.partitions:
             raise Refused(f"topic {brokers.topic}: no broker knows the leaders of all partitions")
         await writer.start(range(workload.partitions))
@@ -138,7 +150,8 @@ async def clients(brokers: Brokers, workload: Workload) -> AsyncIterator[Clients
         for stop in (writer.stop(0), reader.stop(), probe.stop()):
             with contextlib.suppress(Exception):
                 await stop
-        brokers.close()
+        for each in (brokers, readers, probes):
+            each.close()
 
 
 async def first_writes(ledger: Ledger) -> None:

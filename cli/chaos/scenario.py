@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 LEADER, FOLLOWER, ACTIVE, STANDBY, VICTIM = "leader", "follower", "controller", "standby", "victim"
-ROLES = (LEADER, ACTIVE, VICTIM, FOLLOWER, STANDBY)
+ANY_BROKER, ANY_CONTROLLER = "any-broker", "any-controller"
+ROLES = (LEADER, ACTIVE, VICTIM, FOLLOWER, STANDBY, ANY_BROKER, ANY_CONTROLLER)
 """The names that `node` accepts: the broker that leads the most partitions, the active controller,
-the node that a step named last, the broker that leads the fewest partitions, and a controller that
-is not active. Nodes with a fault are left out, except for the victim."""
+the node that a step named last, the broker that leads the fewest partitions, a controller that is
+not active, and a broker or controller that is drawn with the seed of the run. Nodes with a fault
+are left out, except for the victim."""
 MAX_MS = 600_000
 
 
@@ -189,6 +191,10 @@ STEPS: Mapping[str, tuple[str, Table]] = {
         "Hold all traffic between a broker and the controllers. No connection closes.",
         {"node": NODE},
     ),
+    "hold-fetches": (
+        "Hold the fetches of a broker from other brokers, so that it lags behind.",
+        {"node": NODE},
+    ),
     "isolate": (
         "Hold all traffic between a node and all other nodes. Clients still reach it.",
         {"node": NODE},
@@ -227,7 +233,7 @@ STEPS: Mapping[str, tuple[str, Table]] = {
         {"within_ms": WITHIN_MS},
     ),
 }
-NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers", "isolate"})
+NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers", "hold-fetches", "isolate"})
 """The steps that need nodes with `--faults`."""
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.cli.chaos.brokers import Brokers
+from quorate.cli.chaos.fault_checks import FENCING
 from quorate.cli.chaos.fault_log import FaultLog, OpenFault
 from quorate.cli.chaos.fault_sockets import FaultSockets
 from quorate.cli.chaos.ledger import Ledger
@@ -108,6 +110,8 @@ class ScenarioRun:
     first_active: int
     """The active controller at the start of the run."""
     say: Callable[[Event], None]
+    chance: random.Random
+    """The random numbers of the run, from its seed. They choose the nodes of drawn roles."""
     timeline: list[Event] = field(default_factory=list)
     fault_states: StateTracker = field(default_factory=StateTracker)
     """The intervals in which nodes were dead, paused, muted or cut off."""
@@ -176,7 +180,12 @@ class ScenarioRun:
             self.victim = self.cluster.node(value)["id"]
             return self.victim
         among = Candidates(
-            self.states, self.serving, self.controllers, tuple(self.faults.open), self.victim
+            self.states,
+            self.serving,
+            self.controllers,
+            tuple(self.faults.open),
+            self.victim,
+            self.chance.choice,
         )
         found = TARGETS[value](among)
         if found is None:
@@ -214,6 +223,11 @@ class ScenarioRun:
         """Return the data directory of a node."""
         return Path(self.cluster.node(node_id)["log_dir"])
 
+    def address_of(self, node_id: int) -> str:
+        """Return the HOST:PORT of a node's port."""
+        node = self.cluster.node(node_id)
+        return f"{node['host']}:{node['port']}"
+
     @property
     def controllers(self) -> list[int]:
         """Return the ids of all controllers."""
@@ -227,13 +241,20 @@ class ScenarioRun:
     # --- state
 
     def in_sync(self) -> bool:
-        """Return True if every ISR holds all replicas and all brokers of `serving` are unfenced."""
+        """Return True if every ISR is full, and all brokers of `serving` have returned."""
         replicas = self.scenario.workload.replication_factor
         whole = all(len(isr) == replicas for isr in self.states.isr.values())
         known = len(self.states.isr) == self.ledger.partitions
-        return (
-            known and whole and all(self.states.state(broker) == SERVING for broker in self.serving)
-        )
+        return known and whole and all(map(self.returned, self.serving))
+
+    def returned(self, broker: int) -> bool:
+        """Return True if the broker is unfenced, and was unfenced after its last kill or stop.
+
+        The log shows a broker as unfenced that was killed and is not missed yet."""
+        now = self.states.brokers.now(broker)
+        faults = self.faults.all(self.clock.now_ms())
+        downs = [each.start_ms for each in faults if each.node == broker and each.kind in FENCING]
+        return now is not None and now.what == SERVING and now.start_ms >= max(downs, default=0)
 
     def died(self) -> list[int]:
         """Return the nodes that do not run although no step has killed or stopped them."""

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from quorate.cli.chaos.scenario import ACTIVE, FOLLOWER, LEADER, STANDBY, VICTIM, Scenario, Step
+from quorate.cli.chaos.scenario import (
+    ACTIVE,
+    ANY_BROKER,
+    ANY_CONTROLLER,
+    FOLLOWER,
+    LEADER,
+    STANDBY,
+    VICTIM,
+    Scenario,
+    Step,
+)
 
 DOWN, PAUSED, LINKS = "down", "paused", "links"
 FAULT_STEPS = {
@@ -17,17 +27,25 @@ FAULT_STEPS = {
     "pause": PAUSED,
     "mute-heartbeats": LINKS,
     "cut-controllers": LINKS,
+    "hold-fetches": LINKS,
     "isolate": LINKS,
 }
 """The state of the node after each step that causes a fault."""
 NEEDS_STATE = {"start": DOWN, "resume": PAUSED}
 """The state that the node of a step must have before it."""
 ONLY_BROKERS = frozenset(
-    {"mute-heartbeats", "cut-controllers", "pin-writer", "wait-fenced", "wait-isr-shrunk"}
+    {
+        "mute-heartbeats",
+        "cut-controllers",
+        "hold-fetches",
+        "pin-writer",
+        "wait-fenced",
+        "wait-isr-shrunk",
+    }
 )
 ONLY_CONTROLLERS = frozenset({"wait-resigned"})
-CONTROLLER_ROLES = frozenset({ACTIVE, STANDBY})
-BROKER_ROLES = frozenset({LEADER, FOLLOWER})
+CONTROLLER_ROLES = frozenset({ACTIVE, STANDBY, ANY_CONTROLLER})
+BROKER_ROLES = frozenset({LEADER, FOLLOWER, ANY_BROKER})
 EVERY = "every node"
 """The subject of `kill-all`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from quorate.cli.chaos.timeline import ClusterStates
@@ -18,6 +18,8 @@ class Candidates:
     controllers: Collection[int]
     faulty: Collection[int]
     victim: int | None
+    draw: Callable[[Sequence[int]], int]
+    """The function that draws one of some nodes, from the seed of the run."""
 
 
 def leader(among: Candidates) -> int | None:
@@ -43,6 +45,18 @@ def standby(among: Candidates) -> int | None:
     return next((each for each in known if each != among.states.active), None)
 
 
+def any_broker(among: Candidates) -> int | None:
+    """Draw a broker without a fault."""
+    brokers = [each for each in sorted(among.brokers) if each not in among.faulty]
+    return among.draw(brokers) if brokers else None
+
+
+def any_controller(among: Candidates) -> int | None:
+    """Draw a controller without a fault."""
+    controllers = [each for each in sorted(among.controllers) if each not in among.faulty]
+    return among.draw(controllers) if controllers else None
+
+
 def victim(among: Candidates) -> int | None:
     """Return the node that a step named last."""
     return among.victim
@@ -53,6 +67,8 @@ TARGETS: Mapping[str, Callable[[Candidates], int | None]] = {
     "follower": follower,
     "controller": controller,
     "standby": standby,
+    "any-broker": any_broker,
+    "any-controller": any_controller,
     "victim": victim,
 }
 """The function that finds the node of a role. It returns None if there is no such node now."""

@@ -10,7 +10,7 @@ import time
 
 from quorate.cli.chaos.controller_question import is_active
 from quorate.cli.chaos.metadata_tail import MetadataTail, log_end
-from quorate.cli.chaos.observations import Expiry, Resignation
+from quorate.cli.chaos.observations import ACTIVE_CONTROLLER, Expiry, Resignation
 from quorate.cli.chaos.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.timeline import CUT, FENCED, MUTED
 
@@ -114,13 +114,23 @@ async def wait_isr_shrunk(run: ScenarioRun, values: Values) -> None:
 
 
 async def wait_controller(run: ScenarioRun, values: Values) -> None:
-    """Wait until a controller without a fault is active and commits a change of metadata."""
+    """Wait until a controller without a fault is active.
+
+    Its term must have begun after the last fault of an active controller."""
+    faults = run.faults.all(run.clock.now_ms())
+    since_ms = max((each.start_ms for each in faults if each.role == ACTIVE_CONTROLLER), default=0)
+
+    def elected() -> bool:
+        active = run.states.active
+        if active is None or active in run.faults.open:
+            return False
+        term = run.states.controllers.now(active)
+        return term is not None and term.start_ms >= since_ms
+
     took_ms = await run.until(
-        lambda: run.states.active is not None and run.states.active not in run.faults.open,
-        values["within_ms"],
-        "a controller without a fault is active",
+        elected, values["within_ms"], "a controller without a fault is active"
     )
-    run.note(f"another controller is active after {took_ms:,} ms", run.states.active)
+    run.note(f"is the active controller after {took_ms:,} ms", run.states.active)
 
 
 async def write_metadata(run: ScenarioRun, values: Values) -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from quorate.cli.chaos import command
 from quorate.cli.chaos.command import chaos
 from quorate.cli.chaos.loader import bundled_scenarios
-from quorate.cli.chaos.scenario import STEPS
+from quorate.cli.chaos.pause_guard import is_stopped, process_state
+from quorate.cli.chaos.scenario import STEPS, Scenario
+from quorate.cli.cluster_dir import ClusterDir
+from tests.unit.cli.chaos.histories import result
 
 
 def run(*arguments: str) -> Result:
@@ -81,3 +88,63 @@ def test_directories_without_a_cluster_that_can_run_a_scenario(tmp_path: Path) -
     assert "start them with `quorate up --faults --dir" in ended.output
     ended = run("run", "leader-kill", "--dir", str(tmp_path), "--override", "a=b")
     assert ended.exit_code == 2
+
+
+def test_the_seed_is_chosen_by_the_user_or_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+
+    def recorded(scenario: object, variants: object, seed: int, *others: object) -> object:
+        seeds.append(seed)
+        return result()
+
+    monkeypatch.setattr(command, "run_on_temporary_cluster", recorded)
+    for arguments in (("--seed", "7"), (), ()):
+        assert run("run", "leader-kill", *arguments).exit_code == 0
+    assert seeds[0] == 7
+    assert seeds[1] != seeds[2], "each run without a seed draws one"
+
+
+def test_all_scenarios_make_a_table_and_one_verdict(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names: list[str] = []
+
+    def one_is_bad(scenario: Scenario, *others: object) -> object:
+        names.append(scenario.name)
+        return result(taken_back=int(scenario.name == "leader-kill"))
+
+    monkeypatch.setattr(command, "run_on_temporary_cluster", one_is_bad)
+    file, junit = tmp_path / "new" / "r.json", tmp_path / "r.xml"
+    ended = run("run", "all", "--json", str(file), "--junit", str(junit))
+    assert ended.exit_code == 1
+    assert names == list(bundled_scenarios())
+    assert "taken back" in ended.output.splitlines()[-len(names) :][names.index("leader-kill")]
+    assert [each["verdict"] for each in json.loads(file.read_text())].count("bad") == 1
+    assert junit.read_text().count("<testsuite ") == len(names)
+    assert run("run", "all", "--html", "x.html").exit_code == 2
+
+
+def test_heal_lets_a_paused_node_continue(tmp_path: Path) -> None:
+    process = subprocess.Popen((sys.executable, "-c", "import time; time.sleep(600)"))
+    try:
+        directory = cluster(tmp_path, process.pid)
+        assert run("heal", "--dir", directory).output == "there is no fault\n"
+        process.send_signal(signal.SIGSTOP)
+        assert is_stopped(process.pid)
+        ended = run("heal", "--dir", directory)
+        assert (ended.exit_code, ended.output) == (0, "node 4: it was paused and continues\n")
+        assert process_state(process.pid) != "T"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_heal_says_what_it_cannot_end(tmp_path: Path) -> None:
+    directory = cluster(tmp_path, os.getpid())
+    socket = ClusterDir(tmp_path).faults_socket(4)
+    socket.parent.mkdir(parents=True)
+    socket.write_text("no socket")
+    ended = run("heal", "--dir", directory)
+    assert ended.exit_code == 4
+    assert "node 4 does not answer" in ended.output
+    assert "there is no cluster" in run("heal", "--dir", str(socket.parent)).output

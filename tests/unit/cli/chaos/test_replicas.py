@@ -71,3 +71,25 @@ def test_a_metadata_log_is_followed_while_it_grows(tmp_path: Path) -> None:
     assert [each.offset for each in tail.read()] == [1, 2]
     assert list(tail.read()) == []
     assert log_end(tmp_path) == (1, 3)
+
+
+def test_a_truncated_log_is_followed_again(tmp_path: Path) -> None:
+    """A controller that was paused truncates its log, and another one's batches follow."""
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+
+    def batch(offset: int, epoch: int, size: int = 1) -> bytes:
+        records = [
+            Record(offset + each, 100, None, encode_record(NoOpRecord())) for each in range(size)
+        ]
+        return bytes(build_batch(records, leader_epoch=epoch))
+
+    segment = directory / f"{0:020d}.log"
+    segment.write_bytes(batch(0, 1) + batch(1, 1) + batch(2, 1, size=9))
+    tail = MetadataTail(tmp_path)
+    assert len(list(tail.read())) == 11
+    segment.write_bytes(batch(0, 1) + batch(1, 2))
+    assert list(tail.read()) == []
+    segment.write_bytes(batch(0, 1) + b"".join(batch(each, 2) for each in range(1, 14)))
+    assert [(each.offset, each.epoch) for each in tail.read()] == [(11, 2), (12, 2), (13, 2)]
+    assert list(tail.read()) == []

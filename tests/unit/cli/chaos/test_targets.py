@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from quorate.cli.chaos.scenario import ROLES
 from quorate.cli.chaos.targets import TARGETS, Candidates
 from quorate.cli.chaos.timeline import ClusterStates
@@ -17,7 +19,8 @@ def states() -> ClusterStates:
 
 def chosen(role: str, *faulty: int, victim: int | None = None) -> int | None:
     """Return the node of a role."""
-    return TARGETS[role](Candidates(states(), [4, 5, 6], [1, 2, 3], faulty, victim))
+    draw = random.Random(7).choice
+    return TARGETS[role](Candidates(states(), [4, 5, 6], [1, 2, 3], faulty, victim, draw))
 
 
 def test_every_role_of_scenario_files_can_be_found() -> None:
@@ -43,3 +46,18 @@ def test_controllers() -> None:
 def test_the_victim_is_the_node_that_was_named_last() -> None:
     assert chosen("victim") is None
     assert chosen("victim", 5, victim=5) == 5
+
+
+def drawn(role: str, seed: int, *faulty: int) -> list[int | None]:
+    """Return the nodes of twenty draws."""
+    draw = random.Random(seed).choice
+    among = Candidates(states(), [6, 5, 4], [1, 2, 3], faulty, None, draw)
+    return [TARGETS[role](among) for _ in range(20)]
+
+
+def test_the_same_seed_draws_the_same_nodes() -> None:
+    for role, nodes in (("any-broker", {4, 5, 6}), ("any-controller", {1, 2, 3})):
+        assert drawn(role, 3) == drawn(role, 3) != drawn(role, 4)
+        assert set(drawn(role, 3)) == nodes
+        assert set(drawn(role, 3, 1, 4)) == nodes - {1, 4}
+        assert set(drawn(role, 3, *nodes)) == {None}

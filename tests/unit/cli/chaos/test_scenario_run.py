@@ -1,0 +1,173 @@
+"""The state of a run: brokers that returned, controllers that were elected, steps that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any, ClassVar, cast
+
+import pytest
+
+from quorate.cli.chaos import actions, run
+from quorate.cli.chaos.fault_log import OpenFault
+from quorate.cli.chaos.ledger import Ledger
+from quorate.cli.chaos.observations import ACTIVE_CONTROLLER, BROKER, KILL, PAUSE
+from quorate.cli.chaos.scenario import Step, Variant
+from quorate.cli.chaos.scenario_run import RunClock, ScenarioRun, StepFailed, Values
+from quorate.cli.chaos.timeline import ClusterStates
+from quorate.cli.chaos.wait_actions import wait_controller, wait_isr_shrunk
+from quorate.quorum.metadata.records import PartitionChangeRecord
+from quorate.quorum.raft.control_records import LeaderChangeMessage
+from tests.unit.cli.chaos.test_timeline import TOPIC, fenced, logged, story
+
+
+class Cluster:
+    """A cluster of three controllers and three brokers that all run."""
+
+    entry: ClassVar[dict[str, Any]] = {
+        "controllers": [{"id": each} for each in (1, 2, 3)],
+        "brokers": [{"id": each} for each in (4, 5, 6)],
+    }
+
+    def runs(self, node_id: int) -> bool:
+        """Return True."""
+        return True
+
+    def node(self, node_id: int) -> dict[str, Any]:
+        """Return a node's entry."""
+        return {"id": node_id, "host": "h", "port": 9000 + node_id}
+
+
+def started(states: ClusterStates) -> ScenarioRun:
+    """Return a run in these states, whose workload has two partitions with three replicas."""
+    unused = cast(Any, None)
+    scenario = cast(Any, type("S", (), {"workload": type("W", (), {"replication_factor": 3})}))
+    return ScenarioRun(
+        scenario=scenario,
+        cluster=cast(Any, Cluster()),
+        sockets=unused,
+        pauses=unused,
+        clock=RunClock(),
+        brokers=unused,
+        make_brokers=unused,
+        ledger=Ledger(2, 10),
+        writer=unused,
+        reader=unused,
+        probe=unused,
+        tails=[],
+        states=states,
+        session_timeout_ms=9_000,
+        since=0,
+        serving=frozenset((4, 5, 6)),
+        first_active=1,
+        say=lambda event: None,
+        chance=random.Random(0),
+    )
+
+
+def fault(kind: str, node: int, role: str, start_ms: int) -> OpenFault:
+    """Return a fault."""
+    return OpenFault(kind=kind, node=node, role=role, start_ms=start_ms, led=())
+
+
+def unfenced(found: ScenarioRun, ms: int) -> None:
+    """Let broker 4 be unfenced."""
+    list(found.states.apply([logged(ms, fenced(4, -1))]))
+
+
+def test_a_broker_that_is_not_missed_yet_has_not_returned() -> None:
+    found = started(story())
+    assert found.in_sync()
+    found.faults.begin(fault(KILL, 4, BROKER, 100))
+    found.end_fault(4)
+    assert not found.in_sync(), "the log still shows it as unfenced"
+    unfenced(found, 200)
+    assert found.in_sync()
+
+
+def test_a_pause_needs_no_new_registration() -> None:
+    found = started(story())
+    found.faults.begin(fault(PAUSE, 4, BROKER, 100))
+    assert found.in_sync()
+
+
+def test_partitions_without_records_are_not_in_sync() -> None:
+    found = started(story())
+    found.ledger.partitions = 3
+    assert not found.in_sync()
+
+
+async def test_the_wait_for_a_controller_ignores_the_term_before_the_fault() -> None:
+    found = started(story())
+    found.faults.begin(fault(KILL, 1, ACTIVE_CONTROLLER, 100))
+    found.end_fault(1)
+    with pytest.raises(StepFailed, match="a controller without a fault is active"):
+        await wait_controller(found, {"within_ms": 1})
+    change = LeaderChangeMessage(version=0, leader_id=1, voters=(), granting_voters=())
+    list(found.states.apply([logged(300, change, epoch=2)]))
+    await wait_controller(found, {"within_ms": 1})
+
+
+async def test_a_fenced_broker_is_no_proof_that_the_isr_shrank() -> None:
+    found = started(story())
+    values = {"node": 4, "within_ms": 1}
+    with pytest.raises(StepFailed, match="not within 1 ms: no ISR holds broker 4"):
+        await wait_isr_shrunk(found, values)
+    shrunk = [
+        logged(300, PartitionChangeRecord(partition_id=each, topic_id=TOPIC, isr=(5, 6)))
+        for each in range(2)
+    ]
+    list(found.states.apply(shrunk))
+    await wait_isr_shrunk(found, values)
+    list(found.states.apply([logged(400, fenced(4, 1))]))
+    with pytest.raises(StepFailed, match=r"broker 4 is fenced: replica\.lag\.time\.max\.ms must"):
+        await wait_isr_shrunk(found, values)
+
+
+def test_a_node_has_one_fault_at_a_time() -> None:
+    found = started(story())
+    found.faults.begin(fault(PAUSE, 4, BROKER, 100))
+    with pytest.raises(StepFailed, match="node 4 has a fault already: pause"):
+        found.new_fault(KILL, 4)
+
+
+async def bug(found: ScenarioRun, values: Values) -> None:
+    """Fail as a step with a bug does."""
+    raise KeyError("BrokerHeartbeatRequest")
+
+
+async def hang(found: ScenarioRun, values: Values) -> None:
+    """Never end."""
+    await asyncio.sleep(3600)
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (bug, "v, step wait (line 7): KeyError: 'BrokerHeartbeatRequest'"),
+        (hang, "v, step wait (line 7): the step did not end within 5 ms"),
+    ],
+)
+async def test_a_step_that_fails_or_hangs_is_recorded(
+    action: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(actions.ACTIONS, "wait", action)
+    monkeypatch.setattr(actions, "SLACK_MS", 0)
+    found = started(story())
+    steps = (Step("wait", {"ms": 5}, 7), Step("wait", {"ms": 5}, 8))
+    assert not await run.carried_out(found, Variant("v", "-", steps))
+    assert found.failed_steps == [said]
+
+
+async def test_a_log_that_cannot_be_followed_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = started(story())
+
+    def unreadable() -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(ScenarioRun, "poll_log", lambda self: unreadable())
+    following = asyncio.create_task(found.follow_log())
+    await asyncio.sleep(0.1)
+    following.cancel()
+    assert len(found.problems) == 1, "it is recorded once"
+    assert "a metadata log cannot be followed" in found.problems[0]
