@@ -31,9 +31,9 @@ class FaultSockets:
 
     directory: ClusterDir
 
-    def inject(self, node_id: int, rules: dict[str, Any]) -> int:
-        """Apply the rules of `quorum/faults/rules.py`, and return the count of `affected`."""
-        return affected(self._ask(node_id, {"rules": rules, "lease_ms": LEASE_MS}), rules)
+    def inject(self, node_id: int, rules: dict[str, Any]) -> None:
+        """Apply the rules of `quorum/faults/rules.py`."""
+        self._ask(node_id, {"rules": rules, "lease_ms": LEASE_MS})
 
     def renew(self, node_ids: Sequence[int]) -> None:
         """Renew the leases of the nodes' rules. A node that does not answer is left out."""
@@ -51,7 +51,8 @@ class FaultSockets:
         """Return the number of frames and connects that rules of these kinds have affected.
 
         The count begins with the start of the node's process."""
-        return affected(self._ask(node_id, {}), rules)
+        counts: dict[str, int] = self._ask(node_id, {})["affected"]
+        return sum(counts.get(name, 0) for name in rules)
 
     def in_force(self, node_id: int) -> dict[str, Any]:
         """Return the rules of the node that cause a fault, by name."""
@@ -85,9 +86,3 @@ class FaultSockets:
         if "error" in answer:
             raise Refused(f"node {node_id}: {answer['error']}")
         return answer
-
-
-def affected(answer: dict[str, Any], rules: dict[str, Any]) -> int:
-    """Return the counts in an answer of the kinds of rules that `rules` names."""
-    counts: dict[str, int] = answer["affected"]
-    return sum(counts.get(name, 0) for name in rules)

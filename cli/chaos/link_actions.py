@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from quorate.cli.chaos.fault_sockets import HEARTBEAT
+from quorate.cli.chaos.metadata_tail import MetadataTail
 from quorate.cli.chaos.node_actions import resume_node
 from quorate.cli.chaos.observations import ISOLATE, MUTE
 from quorate.cli.chaos.replicas import only_here
-from quorate.cli.chaos.scenario_run import ScenarioRun, Values
+from quorate.cli.chaos.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.timeline import CUT, MUTED
+from quorate.quorum.metadata.records import RegisterBrokerRecord
+from quorate.quorum.seams import Address
 
 
 async def mute_heartbeats(run: ScenarioRun, values: Values) -> None:
@@ -37,7 +41,8 @@ async def isolate(run: ScenarioRun, values: Values) -> None:
     name their sender (`quorum/faults/transport.py`)."""
     node = run.node_named(values["node"])
     peers = others((*run.controllers, *run.broker_ids), node)
-    held = [*peers, *(run.address_of(each) for each in peers)]
+    fetched = await asyncio.to_thread(fetch_addresses, run.log_dir(node), run.broker_ids)
+    held = [*peers, *(fetched[each] for each in others(run.broker_ids, node))]
     await inject(run, node, ISOLATE, {"hold": held})
     run.note("all its traffic with other nodes is held; no connection closes", node, kind="fault")
 
@@ -47,9 +52,28 @@ async def hold_fetches(run: ScenarioRun, values: Values) -> None:
 
     Its heartbeats and its clients are not affected, nor the fetches of other brokers from it."""
     node = run.node_named(values["node"])
-    held = [run.address_of(each) for each in others(run.broker_ids, node)]
+    fetched = await asyncio.to_thread(fetch_addresses, run.log_dir(node), run.broker_ids)
+    held = [fetched[each] for each in others(run.broker_ids, node)]
     await inject(run, node, ISOLATE, {"hold": held})
     run.note("its fetches from other brokers are held; no connection closes", node, kind="fault")
+
+
+def fetch_addresses(log_dir: Path, brokers: Sequence[int]) -> dict[int, str]:
+    """Return the HOST:PORT from which replicas are fetched, of each broker.
+
+    It is the last endpoint of a broker's last registration. Raise StepFailed if the segments of the
+    metadata log in `log_dir` do not contain the registration of each broker any more. Block."""
+    found = {}
+    for logged in MetadataTail(log_dir).read():
+        if isinstance(logged.record, RegisterBrokerRecord):
+            endpoint = logged.record.end_points[-1]
+            found[logged.record.broker_id] = str(Address(endpoint.host, endpoint.port))
+    for broker in brokers:
+        if broker not in found:
+            raise StepFailed(
+                f"the registration of broker {broker} is in a snapshot only: restart the broker"
+            )
+    return found
 
 
 def others(nodes: Sequence[int], node: int) -> list[int]:
@@ -60,7 +84,8 @@ def others(nodes: Sequence[int], node: int) -> list[int]:
 async def inject(run: ScenarioRun, node: int, kind: str, rules: dict[str, Any]) -> None:
     """Apply rules to the node's links, and record the begin of the fault."""
     fault = run.new_fault(kind, node)
-    fault.before = await asyncio.to_thread(run.sockets.inject, node, rules)
+    fault.before = await asyncio.to_thread(run.sockets.affected, node, rules)
+    await asyncio.to_thread(run.sockets.inject, node, rules)
     fault.rules = rules
     run.begin_fault(fault, MUTED if kind == MUTE else CUT, f"rules {rules}")
 

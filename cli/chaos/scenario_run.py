@@ -223,11 +223,6 @@ class ScenarioRun:
         """Return the data directory of a node."""
         return Path(self.cluster.node(node_id)["log_dir"])
 
-    def address_of(self, node_id: int) -> str:
-        """Return the HOST:PORT of a node's port."""
-        node = self.cluster.node(node_id)
-        return f"{node['host']}:{node['port']}"
-
     @property
     def controllers(self) -> list[int]:
         """Return the ids of all controllers."""

@@ -110,6 +110,7 @@ class FaultLink:
         self._error: Exception | None = None
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reads = True  # the node's wish; the rules may stop reading anyway
+        self._was_held = False
         self._unread: deque[memoryview] = deque()  # received while the node did not read
         self._in = Line(self._held, self._delay_ms, faults.affected)
         self._out = Line(self._held, self._delay_ms, faults.affected)
@@ -193,6 +194,7 @@ class FaultLink:
             self._inner.abort()
         elif self._ended and not self._held():
             self._inner.abort()
+        self._count_hold()
         self._read_or_not()
         self._in.go_on()
         self._out.go_on()
@@ -212,6 +214,12 @@ class FaultLink:
     def _held(self) -> bool:
         holds = self._faults.holds(self._peer_id, self._nature.peer_address)
         return holds and not self._cut()
+
+    def _count_hold(self) -> None:
+        """Count this link if it is now held and was not before. A held link that waits for a
+        response queues no frame, because it is not read."""
+        was, self._was_held = self._was_held, self._held()
+        self._faults.affected["hold"] += self._was_held and not was
 
     def _without(self, frame: Buffer) -> Buffer | None:
         """Return the frame without the messages that the rules drop, as `without` does."""

@@ -111,6 +111,25 @@ async def test_a_held_link_is_silent_and_loses_nothing(pair: Pair) -> None:
     assert pair.node.link.pending_bytes == 0
 
 
+async def test_links_and_frames_that_a_rule_affects_are_counted(pair: Pair) -> None:
+    affected = pair.faults.affected
+    pair.faults.hold(4)
+    pair.node.link.send(b"not held")
+    assert affected["hold"] == 0
+    pair.faults.hold(3)
+    assert affected["hold"] == 1, "a link that waits for an answer sends nothing"
+    pair.node.link.send(b"held")
+    assert affected["hold"] == 2
+    pair.faults.release()
+    pair.faults.delay(1)
+    pair.node.link.send(b"late")
+    assert (affected["hold"], affected["delay_ms"]) == (2, 1)
+    pair.faults.delay(0)
+    pair.faults.cut(3)
+    assert affected["cut"] == 1
+    await pair.node.ended()
+
+
 async def test_ends_do_not_pass_a_held_link(pair: Pair) -> None:
     pair.faults.hold(3)
     pair.node.link.abort()
@@ -225,6 +244,7 @@ async def test_messages_of_one_type_vanish_and_the_others_pass() -> None:
     for link in (pair.node.link, pair.peer.link):
         link.send(frame_header(2), HEARTBEAT, OTHER)
         link.send(frame_header(1), HEARTBEAT)
+    assert pair.faults.affected["drop"] == 2, "what this node sent"
     pair.faults.drop()
     pair.node.link.send(frame_header(1), HEARTBEAT)
     thinned, whole = await pair.peer.received(2)

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from quorate.cli.chaos.link_actions import fetch_addresses
 from quorate.cli.chaos.metadata_tail import MetadataTail, log_end
 from quorate.cli.chaos.replicas import copy_of, differing, only_here
+from quorate.cli.chaos.scenario_run import StepFailed
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.framing import encode_record
-from quorate.quorum.metadata.records import NoOpRecord, TopicRecord
+from quorate.quorum.metadata.records import Endpoint, NoOpRecord, RegisterBrokerRecord, TopicRecord
 
 
 def write(log_dir: Path, *batches: tuple[int, int, bytes], segment: int = 0) -> None:
@@ -93,3 +97,26 @@ def test_a_truncated_log_is_followed_again(tmp_path: Path) -> None:
     segment.write_bytes(batch(0, 1) + b"".join(batch(each, 2) for each in range(1, 14)))
     assert [(each.offset, each.epoch) for each in tail.read()] == [(11, 2), (12, 2), (13, 2)]
     assert list(tail.read()) == []
+
+
+def test_the_addresses_from_which_replicas_are_fetched(tmp_path: Path) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+
+    def registration(offset: int, broker: int, port: int) -> bytes:
+        ends = tuple(
+            Endpoint(name=name, host="h", port=each, security_protocol=0)
+            for name, each in (("PLAINTEXT", 1), ("REPLICATION", port))
+        )
+        record = RegisterBrokerRecord(
+            broker_id=broker, incarnation_id=Uuid(bytes(16)), broker_epoch=0, end_points=ends
+        )
+        return bytes(
+            build_batch([Record(offset, 100, None, encode_record(record))], leader_epoch=1)
+        )
+
+    segment = directory / f"{0:020d}.log"
+    segment.write_bytes(registration(0, 4, 7) + registration(1, 5, 8) + registration(2, 4, 9))
+    assert fetch_addresses(tmp_path, [4, 5]) == {4: "h:9", 5: "h:8"}
+    with pytest.raises(StepFailed, match="the registration of broker 6 is in a snapshot only"):
+        fetch_addresses(tmp_path, [4, 5, 6])
