@@ -208,7 +208,7 @@ STEPS: Mapping[str, tuple[str, Table]] = {
         {"node": NODE, "within_ms": WITHIN_MS},
     ),
     "wait-isr-shrunk": (
-        "Wait until no ISR holds the broker.",
+        "Wait until no ISR of a partition that another broker leads holds the broker.",
         {"node": NODE, "within_ms": WITHIN_MS},
     ),
     "wait-controller": (

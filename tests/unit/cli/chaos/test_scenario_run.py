@@ -18,7 +18,7 @@ from quorate.cli.chaos.timeline import ClusterStates
 from quorate.cli.chaos.wait_actions import wait_controller, wait_isr_shrunk
 from quorate.quorum.metadata.records import PartitionChangeRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage
-from tests.unit.cli.chaos.test_timeline import TOPIC, fenced, logged, story
+from tests.unit.cli.chaos.test_timeline import TOPIC, fenced, logged, moved, story
 
 
 class Cluster:
@@ -111,7 +111,14 @@ async def test_the_wait_for_a_controller_ignores_the_term_before_the_fault() -> 
 async def test_a_fenced_broker_is_no_proof_that_the_isr_shrank() -> None:
     found = started(story())
     values = {"node": 4, "within_ms": 1}
-    with pytest.raises(StepFailed, match="not within 1 ms: no ISR holds broker 4"):
+    await wait_isr_shrunk(found, values)  # it leads both partitions
+    list(found.states.apply([logged(200, moved(each, 5)) for each in range(2)]))
+    whole = [
+        logged(250, PartitionChangeRecord(partition_id=each, topic_id=TOPIC, isr=(4, 5, 6)))
+        for each in range(2)
+    ]
+    list(found.states.apply(whole))
+    with pytest.raises(StepFailed, match="not within 1 ms: no other leader has broker 4"):
         await wait_isr_shrunk(found, values)
     shrunk = [
         logged(300, PartitionChangeRecord(partition_id=each, topic_id=TOPIC, isr=(5, 6)))
