@@ -16,7 +16,8 @@ Files in reading order:
   topics and partitions.
 - reassign_partitions.py, reassignment_plan.py, reassignments.py, partition_files.py: moves of
   replicas.
-- configs.py, features.py, feature_updates.py, cluster.py, broker_api_versions.py: the cluster.
+- configs.py, features.py, feature_updates.py, feature_tables.py, cluster.py,
+  broker_api_versions.py: the cluster.
 - metadata_quorum.py, quorum_voters.py, force_voters.py: the metadata quorum.
 - console_producer.py, console_consumer.py: records in and out.
 - consumer_groups.py, group_view.py, group_resets.py, log_ends.py: consumer groups.

@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "down": LazyCommand("up", "Stop a cluster that `quorate up` started."),
     "dump-log": LazyCommand("dump_log", "Print log segments, snapshots and indexes."),
-    "features": LazyCommand("feature_updates", "Show, upgrade and downgrade feature levels."),
+    "features": LazyCommand("feature_tables", "Show, upgrade and downgrade feature levels."),
     "get-offsets": LazyCommand(
         "get_offsets", "Print the first, last or timestamped offsets of partitions."
     ),

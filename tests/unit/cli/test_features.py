@@ -84,3 +84,49 @@ def test_an_unknown_release() -> None:
     assert result.exit_code == 1
     assert "Unknown metadata.version 9.9. Supported metadata.version are 3.3-IV3," in result.output
     assert not updates
+
+
+TABLES = {
+    ("version-mapping",): (
+        "metadata.version=27 (4.1-IV1)\nkraft.version=1\neligible.leader.replicas.version=1\n"
+    ),
+    ("version-mapping", "--release-version", "3.8-IV0"): (
+        "metadata.version=20 (3.8-IV0)\nkraft.version=0\neligible.leader.replicas.version=0\n"
+    ),
+    (
+        *("feature-dependencies", "--feature", "eligible.leader.replicas.version=1"),
+        *("--feature", "kraft.version=1", "--feature", "metadata.version=27"),
+    ): (
+        "eligible.leader.replicas.version=1 requires:\n    metadata.version=23 (4.0-IV1)\n"
+        "kraft.version=1 has no dependencies.\n"
+        "metadata.version=27 (4.1-IV1) has no dependencies.\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "output"), TABLES.items())
+def test_tables_have_kafkas_form_and_need_no_cluster(
+    arguments: tuple[str, ...], output: str
+) -> None:
+    result = CliRunner().invoke(main, ["features", *arguments])
+    assert (result.exit_code, result.output) == (0, output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (
+            ("version-mapping", "--release-version", "9"),
+            "Unknown release version '9'. Supported versions are: 3.3-IV3 to 4.1-IV1",
+        ),
+        (("feature-dependencies", "--feature", "x=1"), "Unknown feature: x"),
+        (
+            ("feature-dependencies", "--feature", "kraft.version=9"),
+            "No feature:kraft.version with feature level 9",
+        ),
+    ],
+)
+def test_tables_refuse_what_no_release_has(arguments: tuple[str, ...], why: str) -> None:
+    result = CliRunner().invoke(main, ["features", *arguments])
+    assert result.exit_code != 0
+    assert why in result.output
