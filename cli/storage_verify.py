@@ -115,12 +115,10 @@ def show(finding: CheckResult, output: str, *, repaired: bool = False) -> None:
 def is_broker(path: str, file: str) -> bool:
     """Return True if the node of the config file is a broker without a vote.
 
-    Raise Refused if `path` is neither its log directory nor its metadata log directory."""
+    Raise Refused if `path` is neither one of its log directories nor its metadata directory."""
     config = load_config(file)
-    if path not in {
-        str(Path(each).resolve()) for each in (config.log_dir, config.metadata_log_dir)
-    }:
-        raise Refused(f"--config: {file} belongs to {config.log_dir}, not to {path}")
+    if path not in {str(Path(each).resolve()) for each in config.directories}:
+        raise Refused(f"--config: {file} belongs to {','.join(config.log_dirs)}, not to {path}")
     return not config.is_controller
 
 

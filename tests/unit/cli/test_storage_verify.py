@@ -185,6 +185,10 @@ def test_another_nodes_config_is_refused(data: Path, tmp_path: Path) -> None:
     result = verify(other, "--repair", "--config", file)
     assert result.exit_code == 1
     assert f"belongs to {data}, not to {other}" in result.output
+    text = file.read_text()
+    assert f"log.dirs={data}\n" in text
+    file.write_text(text.replace(f"log.dirs={data}\n", f"log.dirs={data},{other}\n"))
+    assert verify(other, "--config", file).exit_code == 0, "it is one of the node's directories"
 
 
 def test_a_directory_in_use_is_refused(data: Path) -> None:
