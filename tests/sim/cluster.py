@@ -16,7 +16,7 @@ from typing import Any
 
 from quorate.broker.node import BrokerNode
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.ids import ReplicaKey, random_uuid, uuid_to_text
+from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
@@ -76,6 +76,7 @@ class Machine:
     lying: bool = False  # its disk does; it shows when the page cache is gone
     lost_metadata: bool = False  # its metadata directory was removed, and its id stayed
     scarred: bool = False  # its disk has lied: whenever the node meets that, it may stop
+    killed: bool = False  # the latest process ended by a kill or a power cut
     power_losses: int = 0
     wipes: int = 0
 
@@ -103,6 +104,8 @@ class SimCluster:
         self.started: list[Callable[[Machine, Process], None]] = []
         self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []
+        self.after_kills: dict[Uuid, None] = {}
+        """The incarnations whose machine had its process killed before."""
         self.failed: asyncio.Future[None] = loop.create_future()
         self.trace: list[str] = []
         self._disk_random = self.random("disk")
@@ -194,6 +197,8 @@ class SimCluster:
                 self.found_damage(machine)
             return
         process = machine.process = Process(host, clock, core)
+        if machine.killed:
+            self.after_kills[core.incarnation] = None
         if machine.is_broker:
             process.broker = BrokerNode(core)
         else:
@@ -241,6 +246,7 @@ class SimCluster:
         for each in self.dying:
             each(machine, process)
         machine.process = None
+        machine.killed = how in ("kill -9", "power loss") and not machine.stopping
         machine.stopping = False
         machine.disk.dead = True
         self.network.crash(process.host, power_loss=power_loss)

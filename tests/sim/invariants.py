@@ -7,6 +7,9 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | one leader per Raft epoch | a node becomes leader |
 | a committed metadata batch is always the same on every node (log matching) | it is committed |
 | ... and on the disks of a majority of the voters, when its leader says so | it is committed |
+| a leader commits it first, through a record of its own epoch (`commits.py`) | it is committed |
+| what a controller counts as durable is on its disk (`commits.py`) | sweep |
+| a controller that is cut off keeps its epoch, and resigns (`cut_off.py`) | sweep |
 | a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
 | a saved vote never changes (`persisted_votes.py`) | a node dies or starts; sweep |
@@ -44,20 +47,26 @@ from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.raft.effects import Role, RoleChanged
 from tests.sim.cluster import Machine, Process, SimCluster
+from tests.sim.commits import Commits
 from tests.sim.committed_log import CommittedLog, Violation
 from tests.sim.compacted_log import CompactedLog
+from tests.sim.cut_off import CutOff
 from tests.sim.durable import not_durable
 from tests.sim.log_matching import LogMatching
 from tests.sim.persisted_votes import PersistedVotes
 from tests.sim.proposals import Proposals
 from tests.sim.rulings import Rulings
 from tests.sim.seen import Seen, looks_of
+from tests.sim.shape import FAST
 from tests.sim.touched import Touched
 from tests.sim.watermarks import Watermarks
 
 __all__ = ["Election", "Invariants", "Violation"]
 
 READ_BYTES = 1 << 20
+FAST_MIN_ISR = FAST["min.insync.replicas"]
+UNCONFIGURED = ("data", "loose")
+"""The topics whose min.insync.replicas nobody changes."""
 SNAPSHOT_SWEEPS = 10
 """A snapshot stays for longer than that."""
 LOG_SWEEPS = 50
@@ -90,14 +99,18 @@ class Invariants:
         """The topics that allow unclean elections, by name. Their records may be lost."""
         self.compacted_topics: dict[str, None] = {}
         """The topics whose cleaners run, by name."""
+        least = int(cluster.shape.overrides.get("min.insync.replicas", FAST_MIN_ISR))
+        self._min_isr = dict.fromkeys(UNCONFIGURED, least)
+        self._cluster = cluster
         self._rulings = self._rulings_from(self._oracle.image)
         self.votes = PersistedVotes(cluster)
         self.logs = LogMatching(cluster, self.compacted_topics)
-        self.watermarks = Watermarks(cluster, self._is_trusted)
+        self.commits = Commits()
+        self.cut_off = CutOff(cluster)
+        self.watermarks = Watermarks(cluster, self._is_trusted, self._min_isr)
         self._images: dict[int, MetadataImage] = {}
         self._snapshot_images: dict[EpochOffset, MetadataImage] = {}
         """The image of each snapshot."""
-        self._cluster = cluster
         self._sweeps = 0
         self._raft_leaders: dict[int, str] = {}
         self._leaders: dict[tuple[Key, int], int] = {}
@@ -213,6 +226,12 @@ class Invariants:
             data = log.read(seen.metadata_offset, READ_BYTES, end=high_watermark)
             if problem := not_durable(self._cluster, process, data, self.metadata.batches):
                 raise Violation(f"{machine.name}: {problem}")
+            known = self.metadata.batches
+            leader = self._raft_leaders.get(process.core.replica.raft.epoch)
+            if problem := self.commits.committed(
+                machine, process, data, known, high_watermark, leader
+            ):
+                raise Violation(f"{machine.name}: {problem}")
             seen.metadata_offset = self.metadata.holds(machine.name, data, high_watermark)
             if seen.metadata_offset <= self._oracle.position:
                 continue
@@ -262,9 +281,13 @@ class Invariants:
         seen.raft_epoch = epoch
         if self._is_past(process):
             return
+        if not machine.is_broker and not self.doubts_expected:
+            require(self.cut_off.look(machine, process))
         if self._sweeps % SNAPSHOT_SWEEPS == 0:
             self._sweep_snapshots(machine, process, seen)
             require(self.votes.look(machine))
+            if problem := self.commits.look(machine):
+                raise Violation(f"{machine.name}: {problem}")
         if self._sweeps % LOG_SWEEPS == 0:
             require(self.logs.look(machine))
         if process.broker is not None:
@@ -349,6 +372,7 @@ class Invariants:
         if self._is_past(process):
             return
         if machine.is_broker:
+            self.watermarks.dying(machine)
             if machine.process is process and self._is_trusted(machine):
                 require(self.watermarks.restarted(machine))
         else:
@@ -370,11 +394,19 @@ class Invariants:
         def unclean(topic_id: Uuid) -> bool:
             return self.is_unclean((topic_id, 0))
 
-        return Rulings(image, self.proposals.asked, unclean, self.coverage)
+        return Rulings(
+            image,
+            self.proposals.asked,
+            unclean,
+            self.coverage,
+            lambda incarnation_id: incarnation_id in self._cluster.after_kills,
+            self._min_isr,
+        )
 
     def checks(self) -> Counter[str]:
         """Return the number of checks of each kind that compared something."""
-        return self.votes.checks + self.logs.checks + self.watermarks.checks
+        found = self.votes.checks + self.logs.checks + self.watermarks.checks
+        return found + self.commits.checks + self.cut_off.checks
 
     # -- claims ----------------------------------------------------------------------------------
 

@@ -23,10 +23,17 @@ class PersistedVotes:
         self._cluster = cluster
         self._votes: dict[tuple[ReplicaKey, int], ReplicaKey] = {}
         self._epochs: dict[ReplicaKey, int] = {}
+        self._latest: dict[ReplicaKey, int] = {}
+        """The latest epoch that was seen on the disk of a replica, with or without a vote."""
+        self._doubted: dict[ReplicaKey, None] = {}
 
     def look(self, machine: Machine) -> str:
         """Return the fault of the election on the disk of a machine, or ""."""
         found = durable_election(machine)
+        if is_doubtful(machine):
+            self._doubted[machine.key] = None
+        if found is not None:
+            self._latest[machine.key] = max(found.epoch, self._latest.get(machine.key, 0))
         if found is None or found.voted is None:
             return ""
         self.checks["persisted vote"] += 1
@@ -48,13 +55,27 @@ class PersistedVotes:
         voted = [
             voter_id
             for voter_id in voters.ids
-            if self._may_have_voted(machines[voter_id], machine.key, epoch)
-            or machines[voter_id].key not in voters
+            if (
+                self._may_have_voted(machines[voter_id], machine.key, epoch)
+                if machines[voter_id].key in voters
+                else self._had_voted(voters.key(voter_id), machine.key, epoch)
+            )
         ]
         self.checks["votes of a leader"] += 1
         if len(voted) >= voters.majority:
             return ""
         return f"{machine.name} leads epoch {epoch} with the saved votes of {voted} of {voters.ids}"
+
+    def _had_voted(self, voter: ReplicaKey, leader: ReplicaKey, epoch: int) -> bool:
+        """Return True if a replica whose directory is lost may have voted before. A replica with
+        its id and another directory is no voter (KAFKA-12181)."""
+        voted = self._votes.get((voter, epoch))
+        return (
+            voter in self._doubted
+            or voter.directory_id == ZERO_UUID
+            or self._latest.get(voter, 0) > epoch
+            or (voted is not None and voted.id == leader.id)
+        )
 
     def _may_have_voted(self, voter: Machine, leader: ReplicaKey, epoch: int) -> bool:
         """A disk that proves nothing counts as a vote."""

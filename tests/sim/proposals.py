@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from quorate.quorum.controller.alter_partition import isr_ids
 from quorate.quorum.controller.messages import AlterPartitionRequest
 from quorate.quorum.ids import Uuid
 from tests.sim.cluster import Machine, Process
 
 Key = tuple[Uuid, int]
+Isr = frozenset[tuple[int, int]]
+"""Broker ids with their epochs."""
 
 
 class Proposals:
@@ -22,7 +23,7 @@ class Proposals:
     epoch."""
 
     def __init__(self) -> None:
-        self._isrs: dict[tuple[Key, int, int], set[tuple[int, frozenset[int]]]] = {}
+        self._isrs: dict[tuple[Key, int, int], set[tuple[int, Isr]]] = {}
 
     def watch(self, machine: Machine, process: Process) -> None:
         """Note each AlterPartition request that this process sends."""
@@ -34,16 +35,25 @@ class Proposals:
         for change in request.changes:
             key = (change.topic_id, change.partition_id)
             asked = self._isrs.setdefault((key, change.partition_epoch, change.leader_epoch), set())
-            asked.add((request.broker_id, frozenset(isr_ids(change))))
+            asked.add((request.broker_id, frozenset(change.isr)))
 
     def asked(
-        self, key: Key, partition_epoch: int, leader_epoch: int, leader: int, isr: Iterable[int]
+        self,
+        key: Key,
+        partition_epoch: int,
+        leader_epoch: int,
+        leader: int,
+        isr: Iterable[tuple[int, int]],
     ) -> bool:
-        """Return True if the leader asked in these epochs for an ISR with all of `isr`. A
-        reassignment that the change completes may leave some of them out."""
-        wanted = frozenset(isr)
+        """Return True if the leader asked in these epochs for an ISR with all of `isr`, which are
+        (broker id, broker epoch). A reassignment that the change completes may leave some of them
+        out. Epoch -1 of a request means that the leader does not know the epoch."""
+        wanted = list(isr)
         found = self._isrs.get((key, partition_epoch, leader_epoch), set())
-        return any(each == leader and wanted <= asked for each, asked in found)
+        return any(
+            each == leader and all((i, epoch) in asked or (i, -1) in asked for i, epoch in wanted)
+            for each, asked in found
+        )
 
 
 class _Spy:

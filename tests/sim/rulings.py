@@ -11,6 +11,11 @@ epoch grows with each incarnation.
 
 If an ISR becomes empty, a new leader was in the ELR, or it was the last leader, the ELR was empty
 and the partition is RECOVERING (KIP-966). An ELR has only members of the ELR and the ISR before.
+No replica becomes eligible that leaves an ISR with which the leader commits.
+
+A replica that joins or is elected is not fenced. It joins as the incarnation that is registered
+(KIP-903). A broker that registers another incarnation leaves every ISR that has another member. If
+its process was killed, it leaves every ELR, too.
 
 If a topic allows unclean elections, its partitions may be led by any replica, which is then the
 whole ISR.
@@ -19,25 +24,27 @@ whole ISR.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     NO_LEADER,
     RECOVERING,
+    BrokerRegistrationChangeRecord,
     ClearElrRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 from quorate.quorum.metadata.replay import merge, partition_of
 
 Key = tuple[Uuid, int]
-Asked = Callable[[Key, int, int, int, Iterable[int]], bool]
-"""`Proposals.asked`: (partition, partition epoch, leader epoch, leader, ISR)."""
+Asked = Callable[[Key, int, int, int, Iterable[tuple[int, int]]], bool]
+"""`Proposals.asked`: (partition, partition epoch, leader epoch, leader, ISR with broker epochs)."""
 
 
 CLEARED = PartitionChangeRecord(eligible_leader_replicas=(), last_known_elr=())
@@ -45,7 +52,9 @@ CLEARED = PartitionChangeRecord(eligible_leader_replicas=(), last_known_elr=())
 
 class Rulings:
     """`asked` tells if a leader sent a request. `unclean` tells if a topic allows an unclean
-    election. `checks` counts the changes of an ISR and of a leader that were checked."""
+    election. `was_killed` tells if the process before an incarnation was killed. `min_isr` has the
+    min.insync.replicas of topics that nobody configures. `checks` counts the changes of an ISR and
+    of a leader that were checked."""
 
     def __init__(
         self,
@@ -53,10 +62,17 @@ class Rulings:
         asked: Asked,
         unclean: Callable[[Uuid], bool] = lambda topic_id: False,
         checks: Counter[str] | None = None,
+        was_killed: Callable[[Uuid], bool] = lambda incarnation_id: False,
+        min_isr: Mapping[str, int] | None = None,
     ) -> None:
         self.checks: Counter[str] = Counter() if checks is None else checks
         self._asked = asked
         self._unclean = unclean
+        self._was_killed = was_killed
+        self._min_isr = min_isr or {}
+        self._fenced = {each.id: each.fenced for each in image.brokers.values()}
+        self._anew: dict[int, Uuid] = {}
+        """The incarnations that were registered by the present records."""
         self._partitions = {
             (topic.id, partition_id): partition
             for topic, partition_id, partition in image.all_partitions()
@@ -68,12 +84,27 @@ class Rulings:
 
     def take(self, records: Sequence[MetadataRecord]) -> str:
         """What is wrong with them, if anything is."""
-        return next(filter(None, map(self._take, records)), "")
+        self._anew.clear()
+        return next(filter(None, map(self._take, records)), "") or self._after_registrations()
+
+    def _after_registrations(self) -> str:
+        for broker_id, incarnation_id in self._anew.items():
+            self.checks["registrations of another incarnation"] += 1
+            killed = self._was_killed(incarnation_id)
+            for key, each in self._partitions.items():
+                if broker_id in each.isr and len(each.isr) > 1:
+                    return f"broker {broker_id} has restarted, and is in the ISR {each.isr}"
+                if broker_id in each.elr and killed and not self._unclean(key[0]):
+                    return f"broker {broker_id} was killed, and is in the ELR {each.elr}"
+        return ""
 
     def _take(self, record: MetadataRecord) -> str:
         match record:
             case TopicRecord():
                 self._names[record.topic_id] = record.name
+            case RemoveTopicRecord():
+                for key in [each for each in self._partitions if each[0] == record.topic_id]:
+                    del self._partitions[key]
             case PartitionRecord():
                 key = (record.topic_id, record.partition_id)
                 self._partitions[key] = partition_of(record)
@@ -85,6 +116,8 @@ class Rulings:
                 self._cleared(record.topic_name)
             case RegisterBrokerRecord():
                 return self._registered(record)
+            case BrokerRegistrationChangeRecord() if record.fenced:
+                self._fenced[record.broker_id] = record.fenced > 0
         return ""
 
     def _cleared(self, name: str) -> None:
@@ -97,6 +130,9 @@ class Rulings:
         before, incarnation_id = self._brokers.get(record.broker_id, (-1, None))
         self._brokers[record.broker_id] = record.broker_epoch, record.incarnation_id
         again = record.incarnation_id == incarnation_id
+        self._fenced[record.broker_id] = record.fenced
+        if incarnation_id is not None and not again:
+            self._anew[record.broker_id] = record.incarnation_id
         if record.broker_epoch < before or (record.broker_epoch == before) != again:
             return f"{record}: {incarnation_id!r} had epoch {before}"
         return ""
@@ -114,7 +150,8 @@ class Rulings:
         self.checks["elections of eligible leader replicas"] += elected and leader in before.elr
         self.checks["replicas that joined an ISR"] += len(joined)
         in_sync = {*before.isr, *(before.elr if isr == (leader,) else ())}
-        if self._asked(key, before.partition_epoch, before.leader_epoch, before.leader, joined):
+        as_whom = [(each, self._brokers.get(each, (-1, None))[0]) for each in sorted(joined)]
+        if self._asked(key, before.partition_epoch, before.leader_epoch, before.leader, as_whom):
             in_sync |= joined
         if isr == (leader,) and not before.isr and new.leader_recovery_state == RECOVERING:
             # A record that removes the last member of the ELR, which stopped uncleanly, may elect.
@@ -123,6 +160,12 @@ class Rulings:
             return f"{record}: eligible without having been in the ISR {before.isr}"
         if before.isr and not isr and not (new.elr or new.last_known_elr):
             return f"{record}: the ISR is empty, and no replica is known that may lead"
+        fenced = [each for each in (leader, *joined) if self._fenced.get(each)]
+        if fenced and (elected or joined):
+            return f"{record}: {fenced} are fenced"
+        least = self._min_isr.get(self._names.get(record.topic_id, ""), 0)
+        if 0 < least <= min(len(isr), len(new.replicas)) and set(new.elr) - set(before.elr):
+            return f"{record}: eligible beside an ISR with which the leader commits, {isr}"
         if elected and leader not in in_sync:
             return f"{record}: leads after {before.leader}, and the ISR was {before.isr}"
         if not set(isr) <= in_sync:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,11 +16,13 @@ from quorate.quorum.metadata.records import (
     NO_LEADER,
     NO_LEADER_CHANGE,
     RECOVERING,
+    BrokerRegistrationChangeRecord,
     ClearElrRecord,
     MetadataRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
 from tests.sim.proposals import Proposals
@@ -222,3 +225,55 @@ def test_each_incarnation_of_a_broker_has_a_greater_epoch() -> None:
     assert told(registered(7, 1), registered(7, 1), registered(9, 2)) == ""
     for epoch, incarnation in ((6, 1), (8, 1), (7, 2), (6, 2)):
         assert "had epoch 7" in told(registered(7, 1), registered(epoch, incarnation))
+
+
+def restarted(*before: MetadataRecord, killed: bool = False) -> str:
+    """Return what is said when broker 4 registers its second incarnation."""
+    rulings = Rulings(MetadataImage(), Proposals().asked, was_killed=lambda incarnation_id: killed)
+    assert rulings.take([registered(1, 1), CREATED]) == ""
+    assert rulings.take(before) == ""
+    return rulings.take([registered(2, 2)])
+
+
+def test_a_broker_that_restarts_stays_in_sync() -> None:
+    assert "is in the ISR (4, 5, 6)" in restarted()
+    assert restarted(SHRUNK) == ""
+    assert restarted(SHRUNK, killed=True) == ""
+    deleted = RemoveTopicRecord(topic_id=TOPIC)
+    assert restarted(deleted) == ""
+
+
+def test_a_broker_that_was_killed_stays_eligible() -> None:
+    eligible = elr((5,), 5, (4,))
+    assert restarted(eligible) == ""
+    assert "is in the ELR (4,)" in restarted(eligible, killed=True)
+
+
+def test_a_fenced_broker_is_elected_or_joins() -> None:
+    fenced = BrokerRegistrationChangeRecord(broker_id=6, broker_epoch=1, fenced=1)
+    unfenced = BrokerRegistrationChangeRecord(broker_id=6, broker_epoch=1, fenced=-1)
+    elected = change(Cause.BROKER_UNFENCED, leader=6)
+    assert "[6] are fenced" in told(CREATED, fenced, elected)
+    assert told(CREATED, fenced, unfenced, elected) == ""
+
+
+def test_a_replica_joins_as_another_incarnation() -> None:
+    """The leader asked for the incarnation with epoch 1, and the one with epoch 2 registered."""
+    alone = change(Cause.SESSION_EXPIRED, isr=(5,), leader=5)
+    request = proposal(5, (5, 4), 1, 1)
+    asked = replace(request, changes=(replace(request.changes[0], isr=((5, -1), (4, 1))),))
+    joins = change(Cause.ISR_EXPAND, isr=(5, 4))
+    unfenced = BrokerRegistrationChangeRecord(broker_id=4, broker_epoch=1, fenced=-1)
+    known = [registered(1, 1), CREATED, alone]
+    assert told(*known, unfenced, joins, asked=[asked]) == ""
+    assert "no leader asked" in told(*known, registered(2, 2), unfenced, joins, asked=[asked])
+
+
+def test_a_replica_is_eligible_beside_an_isr_that_commits() -> None:
+    rulings = Rulings(MetadataImage(), Proposals().asked, min_isr={"data": 2})
+    named = TopicRecord(name="data", topic_id=TOPIC)
+    created = replace(CREATED, replicas=(4, 5, 6))
+    assert rulings.take([named, created]) == ""
+    assert "eligible beside an ISR" in rulings.take([elr((5, 6), 5, (4,))])
+    rulings = Rulings(MetadataImage(), Proposals().asked, min_isr={"data": 2})
+    assert rulings.take([named, created, SHRUNK, elr((6,), 6, (5,))]) == ""

@@ -9,7 +9,7 @@ leader has the highest one again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.log import checkpoints
@@ -22,12 +22,18 @@ Trusted = Callable[[Machine, Key], bool]
 class Watermarks:
     """`trusted` says which ISR members are compared: power losses and bad disks take records."""
 
-    def __init__(self, cluster: SimCluster, trusted: Trusted) -> None:
+    def __init__(
+        self, cluster: SimCluster, trusted: Trusted, min_isr: Mapping[str, int] | None = None
+    ) -> None:
+        """`min_isr` has the min.insync.replicas of the topics for which it is known."""
+        self._min_isr = min_isr or {}
         self.checks: Counter[str] = Counter()
         self._cluster = cluster
         self._trusted = trusted
         self._highest: dict[Key, int] = {}
         self._highest_of_name: dict[str, int] = {}
+        self._ends: dict[tuple[str, Key], int] = {}
+        """The highest log end that was seen of each replica, whatever became of it."""
 
     def restarted(self, machine: Machine) -> str:
         """Return the fault of the checkpoint with which a broker starts, or ""."""
@@ -57,6 +63,8 @@ class Watermarks:
         leadership = hosted.partition.leadership
         if leadership is None:
             return ""
+        if problem := self._is_held(machine, hosted):
+            return problem
         for other in self._cluster.brokers:
             if other.id not in leadership.isr.committed or not self._trusted(other, key):
                 continue
@@ -70,6 +78,35 @@ class Watermarks:
                     f"{other.name} ends at {end}"
                 )
         return ""
+
+    def _is_held(self, machine: Machine, hosted: HostedPartition) -> str:
+        """Return the fault if fewer than min.insync.replicas replicas have had the records below a
+        leader's high watermark, or "". With ELR the high watermark waits for them (KIP-966)."""
+        key, high_watermark = hosted.key, hosted.partition.high_watermark
+        partition = self._cluster.newest_image().partition(*key)
+        if hosted.topic not in self._min_isr or partition is None:
+            return ""
+        least = min(self._min_isr[hosted.topic], len(partition.replicas))
+        holders = []
+        for each in self._cluster.brokers:
+            self.saw_end(each, key)
+            if self._ends.get((each.name, key), 0) >= high_watermark:
+                holders.append(each.name)
+        self.checks["high watermark and min ISR"] += 1
+        if len(holders) >= least:
+            return ""
+        return f"{hosted}: high watermark {high_watermark}, and only {holders} ever had the records"
+
+    def saw_end(self, machine: Machine, key: Key) -> None:
+        """Note the present log end offset of a replica."""
+        end = log_end(machine, key)
+        if end is not None:
+            self._ends[machine.name, key] = max(end, self._ends.get((machine.name, key), 0))
+
+    def dying(self, machine: Machine) -> None:
+        """Note the log ends of a process that is about to end."""
+        for key in hosted_by(machine):
+            self.saw_end(machine, key)
 
     def at_the_end(self) -> str:
         """Return the fault of the leaders of a healed cluster, or ""."""

@@ -236,7 +236,7 @@ ABLATIONS = (
         "effective_min_isr",
         1,
         Scene(scenarios.alone_in_the_isr, 2),
-        TWICE,
+        "ever had the records",
     ),
     Ablation(
         "sequence-check",
@@ -290,7 +290,7 @@ ABLATIONS = (
         "is_ineligible",
         lambda context, broker_id, broker_epoch: False,
         Scene(scenarios.joined_as_another, 1),
-        TWICE,
+        "no leader asked",
     ),
     Ablation(
         "partition-epoch",
@@ -308,7 +308,7 @@ ABLATIONS = (
         "replace_incarnation",
         lambda *arguments, **named: [],
         Scene(scenarios.power_lost_in_the_isr, 1),
-        TWICE,
+        "has restarted, and is in the ISR",
     ),
     Ablation(
         "elr-min-isr",
@@ -389,7 +389,7 @@ ABLATIONS = (
         "_activate_when_ready",
         activate_at_once,
         Scene(scenarios.all_killed),
-        "('data', 0)",
+        "has restarted, and is in the ISR",
     ),
     Ablation(
         "answer-when-committed",
