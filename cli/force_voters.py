@@ -4,8 +4,8 @@
 confirmation and shows the next steps. An earlier rebuild that was interrupted is completed before
 the plan is made, and so before the confirmation. A dry run is refused in this case.
 
-With `--format json`, the command prints the plan only after the rebuild. Run it with `--dry-run`
-first to see the plan before.
+With `--format json`, standard output has one JSON value, after the rebuild. The plan that the
+confirmation is about goes to standard error then.
 """
 
 from __future__ import annotations
@@ -104,6 +104,8 @@ def force_voters(
                 click.echo("\n".join(plan_lines(planned, backup)))
             if not dry_run:
                 if not yes:
+                    if output == "json":  # standard output has only the JSON
+                        click.echo("\n".join(plan_lines(planned, backup)), err=True)
                     click.confirm("Rebuild the quorum from this?", abort=True, err=True)
                 carry_out(disk, planned, wall_ms=int(time.time() * 1000), backup=backup)
     except REFUSALS as error:

@@ -171,6 +171,7 @@ class BrokerLifecycle:
         self._loaded = False
         self._in_flight = False
         self._due_at_once = False
+        self._refusal = ""  # the newest one of a registration that is retried
         self._failures = 0
         self._give_up_ms = 0
         self._offline_dirs: dict[Uuid, bool] = {}
@@ -312,12 +313,16 @@ class BrokerLifecycle:
             code = ErrorCode.of(response.error).name
             self._on_failed(RegistrationRefused(f"{code}: {response.message}"))
             return
+        if response is not None:
+            code = ErrorCode.of(response.error).name
+            self._refusal = f"{code}: {response.message}" if response.message else code
         if self._clock.now_ms() >= self._give_up_ms:
             waited_ms = self._settings.registration_timeout_ms
+            last = f"The last refusal was {self._refusal}" if self._refusal else "None answered"
             self._on_failed(
                 RegistrationRefused(
                     f"no active controller registered this broker within {waited_ms} ms "
-                    "(initial.broker.registration.timeout.ms). Check that the quorum is up"
+                    f"(initial.broker.registration.timeout.ms). {last}. Check that the quorum is up"
                 )
             )
             return

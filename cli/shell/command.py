@@ -88,9 +88,12 @@ VALUES: dict[str, Callable[[Found], object]] = {
 def as_json(shell: Shell, command: Sequence[str]) -> list[str]:
     """Return the results of a command as JSON by path. Raise ShellError for the command's errors.
 
-    If a path is missing, or if the command has no values, return its lines."""
+    If a path is missing, if the command has no values, or if its help is requested, return its
+    lines."""
     lines = run_once(shell, command)
-    if shell.missed or command[0] not in VALUES:
+    paths = command[1:]
+    options = paths[: paths.index("--")] if "--" in paths else paths
+    if shell.missed or command[0] not in VALUES or {"-h", "--help"} & {*options}:
         return lines
     value = VALUES[command[0]]
     targets = [each for each in command[1:] if each != "--"] or ["."]

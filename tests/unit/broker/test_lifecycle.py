@@ -119,11 +119,23 @@ def test_registration_gives_up_after_its_timeout() -> None:
         if broker.failures:
             break
         broker.controller.answer(
-            BrokerRegistrationResponse(error=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+            BrokerRegistrationResponse(
+                error=ErrorCode.DUPLICATE_BROKER_REGISTRATION, message="4 is at b9"
+            )
         )
         broker.clock.advance(3000)
     assert [type(each) for each in broker.failures] == [RegistrationRefused]
     assert broker.clock.now_ms() >= 60_000
+    last = "The last refusal was DUPLICATE_BROKER_REGISTRATION: 4 is at b9. "
+    assert last in str(broker.failures[0])
+
+
+def test_a_broker_that_no_controller_answers_says_so() -> None:
+    broker = Broker()
+    while not broker.failures:
+        broker.controller.answer(None)
+        broker.clock.advance(3000)
+    assert "None answered. Check that the quorum is up" in str(broker.failures[0])
 
 
 def test_heartbeats_keep_their_interval_and_a_fence_is_answered_at_once() -> None:

@@ -101,6 +101,18 @@ def test_dry_runs_and_scripts(tmp_path: Path, arguments: list[str]) -> None:
     assert [each["id"] for each in done["voters"]] == [10]
 
 
+def test_the_plan_is_shown_before_the_confirmation_also_with_json(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    refused = run(*arguments, "--format", "json", answer="n\n")
+    assert refused.exit_code == 1
+    assert refused.stdout == ""
+    shown = refused.stderr.index("(node 5) has the most up-to-date log: ends at offset 20")
+    assert shown < refused.stderr.index("Rebuild the quorum from this? [y/N]")
+    done = run(*arguments, "--format", "json", answer="y\n")
+    assert json.loads(done.stdout)["done"]
+
+
 def test_mistakes_are_told_in_one_line(tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "empty").mkdir()
     refused = run(*arguments, "--dir", str(tmp_path / "empty"), "--yes")

@@ -315,3 +315,11 @@ def on_screen(terminal: int, keys: Iterator[bytes]) -> bytes:
         return screen
     finally:
         os.close(terminal)
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_the_help_of_a_command_is_text_also_with_json(option: str) -> None:
+    plain = shell("-s", str(SNAPSHOT), "--", "ls", option)
+    found = shell("-s", str(SNAPSHOT), "--format", "json", "--", "ls", option)
+    assert (found.exit_code, found.stdout) == (plain.exit_code, plain.stdout)
+    assert found.stdout.startswith("usage:  ls [-h]")
