@@ -56,6 +56,10 @@ class Watermarks:
         name = f"{hosted.topic}-{key[1]}"
         self._highest_of_name[name] = max(self._highest_of_name.get(name, 0), high_watermark)
 
+    def highest(self, key: Key) -> int:
+        """Return the highest high watermark that any replica of a partition ever had."""
+        return self._highest.get(key, 0)
+
     def moved(self, machine: Machine, hosted: HostedPartition) -> str:
         """Return the fault of the present high watermark of a replica, or ""."""
         key, high_watermark = hosted.key, hosted.partition.high_watermark

@@ -20,7 +20,7 @@ CONFIGS = {
 }
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 RATE = 10_000
-"""Bytes per second during the faults: replicas catch up in time nevertheless."""
+"""Bytes per second during the faults."""
 LOWEST = 1
 UNLIMITED = 1 << 40
 ANSWER_S = 1.0
@@ -36,6 +36,7 @@ class Throttled(Workload):
         super().__init__(stage)
         self.acknowledged: dict[int, bytes] = {}
         self._number = 0
+        self._lifted = False
 
     async def prepare(self) -> None:
         while NAME not in self.topics:
@@ -62,6 +63,9 @@ class Throttled(Workload):
         }
 
     async def step(self) -> None:
+        if self.stage.quorum_admin.stopping and not self._lifted:  # replicas must catch up in time
+            self._lifted = True
+            await self._set_rates(UNLIMITED)
         for _ in range(2):
             await self._write()
         managers = self._managers().values()

@@ -165,12 +165,16 @@ class Workload(Client):
         return [(record.offset, bytes(record.value or b"")) for record in records]
 
     async def records(self, name: str, partition: int, start: int) -> list[Record]:
-        """Return all records from `start` on, from a cluster that is well."""
+        """Return all records from `start` on, from a cluster that is well.
+
+        The high watermark of a new leader may be behind for a moment (KIP-207), so that the reader
+        waits for the highest one that the partition ever had."""
         records: list[Record] = []
         preferred = -1  # a follower that the leader names for reads (KIP-392)
         end = 0
         while True:
             topic_id, leader = await self.leader((name, partition))
+            end = max(end, self.stage.invariants.watermarks.highest((topic_id, partition)))
             asked = FetchPartition(
                 partition=partition, fetch_offset=start, partition_max_bytes=1 << 20
             )
