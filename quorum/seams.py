@@ -169,8 +169,8 @@ class Disk(Protocol):
         the lock. Work of many steps calls `rest` after each one."""
 
     def rest(self) -> bool:
-        """Block the thread of long work for as long as its last step took, so that the event loop
-        gets the interpreter's lock half of the time.
+        """Block the thread of long work for some time, in proportion to its last step, so that the
+        event loop gets the interpreter's lock and the core for most of the time.
 
         Return True if the current work has run for so long that it must end. Other work of the
         thread waits for it. Only work of `submit_long` calls this."""

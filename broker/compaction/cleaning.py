@@ -28,6 +28,9 @@ from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
 from quorate.quorum.seams import Disk
 
+SYNC_BYTES = 512 * 1024
+"""Bytes of a cleaned segment that wait for one fsync. The fsync of a whole segment would keep the
+disk busy, and other fsyncs and appends would wait for it."""
 STEP_BYTES = 32 * 1024
 """Bytes of batches that one step looks at, or one batch if that is larger. A step also ends after
 RECORDS_PER_STEP records."""
@@ -202,6 +205,7 @@ class _Output:
     stats: CleaningStats
     pending: bytearray = field(default_factory=bytearray)
     positions: list[int] = field(default_factory=list)
+    unsynced_bytes: int = 0
 
     def add(self, batch: bytes, buffer_bytes: int) -> None:
         self.positions.append(len(self.pending))
@@ -210,7 +214,7 @@ class _Output:
             self.flush()
 
     def flush(self) -> None:
-        """Write the batches to the file. Block; nothing is synced."""
+        """Write the batches to the file. Block. Sync the file after SYNC_BYTES."""
         if self.positions:
             data = bytes(self.pending)
             placed = [(each, read_header(data, each)) for each in self.positions]
@@ -218,3 +222,7 @@ class _Output:
             self.stats.written_bytes += len(data)
             self.pending.clear()
             self.positions.clear()
+            self.unsynced_bytes += len(data)
+            if self.unsynced_bytes >= SYNC_BYTES:
+                self.segment.sync()
+                self.unsynced_bytes = 0

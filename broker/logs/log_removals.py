@@ -1,7 +1,8 @@
 """The removals of renamed files and directories in one log directory, after a delay.
 
 A renamed file or directory has no meaning any more, so that its name is free. Its removal may wait.
-If the broker stops before, the next start removes it.
+If the broker stops before, the next start removes it. The thread of long work removes it, because a
+file system may take a tenth of a second for a large file.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class LogRemovals:
 
         def remove() -> None:
             if not self._stopped():
-                self._disk.submit(lambda: remove_files(self._disk, paths), removed)
+                self._disk.submit_long(lambda: remove_files(self._disk, paths), removed)
 
         self._clock.call_later(delay_ms, remove)
 
@@ -59,6 +60,6 @@ class LogRemovals:
 
         def remove() -> None:
             if not self._stopped():
-                self._disk.submit(lambda: self._disk.remove_tree(path), removed)
+                self._disk.submit_long(lambda: self._disk.remove_tree(path), removed)
 
         self._clock.call_later(delay_ms, remove)

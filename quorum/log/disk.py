@@ -37,7 +37,10 @@ DIRECTORY_MODE = 0o700
 """The data is the node's own: other users get no access, whatever the umask permits."""
 MAX_WORK_S = 0.010
 """The time after which long work of many steps ends, and other work of its thread gets a turn."""
-MAX_REST_S = 0.002
+REST_SHARE = 3.0
+"""The rest after one step, in times of its duration. The event loop thus has the interpreter's lock
+and the core for three quarters of the time."""
+MAX_REST_S = 0.004
 """The longest rest after one step. A step that takes longer has waited for the disk, or for the
 interpreter's lock."""
 
@@ -187,7 +190,7 @@ class OsDisk:
         self._long_worker.submit(work, done)
 
     def rest(self) -> bool:
-        """Block for as long as the last step took. Return True if the work must end."""
+        """Block for REST_SHARE of the last step. Return True if the work must end."""
         return self._long_worker.rest()
 
     def close(self) -> None:
@@ -248,12 +251,12 @@ class _Worker:
             job.run()
 
     def rest(self) -> bool:
-        """Block for as long as the last step took, MAX_REST_S at most. Return True if the work has
+        """Block for REST_SHARE times the last step, MAX_REST_S at most. Return True if the work has
         run for MAX_WORK_S. Only the thread itself calls this."""
         now_s = time.perf_counter()
         if now_s - self._began_s >= MAX_WORK_S:
             return True
-        time.sleep(min(now_s - self._step_s, MAX_REST_S))
+        time.sleep(min(REST_SHARE * (now_s - self._step_s), MAX_REST_S))
         self._step_s = time.perf_counter()
         return False
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import pytest
 
+from quorate.broker.compaction import cleaning
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import assemble, batches, build_batch, read_header
 from quorate.quorum.log.compression import Codec
@@ -75,6 +76,27 @@ def test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(seed: i
             replica.clean()
             replica.check()
     assert crashed > 100
+
+
+def test_a_cleaned_segment_is_synced_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fsync of a whole segment would delay the fsyncs and appends of other logs."""
+    monkeypatch.setattr(cleaning, "SYNC_BYTES", 100)
+    replica = Replica(1, map_keys=1)  # nearly nothing is removed
+    for _ in range(40):
+        replica.append(2)
+    replica.high_watermark = replica.log.end_offset
+    replica.flush()
+    writes, most = 0, 0
+
+    def before(operation: str, path: str) -> None:
+        nonlocal writes, most
+        if path.endswith(".log.cleaned"):
+            writes = {"pwrite": writes + 1, "sync": 0}.get(operation, writes)
+            most = max(most, writes)
+
+    replica.disk.before = before
+    assert replica.clean() is not None
+    assert most == 1
 
 
 @pytest.mark.parametrize("seed", range(2))
