@@ -47,8 +47,9 @@ from quorate.quorum.log.index import NO_TIMESTAMP
 from quorate.quorum.log.record import ONE_BYTE_DELTA_MS
 from quorate.quorum.seams import Buffer
 
-RECORDS_PER_STEP = 1024
-"""Records that one step looks at, in about a millisecond."""
+RECORDS_PER_STEP = 128
+"""Records that one step looks at, in about a fifth of a millisecond. The event loop may have to
+wait that long for the interpreter's lock."""
 NO_TIMESTAMP_BASE = -1
 MAX_HORIZON_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
 """The latest delete horizon. Its tombstones stay forever. It is a base timestamp, so the decoder of

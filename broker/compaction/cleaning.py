@@ -31,7 +31,7 @@ from quorate.quorum.seams import Disk
 SYNC_BYTES = 512 * 1024
 """Bytes of a cleaned segment that wait for one fsync. The fsync of a whole segment would keep the
 disk busy, and other fsyncs and appends would wait for it."""
-STEP_BYTES = 32 * 1024
+STEP_BYTES = 8 * 1024
 """Bytes of batches that one step looks at, or one batch if that is larger. A step also ends after
 RECORDS_PER_STEP records."""
 
