@@ -20,6 +20,8 @@ PARTITIONS = 12
 REPLICAS = 3
 # The share of lines after which each step is carried out.
 KILL_LEADER, KILL_CONTROLLER, RESTART = 0.25, 0.5, 0.7
+KILLED = ("a leader", "the active controller")
+"""The nodes that the demo kills, in this order."""
 
 
 def say(what: str, text: str) -> None:
@@ -41,8 +43,8 @@ class Script:
 
     Each step runs in a thread of its own, one at a time. The main thread calls `progress` and
     `finish`. A step runs only if `progress` is called when the step is due and the previous one has
-    ended. If the client ends earlier, the remaining steps are left out. A step that fails does not
-    prevent the next one."""
+    ended. If the client ends earlier, the remaining kills are left out (`left_out`), and `finish`
+    restarts the nodes. A step that fails does not prevent the next one."""
 
     cluster: ProcessCluster
     total: int
@@ -69,11 +71,20 @@ class Script:
             self._thread.start()
 
     def finish(self) -> None:
-        """Wait for the last step that was started, and raise the last error of a step."""
+        """Wait for the last step that was started, restart the nodes that are still down, and raise
+        the last error of a step."""
         if self._thread is not None:
             self._thread.join()
+        if self.dead:
+            self._guarded(self.restart)
         if self.failure is not None:
             raise self.failure
+
+    def left_out(self) -> list[str]:
+        """Return the kills that the client's writes left no time for, as text."""
+        return [
+            f"{what} was not killed while the client wrote" for what in KILLED[len(self.kills) :]
+        ]
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
@@ -103,15 +114,17 @@ class Script:
 
     def restart(self) -> None:
         """Restart the nodes that were killed."""
-        for node_id in self.dead:
+        dead, self.dead = self.dead, []
+        for node_id in dead:
             self.cluster.restart(node_id)
-        say("restarted", " and ".join(f"node {node_id}" for node_id in self.dead))
+        say("restarted", " and ".join(f"node {node_id}" for node_id in dead))
 
 
 def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> int:
     """Run the demo, and return 0 if the comparison is good, else 1.
 
-    It is good if a line was acknowledged, and none was lost, duplicated, reordered or changed. A
+    It is good if a line was acknowledged, and none was lost, duplicated, reordered or changed. Both
+    nodes must have been killed while the client wrote, and every ISR must be full at the end. A
     cluster in `root` is replaced. Raise Refused or NotReachable if the cluster does not start or a
     step fails, and TimeoutError if the records cannot be read."""
     begin_s = time.monotonic()
@@ -120,7 +133,7 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     took_s = cluster.start()
     try:
         say("cluster", f"3 controllers and 3 brokers, ready after {took_s:.1f} s")
-        verdict = write_and_compare(cluster, lines, seconds)
+        verdict, missing = write_and_compare(cluster, lines, seconds)
         for number, line in enumerate(verdict.lines()):
             say("compared" if number == 0 else "", line)
         if spark:
@@ -129,13 +142,23 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
             tell_history(cluster.directory.root, TOPIC, root, say)
     finally:
         cluster.stop()
-    word = "GOOD: nothing acknowledged was lost" if verdict.good else "BAD"
+    good = verdict.good and not missing
+    word = "GOOD: nothing acknowledged was lost" if good else f"BAD{bad_text(missing)}"
     say("verdict", f"{word} ({time.monotonic() - begin_s:.0f} s in all)")
-    return 0 if verdict.good else 1
+    return 0 if good else 1
 
 
-def write_and_compare(cluster: ProcessCluster, lines: list[bytes], seconds: float) -> Verdict:
-    """Write the lines while nodes are killed, read everything back, and return the comparison."""
+def bad_text(missing: list[str]) -> str:
+    """Return what a bad verdict misses, as text."""
+    return f": {'; '.join(missing)}" if missing else ""
+
+
+def write_and_compare(
+    cluster: ProcessCluster, lines: list[bytes], seconds: float
+) -> tuple[Verdict, list[str]]:
+    """Write the lines while nodes are killed, read everything back, and return the comparison.
+
+    Also return what did not happen although the verdict needs it, as texts."""
     cluster.create_topic(TOPIC, PARTITIONS, REPLICAS)
     bootstrap = cluster.entry["bootstrap"]
     writer = Writer(bootstrap, TOPIC, lines, PARTITIONS)
@@ -156,12 +179,13 @@ def write_and_compare(cluster: ProcessCluster, lines: list[bytes], seconds: floa
     if writer.failures:
         say("", f"{len(writer.failures)} not acknowledged: {writer.failures[0]}")
     healed = cluster.wait_healed(TOPIC, REPLICAS)
+    missing = script.left_out() + ([] if healed else ["an ISR still lacks a replica"])
     say("healed", "every ISR is full again" if healed else "no: an ISR still lacks a replica")
     say("reading", "everything back")
     comparison = Comparison(lines, writer.acknowledged, PARTITIONS)
     for partition, offset, key, value in read_back(bootstrap, TOPIC, PARTITIONS):
         comparison.read(partition, offset, key, value)
-    return comparison.verdict()
+    return comparison.verdict(), missing
 
 
 class Meter:
