@@ -46,18 +46,19 @@ def refused_metadata(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 def failover(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield a check for each fault of the active controller: another controller became active.
 
-    If a fault leaves no majority, a new term after it is enough."""
+    It must have the first term after the begin of the fault. The term must begin before the end of
+    the fault, or within `max_metadata_wait_ms` if the fault is shorter, as in a quick restart. If a
+    fault leaves no majority, a new term after it is enough."""
     lost = without_majority(evidence)
     for fault in evidence.faults:
         if fault.role != ACTIVE_CONTROLLER:
             continue
         anyone = any(start <= fault.end_ms and fault.start_ms <= end for start, end in lost)
-        new = [
-            each
-            for each in evidence.controllers
-            if each.start_ms >= fault.start_ms and (anyone or each.subject != fault.node)
-        ]
-        new = [each for each in new if anyone or each.start_ms <= fault.end_ms]
+        terms = [each for each in evidence.controllers if each.start_ms >= fault.start_ms]
+        new = sorted(terms, key=lambda each: each.start_ms)[:1]
+        until_ms = max(fault.end_ms, fault.start_ms + expected.max_metadata_wait_ms)
+        if not anyone:
+            new = [each for each in new if each.subject != fault.node and each.start_ms <= until_ms]
         text = f"no other controller became active during the {fault.kind} of {fault.node}"
         if anyone:
             text = f"no controller became active after the {fault.kind} of {fault.node}"

@@ -133,6 +133,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "no other controller became active",
     ),
     (
+        {"faults": (controller(),), "controllers": terms((1, 0), (2, 8_001))},
+        "failover",
+        "no other controller became active during the kill of 1",
+    ),
+    (
         {**LOST_QUORUM, "controllers": terms((1, 0)), "metadata": changes(100, 9_000, errors=1)},
         "failover",
         "no controller became active after the kill of 1",
@@ -239,6 +244,11 @@ def test_the_table_of_checks_names_what_they_yield() -> None:
         # The fault was too short for a fencing, so the broker may lead on.
         {"faults": (killed(led=(0, 99), end_ms=4_999),), "writes": batches(100, 2_100, 9_000)},
         {"faults": (controller(),), "controllers": terms((1, 0), (2, 2_300))},
+        # The controller ran again before the election ended.
+        {
+            "faults": (killed(), controller(kind=STOP, end_ms=2_050)),
+            "controllers": terms((1, 0), (2, 2_300)),
+        },
         # Without a majority, the same controller may be active again after its return.
         {**LOST_QUORUM, "metadata": changes(100, 9_000, errors=2)},
         # One of three controllers is down at a time.
