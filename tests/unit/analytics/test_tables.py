@@ -36,7 +36,7 @@ pytestmark = [
 ]
 FIXTURES = FIXTURE.parent
 SEEDS = st.integers(0, 2**32 - 1)
-VARIED = (1, 400)
+VARIED = (6, 400)
 """A seed and a number of steps: one history that holds every end of everything."""
 ENDS = {
     "sessions": {"fenced", "shutdown", "replaced", "unregistered", None},
