@@ -44,14 +44,16 @@ def new_cleaned_segment(
 
 def discard_cleaned(disk: Disk, directory: str) -> None:
     """Remove all `.cleaned` files of a log, the remains of an aborted cleaning. Block. Do nothing
-    if the directory is missing."""
+    if the directory is missing.
+
+    The disk's other thread may rename the directory meanwhile, because the log was deleted. The
+    remaining files are removed with the directory then."""
     try:
-        names = disk.list(directory)
+        for name in disk.list(directory):
+            if name.endswith(CLEANED_SUFFIX):
+                disk.remove(f"{directory}/{name}")
     except FileNotFoundError:
         return
-    for name in names:
-        if name.endswith(CLEANED_SUFFIX):
-            disk.remove(f"{directory}/{name}")
 
 
 def seal(disk: Disk, directory: str, cleaned: Segment) -> None:

@@ -12,6 +12,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import offset_of
 from quorate.quorum.log.retention import expired_segments, expired_snapshots
+from quorate.quorum.log.segment_swap import discard_cleaned
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch, entries
@@ -177,3 +178,19 @@ def test_a_swap_without_valid_headers_is_named() -> None:
     """The error named neither the file nor the operator's choices."""
     with pytest.raises(CorruptLog, match=rf"{name(0)}\.swap: damaged at byte 0, offset 0"):
         opened({name(0): batch(0, 0, [b"a"]), name(0, ".log.swap"): bytes(100)})
+
+
+def test_the_deletion_of_a_log_may_overtake_the_removal_of_cleaned_files() -> None:
+    """They run in different threads. An error would stop the node."""
+    disk, _ = opened({name(0): batch(0, 0, [b"a"])})
+    for suffix in (".index.cleaned", ".log.cleaned"):
+        disk.open(f"{PATH}/{name(0, suffix)}", create=True)
+
+    def before(operation: str, path: str) -> None:
+        if operation == "remove":
+            disk.before = lambda operation, path: None
+            disk.rename(PATH, f"{PATH}.0-delete")
+
+    disk.before = before
+    discard_cleaned(disk, PATH)
+    assert disk.list("/d") == ["t-0.0-delete"]
