@@ -189,19 +189,22 @@ class LogManager:
         """Return the path of the directory in which the log of a partition is, or is to be made.
         Return None if that directory is offline.
 
-        `assigned` is the id of the directory that the metadata names. Blocks for small files, and
-        sets directories of another topic aside. Raise CorruptCheckpoint as `open_parameters`
-        does."""
+        `assigned` is the id of the directory that the metadata names. Blocks for small files, never
+        in a directory that is offline. Sets directories of another topic aside. Raise
+        CorruptCheckpoint as `open_parameters` does, and OSError."""
         if len(self.log_dirs) == 1:
             self._homes[name] = self.directories[0]
             return self.log_dirs[0]
-        for each in self._found.get(name, ()):
-            if name in each.unopened and each.adopt(name, topic_id, peers_have_it=peers_have_it):
+        online = self.online
+        found = [each for each in self._found.get(name, ()) if name in each.unopened]
+        for each in found:
+            if each.path in online and each.adopt(name, topic_id, peers_have_it=peers_have_it):
                 self._homes[name] = each
-                return each.path if each.path in self.online else None
+                return each.path
+        if any(each.path not in online for each in found):
+            return None
         candidates = [
-            Candidate(path, self.ids.get(path), self._online[path].log_count)
-            for path in self.online
+            Candidate(path, self.ids.get(path), self._online[path].log_count) for path in online
         ]
         path = chosen_directory(candidates, assigned, any_offline=bool(self.offline))
         if path is not None:

@@ -15,7 +15,7 @@ from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partition_opener import OpenRequest, PartitionOpener
 from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.quorum.directory_ids import LOST, MIGRATING
+from quorate.quorum.directory_ids import LOST, MIGRATING, UNASSIGNED
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images
@@ -47,7 +47,7 @@ class ReplicaPlacement:
         if self._opening.place(wanted) is not None:
             return True
         self._registry.offline[wanted.key] = None
-        if replica_directory(wanted.value, self._broker_id) == MIGRATING:
+        if replica_directory(wanted.value, self._broker_id) in (MIGRATING, UNASSIGNED):
             # The controller would take the replica for online.
             self._assign(wanted.key, LOST)
         logger.error(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.broker.logs.log_manager import DuplicateLog
-from quorate.quorum.directory_ids import MIGRATING, UNASSIGNED
+from quorate.quorum.directory_ids import LOST, MIGRATING, UNASSIGNED
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.settings import LogSettings
@@ -283,6 +283,37 @@ def test_a_directory_that_fails_during_the_stop_does_not_spoil_the_others(
     assert checkpoints.take_clean_shutdown(node.disk, A) == node.epoch
     node.disk.before = lambda operation, path: None
     assert checkpoints.take_clean_shutdown(node.disk, B) is None
+
+
+def test_a_directory_that_fails_while_logs_are_opened_hides_only_its_partitions(
+    make_cluster: MakeCluster,
+) -> None:
+    """The broker looks for no log there again. Otherwise it would never be unfenced. It reports the
+    logs as lost, because the controller takes a replica without a directory for online."""
+    cluster = make_cluster(brokers=1, log_dirs=(A, B))
+    topic = cluster.create("t", [placed(UNASSIGNED)] * 6)
+    cluster.run(50)
+    for index in range(6):
+        assert served(cluster, topic, index) is ErrorCode.NONE
+    disk = cluster.shut_down(1)
+    cluster.assigned.clear()
+    calls = 0
+
+    def before(operation: str, file: str) -> None:
+        nonlocal calls
+        if file.startswith(f"{B}/t-"):
+            calls += 1
+            assert calls < 100, "the broker opens the same log without end"
+            raise OSError(errno.EIO, "EIO", file)
+
+    disk.before = before
+    cluster.start(1, disk)
+    cluster.run(100)
+    assert cluster.nodes[1].replicas.unopened == 0
+    assert cluster.offline_dirs == [(1, B)]
+    gone, fine = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE
+    assert [served(cluster, topic, index) for index in range(6)] == [fine, gone] * 3
+    assert [cluster.assigned[1, (topic, index)] for index in (1, 3, 5)] == [LOST] * 3
 
 
 class Life:
