@@ -100,7 +100,7 @@ class CleanerWorker:
                 self._cleaner.mark_uncleanable(partition, error)
                 continue
             except OSError as error:
-                self._cleaner.on_failure(error)
+                self._failed(error)
                 return
             if found and (best is None or found[0].ratio > best[1].ratio):
                 best = (partition, *found)
@@ -111,6 +111,12 @@ class CleanerWorker:
 
     def _back_off(self) -> None:
         self._timer = self._clock.call_later(self._cleaner.settings.backoff_ms, self.look)
+
+    def _failed(self, error: OSError) -> None:
+        """Report an error of the disk. If it costs only one log directory, those in the others are
+        cleaned."""
+        self._cleaner.on_failure(error)
+        self._back_off()
 
     def _begin(
         self, partition: CompactedLog, found: Cleanable, settings: CompactionSettings
@@ -145,7 +151,7 @@ class CleanerWorker:
             cleaner.cleaned(partition, offset, run.cleaning.stats, run.began_ms)
             self.look()
         elif isinstance(error, OSError) and error.errno != errno.ENOSPC:
-            cleaner.on_failure(error)
+            self._failed(error)
         elif isinstance(error, CleaningAborted | OSError):
             reason = "the log has changed" if isinstance(error, CleaningAborted) else str(error)
             logger.log(

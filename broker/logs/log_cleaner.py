@@ -49,7 +49,7 @@ class LogCleaner:
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """`partitions` returns the compacted partitions that are open. `on_failure` gets an error
-        of the disk, after which the node must stop."""
+        of the disk, which stops the node or takes one log directory offline."""
         self.settings = settings
         self.figures = CleanerFigures()
         self.in_progress: dict[PartitionName, None] = {}

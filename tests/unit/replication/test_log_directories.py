@@ -8,13 +8,18 @@ from dataclasses import replace
 
 import pytest
 
+from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.log_manager import DuplicateLog
+from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.directory_ids import LOST, MIGRATING, UNASSIGNED
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
+from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.hot.produce import ProducePartition
 from tests.sim.disk import SimDisk
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
@@ -155,6 +160,16 @@ def test_a_directory_of_an_earlier_topic_is_set_aside(make_cluster: MakeCluster)
 def served(cluster: ReplicaCluster, topic: Uuid, partition_id: int) -> ErrorCode:
     answers = cluster.produce(1, topic, partition_id=partition_id)
     return ErrorCode.of(answers[0].error)
+
+
+def send_keyed(cluster: ReplicaCluster, topic: Uuid, partition_id: int) -> None:
+    """Append 60 records with the same key, enough for several segments of SMALL."""
+    for number in range(60):
+        record = Record(0, 1_700_000_000_000, b"key", b"%d" % number * 5)
+        data = memoryview(build_batch([record], leader_epoch=0))
+        append = ProducePartition("", topic, partition_id, data)
+        cluster.nodes[1].replicas.append([append], -1, 30_000, lambda results: None)
+        cluster.run(5)
 
 
 def test_r62_a_failed_directory_costs_only_its_own_partitions(make_cluster: MakeCluster) -> None:
@@ -314,6 +329,31 @@ def test_a_directory_that_fails_while_logs_are_opened_hides_only_its_partitions(
     gone, fine = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE
     assert [served(cluster, topic, index) for index in range(6)] == [fine, gone] * 3
     assert [cluster.assigned[1, (topic, index)] for index in (1, 3, 5)] == [LOST] * 3
+
+
+def test_the_cleaner_goes_on_in_the_other_directories(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(
+        brokers=1,
+        log_dirs=(A, B),
+        cleaner=CleanerSettings(backoff_ms=200),
+        flush_checkpoint_interval_ms=100,
+    )
+    cluster.partition_settings = PartitionSettings(compacted=True, deletes=False)
+    cluster.log_settings = SMALL
+    topic = cluster.create("t", [led_by(1), led_by(1)])
+    cluster.run(50)
+
+    def before(operation: str, file: str) -> None:
+        if file.startswith(f"{B}/") and file.endswith(".cleaned"):
+            raise OSError(errno.EIO, "EIO", file)
+
+    cluster.nodes[1].disk.before = before
+    send_keyed(cluster, topic, 1)
+    cluster.run(3000)
+    assert cluster.offline_dirs == [(1, B)], "the cleaner has met the failure"
+    send_keyed(cluster, topic, 0)
+    cluster.run(3000)
+    assert cluster.nodes[1].replicas.cleaner.figures.cleanings
 
 
 class Life:
