@@ -178,15 +178,16 @@ class LogDirectory:
         producers: Callable[[], ProducerStates | None],
     ) -> None:
         """Take over an open log: flush, checkpoint and close it from now on. If damage was set
-        aside, block for the fsync of a small file.
+        aside, block for the fsync of a small file. If that raises OSError, the log is not taken
+        over.
 
         `producers` returns the producer states, or None if they are not loaded."""
         name = parameters.name
         assert name not in self._open, f"{name} is open"
-        self._unopened.opened(name)
         # The log may end lower than before, if damage was set aside.
         self._offsets.lower_recovery_point(name, log.end_offset)
         self._offsets.lower_cleaner_offset(name, log.end_offset)
+        self._unopened.opened(name)
         log.before_truncation = partial(self._before_truncation, name)
         log.jitter_seed = self._random_text
         self._open[name] = ManagedLog(log, producers, self._clock.now_ms())

@@ -233,8 +233,8 @@ class LogManager:
         producers: Callable[[], ProducerStates | None],
     ) -> None:
         """Take over an open log (`LogDirectory.take_over`)."""
-        self._found.pop(parameters.name, None)
         self._homes[parameters.name].take_over(parameters, log, producers)
+        self._found.pop(parameters.name, None)
 
     def set_aside_strays(self) -> None:
         """Rename the directories that belong to no replica of this broker to `-stray`

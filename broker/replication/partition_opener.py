@@ -150,12 +150,12 @@ class PartitionOpener:
                 return
             self._opened_count += len(opened)
             hosted: list[HostedPartition] = []
-            try:
-                hosted = [
-                    self._host(each) for each in opened if self._logs.is_usable(each.wanted.name)
-                ]
-            except OSError as failed:
-                error = failed
+            for each in opened:
+                if self._logs.is_usable(each.wanted.name):
+                    try:
+                        hosted.append(self._host(each))
+                    except OSError as failed:  # the logs in other directories are hosted
+                        error = error or failed
             done(hosted, error)
 
         self._log_progress()

@@ -10,11 +10,13 @@ import pytest
 
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.log_manager import DuplicateLog
+from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.directory_ids import LOST, MIGRATING, UNASSIGNED
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import build_batch
+from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.image import Partition
@@ -329,6 +331,32 @@ def test_a_directory_that_fails_while_logs_are_opened_hides_only_its_partitions(
     gone, fine = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE
     assert [served(cluster, topic, index) for index in range(6)] == [fine, gone] * 3
     assert [cluster.assigned[1, (topic, index)] for index in (1, 3, 5)] == [LOST] * 3
+
+
+def test_a_log_that_is_not_taken_over_costs_no_log_in_another_directory(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica of the same batch must not be opened again: it would get a second, empty log."""
+    cluster = make_cluster(brokers=1, log_dirs=DIRECTORIES)
+    topic = cluster.create("t", [placed(UNASSIGNED)] * 6)
+    cluster.run(50)
+    for index in range(6):
+        assert served(cluster, topic, index) is ErrorCode.NONE
+    before = homes(cluster, *(f"t-{i}" for i in range(6)))
+    assert before == [A, B, C] * 2
+    disk = cluster.shut_down(1)
+    lower = OffsetCheckpoints.lower_recovery_point
+
+    def lower_recovery_point(self: OffsetCheckpoints, name: PartitionName, offset: int) -> None:
+        if name == PartitionName("t", 4):
+            raise OSError(errno.EIO, "EIO", f"{B}/{checkpoints.RECOVERY_POINTS_NAME}")
+        lower(self, name, offset)
+
+    monkeypatch.setattr(OffsetCheckpoints, "lower_recovery_point", lower_recovery_point)
+    cluster.start(1, disk)
+    cluster.run(100)
+    assert homes(cluster, *(f"t-{i}" for i in range(6))) == [A, None, C] * 2
+    assert [cluster.hosted(1, topic, i).log.end_offset for i in (0, 2, 3, 5)] == [1] * 4
 
 
 def test_the_cleaner_goes_on_in_the_other_directories(make_cluster: MakeCluster) -> None:
