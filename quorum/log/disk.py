@@ -249,6 +249,7 @@ class _Worker:
         while (job := self._jobs.get()) is not None:
             self._began_s = self._step_s = time.perf_counter()
             job.run()
+            del job  # While this thread waits for work, it must not keep a closed log in memory.
 
     def rest(self) -> bool:
         """Block for REST_SHARE times the last step, MAX_REST_S at most. Return True if the work has

@@ -62,5 +62,5 @@ def test_what_is_said_begins_on_the_screen_however_many_lanes_there_are(tmp_path
     out = tmp_path / "break.html"
     assert main(["min-isr", str(out)]) == 0
     html = out.read_text(encoding="utf-8")
-    assert html.count("text-anchor='middle'") == 6, "lanes"
+    assert html.count("text-anchor='middle'") == 7, "the nodes, and the cluster"
     assert all(int(x) < 600 for x in re.findall(r"<text class='effect' x='(\d+)'", html))

@@ -187,7 +187,7 @@ ABLATIONS = (
         partition.Partition,
         "diverging",
         any_epoch,
-        Scene(scenarios.divergent_tail, 2),
+        Scene(scenarios.divergent_tail, 3),
         TWICE,
     ),
     Ablation(
@@ -288,7 +288,7 @@ ABLATIONS = (
         "a replica joins the ISR only as the incarnation that caught up (KIP-903)",
         alter_partition,
         "is_ineligible",
-        lambda context, broker_id, broker_epoch: False,
+        lambda context, partition, broker_id, broker_epoch: False,
         Scene(scenarios.joined_as_another, 1),
         "no leader asked",
     ),
