@@ -77,7 +77,7 @@ class ListOffsetsHandler:
           FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
         - OFFSET_NOT_AVAILABLE if a consumer asks for LATEST while a new leader's high watermark is
           below the start of its epoch (KIP-207). Before version 5 it is LEADER_NOT_AVAILABLE.
-        - The error of damaged records.
+        - The error of damaged records, or KAFKA_STORAGE_ERROR if the log directory fails.
 
         Return the steps that are left, or None.
         """
@@ -139,6 +139,10 @@ class ListOffsetsHandler:
             return failed_partition(wanted.partition_index, unreadable(hosted, damage))
         except CorruptBatch as poison:
             return failed_partition(wanted.partition_index, undecodable(hosted, poison))
+        except OSError as failure:
+            if not self.replicas.registry.survives(failure):
+                raise
+            return failed_partition(wanted.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
         if self._leader(topic, wanted.partition_index, epoch) != (hosted, ErrorCode.NONE):
             # Leadership was lost while the search paused.
             return failed_partition(wanted.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)

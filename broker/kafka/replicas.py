@@ -29,6 +29,8 @@ class PartitionRegistry(Protocol):
     """The replicas on this broker."""
 
     traffic: Traffic
+    survives: Callable[[BaseException], bool]
+    """Takes a log directory offline and returns True, or returns False if the node must stop."""
 
     def __iter__(self) -> Iterator[HostedPartition]:
         """Iterate over all open replicas."""

@@ -4,6 +4,7 @@ batches.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -104,6 +105,26 @@ def ask(cluster: ReplicaCluster, lookups: LogLookups, *wanted: tuple[int, int]) 
     if rest is not None:
         asked.run(rest)
     return asked
+
+
+def test_a_search_in_a_failed_directory_is_answered() -> None:
+    """Without an answer, every later request of the connection would wait for its own."""
+    cluster = ReplicaCluster(brokers=1, log_dirs=("/a", "/b"))
+    cluster.create("t", [led_by(1), led_by(1)])
+    cluster.run(50)
+    for index in range(2):
+        produce_large(cluster, cluster.image.topic_ids["t"], index)
+
+    def before(operation: str, path: str) -> None:
+        if path.startswith("/b/"):
+            raise OSError(errno.EIO, "EIO", path)
+
+    cluster.nodes[1].disk.before = before
+    asked = ask(cluster, LogLookups(), (1, WHEN_MS), (0, WHEN_MS))
+    cluster.run(50)
+    assert asked.found == [(ErrorCode.KAFKA_STORAGE_ERROR, -1), (ErrorCode.NONE, 0)]
+    assert cluster.nodes[1].replicas.logs.offline == ("/b",)
+    cluster.close()
 
 
 def produce_large(cluster: ReplicaCluster, topic: Uuid, partition: int = 0) -> None:
