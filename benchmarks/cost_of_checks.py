@@ -15,7 +15,7 @@ from itertools import count
 from statistics import median
 
 from benchmarks import librdkafka, metadata_updates, pipelined, produce, run
-from benchmarks.cluster import QuorateCluster
+from benchmarks.cluster import QUORATE, QuorateCluster
 from benchmarks.figure import Figure
 from benchmarks.run import Benchmark, Options
 from benchmarks.target import CpuMeter
@@ -23,6 +23,7 @@ from quorate.quorum.protocol.schemas.configs import IncrementalAlterConfigsReque
 
 SLICE_S = 0.6
 """The duration of one load of one cluster, in s."""
+CHECKED = (*QUORATE, "server")
 UNCHECKED = (sys.executable, "-m", "benchmarks.unchecked_server")
 
 Load = Callable[[QuorateCluster], float]
@@ -82,7 +83,7 @@ def measure(system: str, options: Options) -> list[Figure]:
         return []
     figures = []
     with ExitStack() as stack:
-        clusters = [stack.enter_context(running(server)) for server in (None, UNCHECKED)]
+        clusters = [stack.enter_context(running(server)) for server in (CHECKED, UNCHECKED)]
         for name, load in LOADS.items():
             rates, costs = [], []
             for turn in range(max(1, round(options.seconds / SLICE_S))):
@@ -106,16 +107,14 @@ def measured(load: Load, cluster: QuorateCluster) -> tuple[float, float]:
 
 
 @contextmanager
-def running(server: tuple[str, ...] | None) -> Iterator[QuorateCluster]:
-    """Yield a cluster, whose nodes were all started again with the command `server` if it is
-    given."""
-    cluster = QuorateCluster() if server is None else QuorateCluster(server)
+def running(server: tuple[str, ...]) -> Iterator[QuorateCluster]:
+    """Yield a cluster whose nodes were all started again with the command `server`."""
+    cluster = QuorateCluster(server)
     try:
         cluster.start()
-        if server is not None:
-            for node_id in cluster.node_ids():
-                cluster.kill(node_id)
-                cluster.restart(node_id)
+        for node_id in cluster.node_ids():
+            cluster.kill(node_id)
+            cluster.restart(node_id)
         client = librdkafka.create_topic(cluster.bootstrap, metadata_updates.TOPIC)
         librdkafka.wait_for_leaders(client, metadata_updates.TOPIC, 1)
         yield cluster
