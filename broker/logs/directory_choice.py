@@ -8,7 +8,8 @@ Placement (KIP-113, KIP-858), for a partition without a log on this broker:
 
 If a directory is offline and the metadata names one that is not online, the log may be in there. No
 second log is made then, and the partition is offline on this broker (KAFKA-16234). A partition
-without a named directory is a new one.
+without a named directory is a new one, unless the first image has it and this broker may have the
+only copy: the broker may have stopped before it reported the directory.
 
 Failure: an error of the disk takes the directory of its file offline. The node stops if the error
 does not name a file below a log directory, if it is the metadata directory that failed, or if no
@@ -44,16 +45,18 @@ def chosen_directory(
     preferred: str | None = None,
     *,
     any_offline: bool = False,
+    may_exist: bool = False,
 ) -> str | None:
     """Return the path of the directory for a new log, or None if the log may be in a directory that
-    is offline. `candidates` is not empty."""
+    is offline. `may_exist` is True if there may be a log although no directory is assigned.
+    `candidates` is not empty."""
     paths = {each.path for each in candidates}
     if preferred in paths:
         return preferred
     for each in candidates:
         if each.directory_id == assigned:
             return each.path
-    if any_offline and assigned != UNASSIGNED:
+    if any_offline and (assigned != UNASSIGNED or may_exist):
         return None
     return min(candidates, key=lambda each: each.logs).path
 

@@ -185,17 +185,16 @@ class LogManager:
         assigned: Uuid = UNASSIGNED,
         *,
         peers_have_it: bool,
+        may_exist: bool = False,
     ) -> str | None:
-        """Return the path of the directory in which the log of a partition is, or is to be made.
-        Return None if that directory is offline.
-
-        `assigned` is the id of the directory that the metadata names. Blocks for small files, never
-        in a directory that is offline. Sets directories of another topic aside. Raise
-        CorruptCheckpoint as `open_parameters` does, and OSError."""
+        """Return the path of the directory in which the log of a partition is, or is to be made, or
+        None if that directory is offline (`chosen_directory`). Set directories of another topic
+        aside. Block for small files, never in a directory that is offline. Raise CorruptCheckpoint
+        and OSError."""
         if len(self.log_dirs) == 1:
             self._homes[name] = self.directories[0]
             return self.log_dirs[0]
-        online = self.online
+        online, hidden = self.online, bool(self.offline)
         found = [each for each in self._found.get(name, ()) if name in each.unopened]
         for each in found:
             if each.path in online and each.adopt(name, topic_id, peers_have_it=peers_have_it):
@@ -206,7 +205,7 @@ class LogManager:
         candidates = [
             Candidate(path, self.ids.get(path), self._online[path].log_count) for path in online
         ]
-        path = chosen_directory(candidates, assigned, any_offline=bool(self.offline))
+        path = chosen_directory(candidates, assigned, any_offline=hidden, may_exist=may_exist)
         if path is not None:
             self._homes[name] = self._online[path]
         return path

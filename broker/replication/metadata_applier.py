@@ -66,6 +66,7 @@ class MetadataApplier:
         because the work in the background has ended."""
         self._clock = seams.clock
         self._registry = registry
+        self._no_image = registry.image
         self._fetchers = fetchers
         self._sessions = sessions
         self._logs = logs
@@ -87,6 +88,8 @@ class MetadataApplier:
         self._deleting: set[PartitionName] = set()
         self._scheduled = False
         self._first = True
+        self._at_start: set[Key] = set()
+        """The partitions of the first image, until they are open."""
         self._applied_end = 0
         """The end of the image before the present one."""
         self._closed = False
@@ -99,9 +102,12 @@ class MetadataApplier:
         On return, open partitions have their new roles and the configs of their topics, and removed
         replicas have left the registry. Openings, deletions, and settings that the node gives go on
         in the background. A higher min.insync.replicas is in effect on return."""
-        self._applied_end = self._registry.image.last.offset + 1
+        before = self._registry.image
+        self._applied_end = before.last.offset + 1
         self._registry.image = image
         self._apply_delta(image, delta)
+        if before is self._no_image:
+            self._at_start = {*self._to_lead, *self._to_follow}
         if self._first or delta.brokers or delta.topics or delta.deleted:
             self._sessions.metadata_applied()
             self._fetchers.metadata_applied()
@@ -240,6 +246,7 @@ class MetadataApplier:
             return  # `_deleted` or `_batch_opened` continues
         if self._first:
             self._first = False
+            self._at_start.clear()
             self._logs.set_aside_strays()
         callbacks, self._when_settled = self._when_settled, []
         for callback in callbacks:
@@ -268,7 +275,7 @@ class MetadataApplier:
             value = topic.partitions[key[1]]
             wanted = OpenRequest(key, topic.name, settings_of(topic.name), value)
             try:
-                if self._placement.is_available(wanted):
+                if self._placement.is_available(wanted, is_new=key not in self._at_start):
                     if self._opening.is_unopened(wanted):
                         found[key] = offset
                         requests.append(wanted)

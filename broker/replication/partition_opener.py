@@ -92,15 +92,17 @@ class PartitionOpener:
         self._opened_count = 0
         self._logged_ms = seams.clock.now_ms()
 
-    def place(self, wanted: OpenRequest) -> str | None:
+    def place(self, wanted: OpenRequest, *, is_new: bool) -> str | None:
         """Return the path of the log directory of a partition, chosen if it has no log yet. Return
-        None if the directory is offline. Blocks for small files. Raise CorruptCheckpoint or
-        OSError."""
+        None if the directory is offline. `is_new` is True unless the first image has the partition.
+        Blocks for small files. Raise CorruptCheckpoint or OSError."""
+        peers_have_it = self._peers_have_it(wanted)
         return self._logs.place(
             wanted.name,
             wanted.key[0],
             replica_directory(wanted.value, self._broker_id),
-            peers_have_it=self._peers_have_it(wanted),
+            peers_have_it=peers_have_it,
+            may_exist=not is_new and not peers_have_it,
         )
 
     def is_unopened(self, wanted: OpenRequest) -> bool:

@@ -42,9 +42,10 @@ class ReplicaPlacement:
         self._broker_id = broker_id
         self._assign = assign
 
-    def is_available(self, wanted: OpenRequest) -> bool:
-        """Return True if the replica can be opened. Otherwise note that it is offline."""
-        if self._opening.place(wanted) is not None:
+    def is_available(self, wanted: OpenRequest, *, is_new: bool) -> bool:
+        """Return True if the replica can be opened. Otherwise note that it is offline. `is_new` is
+        True unless the first image has the partition."""
+        if self._opening.place(wanted, is_new=is_new) is not None:
             return True
         self._registry.offline[wanted.key] = None
         if replica_directory(wanted.value, self._broker_id) in (MIGRATING, UNASSIGNED):

@@ -266,6 +266,29 @@ def test_a_directory_that_cannot_be_read_at_the_start_hides_its_partitions(
     assert [cluster.hosted(1, topic, i).log.end_offset for i in range(3)] == [1, 1, 1]
 
 
+def test_the_only_copy_in_an_unreadable_directory_gets_no_second_log(
+    make_cluster: MakeCluster,
+) -> None:
+    """The broker stopped before it reported the directory, so that the metadata names none."""
+    cluster = make_cluster(brokers=2, log_dirs=(A, B))
+    topic = cluster.create("t", [placed(UNASSIGNED), placed(UNASSIGNED), placed(UNASSIGNED, 2)])
+    cluster.change(topic, 2, replicas=(1, 2), leader=2, directories=(UNASSIGNED, MIGRATING))
+    cluster.spread()
+    cluster.run(50)
+    assert homes(cluster, "t-0", "t-1") == [A, B]
+    assert served(cluster, topic, 1) is ErrorCode.NONE
+    disk = cluster.kill(1)
+    disk.before = broken(B)
+    cluster.assigned.clear()
+    node = cluster.start(1, disk)
+    cluster.create("u", [placed(UNASSIGNED)])
+    cluster.run(50)
+    assert node.replicas.logs.offline == (B,)
+    assert homes(cluster, "t-0", "t-1", "t-2", "u-0") == [A, None, A, A]
+    assert served(cluster, topic, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster.assigned[1, (topic, 1)] == LOST
+
+
 def test_a_topic_that_is_deleted_while_offline_may_be_created_again(
     make_cluster: MakeCluster,
 ) -> None:
