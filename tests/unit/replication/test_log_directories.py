@@ -500,3 +500,37 @@ def test_a_directory_fails_at_every_disk_call(make_cluster: MakeCluster) -> None
             assert logs.offline == (B,), fail_at
         life.again()
     assert failed > 20
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_directory_fails_at_every_disk_call_of_a_start(
+    make_cluster: MakeCluster, clean: bool
+) -> None:
+    """The broker serves the other directory, and a later start finds all acknowledged records. The
+    broker had not reported its directories yet."""
+    fail_at, calls = 0, 1
+    while fail_at < calls:
+        life = Life(make_cluster, 1 << 30)
+        cluster = life.cluster
+        topics = [life.create("t"), life.create("u")]
+        for topic in topics:
+            life.produce(topic, 6)
+        life.run(1200)
+        disk = cluster.shut_down(1) if clean else cluster.kill(1)
+        life.calls, life.fail_at = 0, fail_at or 1 << 30
+        disk.before = life.before
+        cluster.start(1, disk)
+        for _ in range(10):
+            try:
+                life.run(150)
+            except OSError as error:  # of the retention, as in `Life.run`
+                assert cluster.nodes[1].replicas.survives(error), repr(error)
+        assert cluster.nodes[1].replicas.unopened == 0
+        if fail_at:
+            assert cluster.nodes[1].replicas.logs.offline == (B,), fail_at
+            assert life.calls < fail_at + 50, "the broker reads the failed directory without end"
+        else:
+            calls = life.calls
+        life.produce(topics[0], 2)
+        life.again()
+        fail_at += 3 if fail_at else 1
