@@ -26,6 +26,8 @@ from tests.kafka.test_partition_tools import ours
 from tests.kafka.tools import kafka, missing
 from tests.unit.controller.harness import creatable
 
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
 NAMES = ("one", "two", "three")
 PARTITIONS = 6
 
