@@ -2,9 +2,8 @@
 
 Placement (KIP-113, KIP-858), for a partition without a log on this broker:
 
-1. the directory that AlterReplicaLogDirs chose before the partition existed, if it is online;
-2. the directory that the metadata names, if it is online;
-3. the online directory with the fewest logs. Sizes do not count.
+1. the directory that the metadata names, if it is online;
+2. the online directory with the fewest logs. Sizes do not count.
 
 If a directory is offline and the metadata names one that is not online, the log may be in there. No
 second log is made then, and the partition is offline on this broker (KAFKA-16234). A partition
@@ -31,8 +30,7 @@ OF_THE_PROCESS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
 class Candidate(NamedTuple):
-    """An online log directory: its path, its id, and the number of its logs, with the future
-    logs."""
+    """An online log directory: its path, its id, and the number of its logs."""
 
     path: str
     directory_id: Uuid | None
@@ -42,7 +40,6 @@ class Candidate(NamedTuple):
 def chosen_directory(
     candidates: Sequence[Candidate],
     assigned: Uuid,
-    preferred: str | None = None,
     *,
     any_offline: bool = False,
     may_exist: bool = False,
@@ -50,9 +47,6 @@ def chosen_directory(
     """Return the path of the directory for a new log, or None if the log may be in a directory that
     is offline. `may_exist` is True if there may be a log although no directory is assigned.
     `candidates` is not empty."""
-    paths = {each.path for each in candidates}
-    if preferred in paths:
-        return preferred
     for each in candidates:
         if each.directory_id == assigned:
             return each.path
