@@ -15,8 +15,11 @@ from tests.testing.test_local_cluster import QUICK
 
 
 def elect_uncleanly(bootstrap: str) -> None:
-    host, _, port = bootstrap.partition(",")[0].rpartition(":")
-    admin = Admin(AdminSettings(servers=((host, int(port)),), timeout_s=20.0))
+    # The first server may be the one that the test killed.
+    servers = tuple(each.rpartition(":") for each in bootstrap.split(","))
+    admin = Admin(
+        AdminSettings(servers=tuple((host, int(port)) for host, _, port in servers), timeout_s=20.0)
+    )
     request = ElectLeadersRequest(
         election_type=1,
         topic_partitions=(TopicPartitions(topic="t", partitions=(0,)),),
