@@ -24,26 +24,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from quorate.broker.compaction.grouping import GroupedSegment
 from quorate.quorum.log.index import NO_TIMESTAMP
 
 MAX_LAG_MS = 2**63 - 1
 """The value of max.compaction.lag.ms without effect."""
 
 
-class CleanedSegment(Protocol):
+class CleanedSegment(GroupedSegment, Protocol):
     """The facts about a sealed segment that the rules need; `Segment` satisfies it."""
-
-    @property
-    def base_offset(self) -> int:
-        """The base offset."""
-
-    @property
-    def next_offset(self) -> int:
-        """The offset at which the next segment begins."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all batches."""
 
     @property
     def first_timestamp_ms(self) -> int:

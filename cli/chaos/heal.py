@@ -1,4 +1,4 @@
-"""The command `quorate chaos heal`: ends every fault of a cluster, whoever caused it."""
+"""The command `quorate chaos heal`: ends every fault of a cluster, also those of other runs."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_node_that_is_hurt_again_before_it_serves() -> None:
 
 
 def test_a_node_that_does_not_serve_in_time_is_wrong_and_excuses_no_more() -> None:
-    """Otherwise a node that an attack starves after a fault would have an excuse for ever."""
+    """Otherwise a node that an attack starves after a fault would be excused to the end."""
     faults = Faults()
     faults.noted.begin(HERE)
     faults.noted.mended(HERE)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.sim.network import Path, SimListener, SimNetwork
 
 KERNEL_BYTES = 64 * 1024
-"""What the kernels of both ends hold of one direction."""
+"""The bytes of one direction that the kernels of both ends hold."""
 HIGH_WATER_BYTES, LOW_WATER_BYTES = 64 * 1024, 16 * 1024
 """asyncio's bounds of the write buffer, at which the protocol is paused and resumed."""
 MIN_GAP_S = 1e-6  # between two pieces

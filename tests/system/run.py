@@ -102,18 +102,7 @@ def run(
     reader = Reader("reader", bootstrap, places)
     worker = Worker("worker", bootstrap, TOPICS[0], GROUP)
     operator = Admin("operator", bootstrap, seed)
-    entry = cluster.entry()
-    count = max(1, round(seconds / PART_S))
-    parts = [
-        schedule(
-            seed * count + number,
-            seconds / count,
-            [node["id"] for node in entry["controllers"]],
-            [node["id"] for node in entry["brokers"]],
-            disks_and_links=cluster.disks_and_links,
-        )
-        for number in range(count)
-    ]
+    parts = planned(seed, seconds, cluster)
     with working([reader, worker]):
         with working([*writers, operator]):
             progress = Progress(writers)
@@ -159,6 +148,22 @@ def run(
         effects=Counter({kind.value: count for kind, count in cluster.effects.items()}),
         duplicates=duplicates,
     )
+
+
+def planned(seed: int, seconds: float, cluster: HurtCluster) -> list[Sequence[Step]]:
+    """Return the faults of a run in parts of about PART_S each."""
+    entry = cluster.entry()
+    count = max(1, round(seconds / PART_S))
+    return [
+        schedule(
+            seed * count + number,
+            seconds / count,
+            [node["id"] for node in entry["controllers"]],
+            [node["id"] for node in entry["brokers"]],
+            disks_and_links=cluster.disks_and_links,
+        )
+        for number in range(count)
+    ]
 
 
 def hurt(

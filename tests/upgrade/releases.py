@@ -26,7 +26,8 @@ PREVIOUS = "1142a53de5768f5b78bf1a878ab7aaf8b8b077ba"
 """The two releases differ in one feature: eligible.leader.replicas.version 1 is new."""
 REPOSITORY = Path(__file__).parents[2]
 PATHS = ("PYTHONPATH", "PYTHONSAFEPATH")
-"""Where Python imports from. Without the second one, it prefers the current directory."""
+"""The variables that name the places of Python's imports. Without the second one, Python prefers
+the current directory."""
 GONE_S = 60.0
 BUILD_S = 300.0
 

@@ -50,7 +50,7 @@ class FetchSessions(Workload):
     def __init__(self, stage: Any) -> None:
         super().__init__(stage)
         self.taken: dict[int, dict[int, bytes]] = {each: {} for each in PARTITIONS}
-        """What was read, by partition and offset."""
+        """The records that were read, by partition and offset."""
         self._sessions: dict[int, FetchSession] = {}
         self._positions = dict.fromkeys(PARTITIONS, 0)
         self._paused: set[int] = set()
