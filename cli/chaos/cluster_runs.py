@@ -11,7 +11,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,8 @@ from quorate.cli.chaos.scenario import Scenario, Variant
 from quorate.cli.chaos.view import View
 from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import alive
-from quorate.cli.server import pair_of
+from quorate.cli.server import load_config, pair_of
+from quorate.config.node_keys import NODE_KEYS
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -53,11 +54,14 @@ async def interruptible(plan: Plan, cluster: ProcessCluster, view: View) -> Resu
     return await run_scenario(plan, cluster, view, interruption)
 
 
-def existing_cluster(scenario: Scenario, directory: Path) -> ProcessCluster:
+def existing_cluster(
+    scenario: Scenario, directory: Path, keep_config: bool = False
+) -> ProcessCluster:
     """Return the cluster in `directory`.
 
     Raise Refused if there is no cluster, if a node does not run, if one lacks the fault socket that
-    the scenario needs, or if the scenario names a node that the cluster does not have."""
+    the scenario needs, or if the scenario names a node that the cluster does not have. Unless
+    `keep_config`, also raise it if a node lacks a config of the scenario."""
     cluster = ProcessCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
@@ -80,7 +84,31 @@ def existing_cluster(scenario: Scenario, directory: Path) -> ProcessCluster:
         [node["id"] for node in entry["controllers"]],
         [node["id"] for node in entry["brokers"]],
     )
+    if not keep_config:
+        files = {node["id"]: cluster.directory.node_file(node["id"]) for node in nodes}
+        refuse_other_configs(scenario, directory, files)
     return ProcessCluster(directory, faults=faults)
+
+
+def refuse_other_configs(
+    scenario: Scenario, directory: Path, node_files: Mapping[int, Path]
+) -> None:
+    """Raise Refused if a node has another value of a config that the scenario sets.
+
+    `node_files` are the server.properties of the nodes. They are read only if there are such
+    configs."""
+    for node, file in node_files.items() if scenario.cluster.config else ():
+        config = load_config(str(file))
+        for name, value in scenario.cluster.config.items():
+            if config[name] != NODE_KEYS[name].parse(value):
+                wanted = " ".join(
+                    f"--override {each}={text}" for each, text in scenario.cluster.config.items()
+                )
+                raise Refused(
+                    f"{directory}: {scenario.name} needs {name}={value}, and node {node} has "
+                    f"{config[name]}. Restart the cluster with `quorate up --faults --dir "
+                    f"{directory} {wanted}`, or give --keep-config"
+                )
 
 
 def refuse_unknown_nodes(
@@ -94,12 +122,17 @@ def refuse_unknown_nodes(
 
 
 def run_on_existing_cluster(
-    scenario: Scenario, variants: tuple[Variant, ...], seed: int, directory: Path, view: View
+    scenario: Scenario,
+    variants: tuple[Variant, ...],
+    seed: int,
+    directory: Path,
+    keep_config: bool,
+    view: View,
 ) -> Result:
     """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
 
     Raise Refused as `existing_cluster` does, before anything is changed."""
-    cluster = existing_cluster(scenario, directory)
+    cluster = existing_cluster(scenario, directory, keep_config)
     topic = f"chaos-{scenario.name}-{time.time_ns() // 1_000_000}"
     result = asyncio.run(interruptible(Plan(scenario, variants, topic, seed), cluster, view))
     return without_leftovers(result, f"topic {topic}", lambda: cluster.delete_topic(topic))

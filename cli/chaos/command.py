@@ -101,6 +101,11 @@ def describe(scenario: str) -> None:
     help="Set a configuration key on every node of the temporary cluster.",
 )
 @click.option(
+    "--keep-config",
+    is_flag=True,
+    help="Use the configuration of the cluster in --dir, although the scenario sets other values.",
+)
+@click.option(
     "--partitions",
     type=click.IntRange(1, 2000),
     help="Partitions of the topic, instead of the number in the scenario.",
@@ -121,6 +126,7 @@ def run(
     directory: Path | None,
     variant: str | None,
     overrides: tuple[str, ...],
+    keep_config: bool,
     partitions: int | None,
     seed: int | None,
     html: Path | None,
@@ -138,6 +144,10 @@ def run(
         raise click.UsageError(
             "--override cannot be given with --dir: the nodes of that cluster run already"
         )
+    if directory is None and keep_config:
+        raise click.UsageError(
+            "--keep-config needs --dir: a temporary cluster has no configuration"
+        )
     if scenario == ALL and (variant is not None or html is not None):
         raise click.UsageError(f"--variant and --html cannot be given with `{ALL}`")
     names = list(bundled_scenarios()) if scenario == ALL else [scenario]
@@ -149,7 +159,7 @@ def run(
         view.line(each.title if each.about == "-" else f"{each.title}. {each.about}")
         variants = variants_named(each, variant)
         if directory is not None:
-            result = run_on_existing_cluster(each, variants, chance, directory, view)
+            result = run_on_existing_cluster(each, variants, chance, directory, keep_config, view)
         else:
             result = run_on_temporary_cluster(each, variants, chance, overrides, keep, view)
         results.append(result)

@@ -6,13 +6,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.cli.chaos.comparison import Comparison, Verdict
+from quorate.cli.chaos.ending import reason
 from quorate.cli.chaos.outage import longest_around, outage_text
 from quorate.cli.chaos.process_cluster import ProcessCluster
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.demo.workload import Writer, read_back, standard_library_lines
 
 TOPIC = "demo"
@@ -44,7 +46,7 @@ class Script:
     Each step runs in a thread of its own, one at a time. The main thread calls `progress` and
     `finish`. A step runs only if `progress` is called when the step is due and the previous one has
     ended. If the client ends earlier, the remaining kills are left out (`left_out`), and `finish`
-    restarts the nodes. A step that fails does not prevent the next one."""
+    restarts the nodes. A step that fails does not prevent the next one (`failure`)."""
 
     cluster: ProcessCluster
     total: int
@@ -71,25 +73,26 @@ class Script:
             self._thread.start()
 
     def finish(self) -> None:
-        """Wait for the last step that was started, restart the nodes that are still down, and raise
-        the last error of a step."""
+        """Wait for the last step that was started, and restart the nodes that are still down."""
         if self._thread is not None:
             self._thread.join()
         if self.dead:
             self._guarded(self.restart)
-        if self.failure is not None:
-            raise self.failure
 
     def left_out(self) -> list[str]:
-        """Return the kills that the client's writes left no time for, as text."""
-        return [
+        """Return the kills that the client's writes left no time for, and the last failure, as
+        texts."""
+        found = [
             f"{what} was not killed while the client wrote" for what in KILLED[len(self.kills) :]
         ]
+        if self.failure is not None:
+            found.append(f"a step failed: {reason(self.failure)}")
+        return found
 
     def _guarded(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Exception as error:  # raised again by finish(), in the main thread
+        except Exception as error:  # a part of the verdict
             self.failure = error
 
     def kill_leader(self) -> None:
@@ -124,9 +127,9 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     """Run the demo, and return 0 if the comparison is good, else 1.
 
     It is good if a line was acknowledged, and none was lost, duplicated, reordered or changed. Both
-    nodes must have been killed while the client wrote, and every ISR must be full at the end. A
-    cluster in `root` is replaced. Raise Refused or NotReachable if the cluster does not start or a
-    step fails, and TimeoutError if the records cannot be read."""
+    nodes must have been killed while the client wrote, every ISR must be full at the end, and all
+    records must be readable. A cluster in `root` is replaced. Raise Refused or NotReachable if the
+    cluster does not start, or does not create the topic."""
     begin_s = time.monotonic()
     lines = standard_library_lines()[:max_lines]
     cluster = ProcessCluster(root / "cluster")
@@ -178,14 +181,39 @@ def write_and_compare(
         say("outage", f"{kill.what}: {outage_text(longest)}")
     if writer.failures:
         say("", f"{len(writer.failures)} not acknowledged: {writer.failures[0]}")
-    healed = cluster.wait_healed(TOPIC, REPLICAS)
+    healed = is_healed(cluster)
     missing = script.left_out() + ([] if healed else ["an ISR still lacks a replica"])
     say("healed", "every ISR is full again" if healed else "no: an ISR still lacks a replica")
     say("reading", "everything back")
     comparison = Comparison(lines, writer.acknowledged, PARTITIONS)
-    for partition, offset, key, value in read_back(bootstrap, TOPIC, PARTITIONS):
-        comparison.read(partition, offset, key, value)
-    return comparison.verdict(), missing
+    verdict, unread = compared(comparison, read_back(bootstrap, TOPIC, PARTITIONS))
+    return verdict, missing + unread
+
+
+def is_healed(cluster: ProcessCluster) -> bool:
+    """Return True when every ISR is full. Return False if that takes too long, or if no broker
+    answers."""
+    try:
+        return cluster.wait_healed(TOPIC, REPLICAS)
+    except (Refused, NotReachable):
+        return False
+
+
+def compared(
+    comparison: Comparison, records: Iterable[tuple[int, int, bytes, bytes]]
+) -> tuple[Verdict, list[str]]:
+    """Compare the records (partition, offset, key, value), and return the verdict.
+
+    If the reading ends with a TimeoutError, the remaining lines are unverified. The list then
+    contains the reason."""
+    unread = dict.fromkeys(range(PARTITIONS), 0)
+    try:
+        for partition, offset, key, value in records:
+            comparison.read(partition, offset, key, value)
+            unread[partition] = offset + 1
+    except TimeoutError as error:
+        return comparison.verdict(unread), [f"not every record could be read back: {error}"]
+    return comparison.verdict(), []
 
 
 class Meter:

@@ -143,7 +143,11 @@ def test_every_safeguard_of_a_scenario_exists() -> None:
 @pytest.mark.parametrize("scenario", bundled_scenarios())
 def test_every_scenario_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_path: Path) -> None:
     directory = str(tmp_path / "c")
-    up = quorate("up", "--dir", directory, "--port", "0", "--detach", "--faults", *FAST_SESSIONS)
+    shape = load(scenario).cluster
+    config = [f"--override={name}={value}" for name, value in shape.config.items()]
+    size = (f"--controllers={shape.controllers}", f"--brokers={shape.brokers}")
+    options = (*size, *(config or FAST_SESSIONS))
+    up = quorate("up", "--dir", directory, "--port", "0", "--detach", "--faults", *options)
     subprocess.run(up, check=True, timeout=90, stdout=subprocess.DEVNULL)
     try:
         page = str(tmp_path / "page.html")

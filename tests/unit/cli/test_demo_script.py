@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
-from quorate.cli.demo.run import Script, bad_text
+from quorate.cli.chaos.comparison import Comparison
+from quorate.cli.client.errors import Refused
+from quorate.cli.demo.run import PARTITIONS, Script, bad_text, compared
 
 
 class Cluster:
@@ -65,3 +69,37 @@ def test_what_the_client_left_no_time_for(
 def test_a_bad_verdict_names_what_is_missing() -> None:
     assert bad_text([]) == ""
     assert bad_text(["a", "b"]) == ": a; b"
+
+
+class Refusing(Cluster):
+    """A cluster that refuses each change of a config."""
+
+    def change_a_config(self, topic: str, value: str) -> None:
+        """Refuse the change."""
+        raise Refused("no controller")
+
+
+def test_a_step_that_fails_makes_the_verdict_bad() -> None:
+    cluster = Refusing()
+    script = Script(cast(Any, cluster), total=100)
+    for done in (25, 50):
+        script.progress(done)
+        assert script._thread is not None
+        script._thread.join()
+    script.finish()
+    assert script.left_out() == ["a step failed: no controller"]
+    assert cluster.down == [], "every node runs again"
+
+
+def test_records_that_cannot_be_read_are_a_bad_verdict_and_not_lost() -> None:
+    lines = [b"x"] * (2 * PARTITIONS)
+    acknowledged = array("q", [n // PARTITIONS for n in range(len(lines))])
+
+    def records() -> Iterator[tuple[int, int, bytes, bytes]]:
+        yield 0, 0, b"0", b"x"
+        raise TimeoutError("nothing was read for 60 s")
+
+    verdict, why = compared(Comparison(lines, acknowledged, PARTITIONS), records())
+    assert why == ["not every record could be read back: nothing was read for 60 s"]
+    assert not verdict.good
+    assert (verdict.lost.count, verdict.unverified) == (0, len(lines) - 1)

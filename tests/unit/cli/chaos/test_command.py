@@ -13,11 +13,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.chaos import command
+from quorate.cli.chaos.cluster_runs import existing_cluster
 from quorate.cli.chaos.command import chaos
-from quorate.cli.chaos.loader import bundled_scenarios
+from quorate.cli.chaos.loader import bundled_scenarios, load
 from quorate.cli.chaos.pause_guard import is_stopped, process_state
 from quorate.cli.chaos.scenario import STEPS, Scenario
-from quorate.cli.cluster_dir import ClusterDir
+from quorate.cli.cluster_dir import ClusterDir, Shape
 from tests.unit.cli.chaos.histories import result
 
 
@@ -88,6 +89,31 @@ def test_directories_without_a_cluster_that_can_run_a_scenario(tmp_path: Path) -
     assert "start them with `quorate up --faults --dir" in ended.output
     ended = run("run", "leader-kill", "--dir", str(tmp_path), "--override", "a=b")
     assert ended.exit_code == 2
+
+
+def test_a_cluster_with_another_config_is_refused(tmp_path: Path) -> None:
+    directory = cluster(tmp_path, os.getpid())
+    nodes = ClusterDir(tmp_path)
+    nodes.create(Shape(controllers=3, brokers=1, port=0))
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text(
+        'title = "x"\n[cluster]\nbrokers = 1\n[cluster.config]\n'
+        '"broker.session.timeout.ms" = 4000\n[workload]\nreplication_factor = 1\n'
+        'min_insync_replicas = 1\n[[variants]]\nname = "v"\n'
+        '[[variants.steps]]\ndo = "kill"\nnode = 4\n'
+    )
+    ended = run("run", str(scenario), "--dir", directory)
+    assert ended.exit_code == 1
+    assert (
+        "mine needs broker.session.timeout.ms=4000, and node 4 has 9000. Restart the cluster with "
+        f"`quorate up --faults --dir {directory} --override broker.session.timeout.ms=4000`, or "
+        "give --keep-config"
+    ) in ended.output
+    nodes.override(4, {"broker.session.timeout.ms": "4000"})
+    existing_cluster(load(str(scenario)), tmp_path)
+    nodes.override(4, {"broker.session.timeout.ms": "3000"})
+    existing_cluster(load(str(scenario)), tmp_path, keep_config=True)
+    assert run("run", "leader-kill", "--keep-config").exit_code == 2
 
 
 def test_the_seed_is_chosen_by_the_user_or_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
