@@ -169,8 +169,8 @@ def check_sizes(current: Mapping[str, str], values: Values) -> None:
 
 def check_keys(resource: AlterConfigsResource | IncrementalAlterConfigsResource) -> None:
     """Raise RequestRefused if the request names a key of the resource twice."""
-    names = [config.name for config in resource.configs]
-    if len(set(names)) < len(names):
+    configs = resource.configs
+    if len(configs) > 1 and len({config.name for config in configs}) < len(configs):
         raise invalid_request("Error due to duplicate config keys")
 
 

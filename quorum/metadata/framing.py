@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
 from quorate.quorum.metadata.records import (
@@ -26,6 +26,7 @@ from quorate.quorum.metadata.unsupported_records import FOREIGN_TYPES
 from quorate.quorum.protocol.codec import DecodeError, writer
 from quorate.quorum.protocol.reader_compiler import Read, compile_reader
 from quorate.quorum.protocol.varint import read_uvarint, write_uvarint
+from quorate.quorum.protocol.writer_compiler import Write
 from quorate.quorum.seams import Buffer
 
 FRAME_VERSION = 1
@@ -60,19 +61,21 @@ def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     Fields that the version does not have are left out. Raise EncodeError if a value cannot be
     encoded.
     """
-    cls: Any = type(record)
     if version is None:
         version = written_version(record)
-    out = bytearray(_head(cls.API_KEY, version))
-    writer(cls, version, True)(out, record)
+    cls: Any = type(record)
+    head, write = _writer_for(cls, version)
+    out = bytearray(head)
+    write(out, record)
     return bytes(out)
 
 
 def decode_record(buffer: Buffer) -> MetadataRecord:
     """Return the record if a node can replay it. Raise UnknownRecord or MalformedRecord."""
-    record, version = decode_versioned(buffer)
-    if version > REPLAYABLE_VERSIONS.get(type(record), -1):
-        raise UnknownRecord(record.API_KEY, version, TYPE_NAMES[type(record)])
+    layout = _LAYOUTS.get(bytes(buffer[:3])) or _layout_of(buffer)
+    record = _decoded(buffer, layout)
+    if not layout.replayable:
+        raise UnknownRecord(record.API_KEY, layout.version, TYPE_NAMES[type(record)])
     return record
 
 
@@ -82,37 +85,48 @@ def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
     This is for tools: it also reads records that no node replays. Raise UnknownRecord or
     MalformedRecord.
     """
-    known = _READERS.get(bytes(buffer[:3]))
-    if known is not None:
-        read, version, position = known
-    else:
-        read, version, position = _reader_for(buffer)
+    layout = _LAYOUTS.get(bytes(buffer[:3])) or _layout_of(buffer)
+    return _decoded(buffer, layout), layout.version
+
+
+class _Layout(NamedTuple):
+    """How the body of a record is read. `position` is the size of the head in bytes, and
+    `replayable` is True if a node can replay this version."""
+
+    read: Read
+    version: int
+    position: int
+    replayable: bool
+
+
+_LAYOUTS: dict[bytes, _Layout] = {}
+"""Layouts by the first three bytes. Today each of the three numbers has one byte, so one lookup
+identifies the layout."""
+
+
+def _decoded(buffer: Buffer, layout: _Layout) -> MetadataRecord:
+    record: MetadataRecord
     try:
-        record, end = read(buffer, position)
+        record, end = layout.read(buffer, layout.position)
     except (DecodeError, IndexError, struct.error, UnicodeDecodeError) as error:
         raise MalformedRecord(f"{error}: {preview(buffer)}") from error
     if end != len(buffer):
         raise MalformedRecord(f"{len(buffer) - end} bytes follow {record}: {preview(buffer)}")
-    return record, version
+    return record
 
 
-_READERS: dict[bytes, tuple[Read, int, int]] = {}
-"""Readers by the first three bytes. Today each of the three numbers has one byte, so one lookup
-identifies the format."""
-
-
-def _reader_for(buffer: Buffer) -> tuple[Read, int, int]:
-    """Return (reader of the body, version, position of the body)."""
+def _layout_of(buffer: Buffer) -> _Layout:
     frame, api_key, version, position = read_head(buffer)
     cls: Any = READABLE_TYPES.get(api_key)
     if frame != FRAME_VERSION:
         raise MalformedRecord(f"frame version {frame} is not {FRAME_VERSION}: {preview(buffer)}")
     if cls is None or version > READABLE_VERSIONS[cls]:
         raise UnknownRecord(api_key, version, None if cls is None else TYPE_NAMES[cls])
-    found = compile_reader(cls, version, True), version, position
+    replayable = version <= REPLAYABLE_VERSIONS.get(cls, -1)
+    layout = _Layout(compile_reader(cls, version, True), version, position, replayable)
     if position == 3:
-        _READERS[bytes(buffer[:3])] = found
-    return found
+        _LAYOUTS[bytes(buffer[:3])] = layout
+    return layout
 
 
 def read_head(buffer: Buffer) -> tuple[int, int, int, int]:
@@ -141,11 +155,12 @@ def written_version(record: MetadataRecord) -> int:
 
 
 @cache
-def _head(api_key: int, version: int) -> bytes:
-    out = bytearray()
-    for number in (FRAME_VERSION, api_key, version):
-        write_uvarint(out, number)
-    return bytes(out)
+def _writer_for(cls: Any, version: int) -> tuple[bytes, Write]:
+    """Return the head of a record of this class and version, and the writer of its body."""
+    head = bytearray()
+    for number in (FRAME_VERSION, cls.API_KEY, version):
+        write_uvarint(head, number)
+    return bytes(head), writer(cls, version, True)
 
 
 def preview(buffer: Buffer) -> str:

@@ -121,6 +121,7 @@ class Channel:
         self._outstanding: dict[int, _Outstanding] = {}
         self._queue: list[tuple[bytes, int | None]] = []  # packed, and the id if it is a request
         self._queued_bytes = 0
+        self._pending_bytes = 0
         self._sweep: Timer | None = None
         self._sweep_at_ms = 0
         self._heard_ms = clock.now_ms()
@@ -269,8 +270,11 @@ class Channel:
         """Return the bytes that wait for the peer, including those that leave at the end of this
         loop iteration.
 
-        One frame can hold thousands of requests for large responses."""
-        return self._link.pending_bytes + self._queued_bytes
+        One frame can hold thousands of requests for large responses. The link is asked only if
+        nothing is queued, because its own bytes can grow only when the queue is sent."""
+        if not self._queue:
+            self._pending_bytes = self._link.pending_bytes
+        return self._pending_bytes + self._queued_bytes
 
     def _enqueue(self, data: bytes, correlation_id: int | None) -> None:
         self._queued_bytes += len(data)
