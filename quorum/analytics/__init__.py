@@ -41,6 +41,7 @@ from quorate.quorum.analytics.log.errors import (
     NoJava,
     NoMetadataLog,
     OutOfHistory,
+    WorkersLack,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ __all__ = [
     "NoJava",
     "NoMetadataLog",
     "OutOfHistory",
+    "WorkersLack",
     "read_tables",
     "register",
     "views",
@@ -67,10 +69,12 @@ __all__ = [
 def register(spark: SparkSession) -> None:
     """Register the data source, so that `spark.read.format("quorate.metadata").load(DIR)` works.
 
-    The options are described in `spark/source.py`."""
-    from quorate.quorum.analytics.spark.source import MetadataLogSource
+    The options are described in `spark/source.py`. If the master is local and the user chose no
+    interpreter, Spark's Python workers get the one of this process. Otherwise the first call in a
+    session runs one task. Raise WorkersLack if the workers cannot import this package."""
+    from quorate.quorum.analytics.spark.registration import register as register_source
 
-    spark.dataSource.register(MetadataLogSource)
+    register_source(spark)
 
 
 def views(spark: SparkSession, directory: Path | str) -> list[str]:

@@ -5,6 +5,7 @@ AnalyticsError
 ├── DamagedLog     bytes of the log, not at its end, cannot be read
 ├── OutOfHistory   this log does not hold the offset, time or topic
 ├── BadOption      the data source has no such option, value or column
+├── WorkersLack    Spark's Python workers cannot import this package
 └── NoJava         no Java that Spark supports was found
 """
 
@@ -34,6 +35,10 @@ class OutOfHistory(AnalyticsError):
 
 class BadOption(AnalyticsError):
     """The data source has no such option, value or column."""
+
+
+class WorkersLack(AnalyticsError):
+    """Spark's Python workers cannot import this package. The message names the interpreter."""
 
 
 class NoJava(AnalyticsError):

@@ -60,7 +60,7 @@ def local_session(
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
-    from quorate.quorum.analytics.spark.source import MetadataLogSource
+    from quorate.quorum.analytics.spark.registration import register
 
     with TemporaryDirectory(prefix="quorate-spark-") as directory:
         quiet = Path(directory) / "log4j2.properties"
@@ -69,7 +69,7 @@ def local_session(
         builder = SparkSession.builder.master(master).appName(app_name).config(map=SETTINGS)
         spark = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
         try:
-            spark.dataSource.register(MetadataLogSource)
+            register(spark)
             yield spark
         finally:
             spark.stop()

