@@ -112,12 +112,13 @@ class ControllerNode:
         self._probes = BrokerProbes(seams, self._probed)
         self._registration = OwnRegistration(core, self.shell, lambda: self.addresses)
         self._resigned = asyncio.Event()
+        self._stopped = False
         core.listeners.role.append(self._role_changed)
         core.listeners.committed.append(self._committed)
         core.listeners.image.append(self._image_changed)
         core.listeners.prepare_load.append(self._prepare_load)
         core.listeners.resigned.append(self._resigned.set)
-        core.listeners.failed.append(lambda error: self._stop_calls())
+        core.listeners.failed.append(lambda error: self._stop_deciding())
         core.http_endpoints.not_ready.append(self._not_ready)
         core.http_endpoints.collectors.append(self._metrics)
         core.http_endpoints.life_cycle.recent = self.shell.recent_changes
@@ -181,14 +182,17 @@ class ControllerNode:
 
     async def close(self) -> None:
         """Stop deciding requests, cancel the probes and close the ports."""
-        self._stop_calls()
-        self.shell.deactivate()
+        self._stop_deciding()
         for listener in self._listeners:
             await listener.close()
 
-    def _stop_calls(self) -> None:
+    def _stop_deciding(self) -> None:
+        """Refuse all requests that wait, and never become active again. A failed node must not
+        decide on the image of a batch that it could not append."""
+        self._stopped = True
         self._probes.close()
         self._registration.close()
+        self.shell.deactivate()
 
     def _not_ready(self) -> Iterator[str]:
         if self.core.replica.raft.role is Role.LEADER and not self.shell.active:
@@ -244,7 +248,8 @@ class ControllerNode:
         records before that are replayed. Before that, decisions would rest on an old image."""
         raft, replayed = self.core.replica.raft, self.core.committed_image
         ready = raft.role is Role.LEADER and raft.high_watermark == self.core.log.end_offset
-        if ready and not self.shell.active and replayed.caught_up_with(raft.high_watermark):
+        ready = ready and not (self._stopped or self.shell.active)
+        if ready and replayed.caught_up_with(raft.high_watermark):
             self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
 
     # -- requests of brokers ---------------------------------------------------------------------

@@ -347,7 +347,8 @@ class SimCluster:
             self._reader_of(error).fail(error)
         elif failing and is_of_the_disk(error):
             for machine in failing:
-                self._stopped(machine, error)
+                assert machine.process is not None
+                machine.process.core.fail(error)  # as the handler of a real event loop does
         elif not isinstance(error, PowerCut):
             self.fail(failure)
 

@@ -4,6 +4,10 @@ A directory that is wiped never votes again, because its key is lost. An adminis
 and removes voters must leave a majority of live voters in every set that some log may hold.
 Otherwise the quorum is lost, and only force-voters helps. A change without an answer may still
 happen, so it counts both as happened and as not happened.
+
+A controller whose disk lost records is silent: it does not vote until it has caught up with a
+leader. The others must be able to elect one without it. A controller whose disk has lied may be
+silent after its next start.
 """
 
 from __future__ import annotations
@@ -26,25 +30,29 @@ class Electorate:
         self.unsettled_removals: dict[ReplicaKey, None] = {}
         self._cluster = cluster
         self._of_dead: dict[str, tuple[Voters, ...]] = {}
+        self._died_silent: dict[str, bool] = {}
 
     def remember(self, machine: Machine, process: Process) -> None:
         """It is about to die; this is what its log says."""
         self._of_dead[machine.name] = self._sets_of(process)
+        self._died_silent[machine.name] = process.core.replica.raft.catching_up
 
     def may_wipe(self, machine: Machine) -> bool:
         if self._cluster.shape.quorum is not Quorum.DYNAMIC or self.unsettled_removals:
             return False
         if self._cluster.shape.auto_join:
             self.unsettled_adds[machine.key] = None
-        lost = {*self.lost, machine.key}
-        return all(_has_majority(voters, voters - lost) for voters in self._sets())
+        return self._can_elect_without(machine.key)
 
     def others_have(self, machine: Machine) -> bool:
         """All other controllers run, and have flushed whatever this one may have acknowledged; they
         know the leader of its epoch, so nobody asks for the vote that it may have given. And it
-        does not vote alone, nor did where its log may end then: nobody else would be asked."""
+        does not vote alone, nor did where its log may end then: nobody else would be asked. The
+        others can elect a leader if this one is silent then."""
         own = machine.process
         if own is None or frozenset((machine.key,)) in (*self._sets(), *self._sets_before(own)):
+            return False
+        if not self._can_elect_without(machine.key):
             return False
         others = [each.process for each in self._cluster.controllers if each is not machine]
         return all(
@@ -56,8 +64,13 @@ class Electorate:
         self.lost[key] = None
 
     def may_remove(self, key: ReplicaKey) -> bool:
-        """Return True if the voter is lost, or if no voter is."""
-        return key in self.lost or not self.lost
+        """Return True if the voter is lost, or if no voter is, and the others can elect a
+        leader."""
+        if key not in self.lost and self.lost:
+            return False
+        gone = self._gone()
+        left = [voters - {key} for voters in self._sets()]
+        return all(_has_majority(voters, voters - gone) for voters in left if voters)
 
     def is_alone(self, machine: Machine) -> bool:
         """Return True if the log of a dead machine may name it as the only voter."""
@@ -67,12 +80,31 @@ class Electorate:
         """Return random controllers that can elect a leader by every log, if necessary all."""
         controllers = list(self._cluster.controllers)
         random.shuffle(controllers)
-        sets = self._sets()
+        sets, silent = self._sets(), self._silent()
         for count in range(1, len(controllers)):
-            living = frozenset(each.key for each in controllers[:count])
+            living = frozenset(each.key for each in controllers[:count]) - silent
             if all(_has_majority(voters, voters & living) for voters in sets):
                 return controllers[:count]
         return controllers
+
+    def is_silent(self, machine: Machine) -> bool:
+        """Return True if a controller does not vote, or may find at its next start that it must
+        not vote, before it has caught up."""
+        if machine.scarred or machine.lying:
+            return True
+        if machine.process is not None:
+            return machine.process.core.replica.raft.catching_up
+        return self._died_silent.get(machine.name, False)
+
+    def _silent(self) -> Voters:
+        return frozenset(each.key for each in self._cluster.controllers if self.is_silent(each))
+
+    def _gone(self) -> Voters:
+        return frozenset(self.lost) | self._silent()
+
+    def _can_elect_without(self, key: ReplicaKey) -> bool:
+        gone = self._gone() | {key}
+        return all(_has_majority(voters, voters - gone) for voters in self._sets())
 
     def _sets(self) -> list[Voters]:
         """With and without everything that may still be carried out."""

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.sim.faults import Fault
+from tests.sim.lost_directory_scenarios import lose_metadata
 from tests.sim.run import PLACES, Simulation, play, simulation
-from tests.sim.shape import Shape
+from tests.sim.shape import Quorum, Shape
 from tests.sim.staging import healed, settled, writes_some
 
 
@@ -92,6 +93,36 @@ async def without_effect(stage: Simulation) -> None:
     await asyncio.sleep(1.5)
     assert stage.faults.effects.counts == {"pause": 1}
     await healed(stage)
+
+
+async def one_controller_is_silent(stage: Simulation) -> None:
+    """It has to catch up before it votes. Without another one, nobody could be elected."""
+    await settled(stage)
+    electorate, cluster = stage.electorate, stage.cluster
+    silent, other = (each for each in cluster.controllers if each is not stage.active())
+    await stage.until(lambda: electorate.others_have(silent), "all have the same", 5)
+    assert electorate.may_wipe(other) and electorate.may_remove(other.key)
+    cluster.kill(silent)
+    lose_metadata(silent)
+    cluster.kill(other)
+    cluster.start(silent)
+    await asyncio.sleep(0.01)
+    assert electorate.is_silent(silent) and not electorate.may_wipe(other)
+    assert not electorate.may_remove(other.key) and not electorate.others_have(other)
+    cluster.kill(silent)
+    assert electorate.is_silent(silent), "it has not caught up"
+    healthy = electorate.majority(cluster.random("majority"))
+    assert sum(each is not silent for each in healthy) == 2
+    cluster.start(other)
+    cluster.start(silent)
+    await stage.until(lambda: not electorate.is_silent(silent), "it has caught up", 5)
+    assert electorate.may_wipe(other)
+    await healed(stage)
+
+
+def test_a_silent_controller() -> None:
+    with simulation("silent", Shape(brokers=3, quorum=Quorum.DYNAMIC)) as stage:
+        play(stage, one_controller_is_silent(stage))
 
 
 @pytest.mark.parametrize("script", [one_of_three_is_dead, alone, all_are_fenced, without_effect])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from tests.sim.ablations.table import ABLATIONS
 from tests.sim.detect import Results, detect, relevant
 from tests.sim.invariants import Violation
@@ -19,7 +22,9 @@ from tests.sim.workloads.membership import Membership
 from tests.sim.workloads.offsets import NOTHING, Offsets
 from tests.sim.workloads.recreated import NAME, Recreated
 from tests.sim.workloads.table import PER_SEED, WORKLOADS, workloads_of
+from tests.sim.workloads.throttled import Throttled
 from tests.sim.workloads.trimmed import Trimmed
+from tests.sim.workloads.unregistered import Unregistered
 from tests.sim.workloads.workload import Workload
 
 FIRST = (Offsets, Recreated, Trimmed, AutoCreated)
@@ -119,6 +124,38 @@ async def a_group_and_sessions(stage: Simulation) -> None:
 def test_a_group_and_sessions() -> None:
     with simulation("a group and sessions", shape_for(Membership, FetchSessions)) as stage:
         play(stage, a_group_and_sessions(stage))
+
+
+async def a_new_leader_at_the_last_moment(stage: Simulation) -> None:
+    """Its throttle has counted nothing yet, but that of the leader before it was exceeded."""
+    await settled(stage)
+    throttled = await stage.begin(Throttled)
+    assert isinstance(throttled, Throttled)
+    await healed(stage)
+    exceeded = iter([False, True])
+    throttled.leader_exceeds = lambda: next(exceeded, False)  # type: ignore[method-assign]
+    await throttled.spawn(throttled.check())
+    with pytest.raises(Violation, match="the throttle is not exceeded"):
+        await throttled.check()
+
+
+async def a_running_broker_is_removed(stage: Simulation) -> None:
+    """The request to unregister a broker arrives after its restart."""
+    await settled(stage)
+    unregistered = await stage.begin(Unregistered)
+    machine = stage.cluster.brokers[0]
+    request = UnregisterBrokerRequest(broker_id=machine.id)
+    answer = await unregistered.spawn(unregistered.ask_any(request))
+    assert answer.error_code == 0 and not stage.cluster.is_registered(machine)
+    stage.quorum_admin.stopping = True  # the faults are over
+    await healed(stage)
+    assert stage.coverage["workload unregistered: brokers that were removed late"] == 1
+
+
+@pytest.mark.parametrize("script", [a_new_leader_at_the_last_moment, a_running_broker_is_removed])
+def test_what_happens_late(script: Callable[[Simulation], Coroutine[Any, Any, None]]) -> None:
+    with simulation(script.__name__, Shape()) as stage:
+        play(stage, script(stage))
 
 
 def test_each_seed_has_some() -> None:

@@ -2,6 +2,9 @@
 
 An unregistered broker is in no ISR. When it returns it registers as another incarnation with a
 larger epoch, and its replicas catch up.
+
+A request that the network holds back may arrive late and remove a broker that runs again. As in
+Kafka such a broker repeats its heartbeats in vain, so that the administrator restarts it.
 """
 
 from __future__ import annotations
@@ -28,6 +31,11 @@ class Unregistered(Workload):
         """The incarnation of each broker that was unregistered last."""
 
     async def step(self) -> None:
+        for machine in self.stage.cluster.brokers:
+            if is_forgotten(machine, self.stage.cluster.newest_image()):
+                self.stage.cluster.kill(machine)
+                self.stage.cluster.start(machine)
+                self.count("brokers that were removed late")
         if self.random.randrange(0, ONE_IN) or self._is_over():
             return
         machine = self.random.choice(self.stage.cluster.brokers)
@@ -76,6 +84,19 @@ class Unregistered(Workload):
                 found is not None and found.incarnation_id != self.incarnations.get(machine.id),
                 f"{machine.name} did not register again",
             )
+
+
+def is_forgotten(machine: Machine, image: MetadataImage) -> bool:
+    """Return True if a broker runs that has registered, and that is not registered any more."""
+    process = machine.process
+    if process is None or machine.stopping or process.host.paused or process.broker is None:
+        return False
+    lifecycle = process.broker.lifecycle
+    return (
+        lifecycle is not None
+        and 0 <= lifecycle.broker_epoch <= image.last.offset
+        and machine.id not in image.brokers
+    )
 
 
 def require_gone(image: MetadataImage, broker_id: int) -> None:
