@@ -15,12 +15,8 @@ from quorate.cli.archives import unpack
 from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import read_cluster
 from quorate.quorum.analytics.log.errors import AnalyticsError
-from quorate.quorum.analytics.log.segments import (
-    PARTITION_DIR,
-    log_slices,
-    metadata_dir,
-    read_batches,
-)
+from quorate.quorum.analytics.log.seek import last_batch
+from quorate.quorum.analytics.log.segments import PARTITION_DIR, metadata_dir
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.protocol.varint import DecodeError
@@ -125,8 +121,5 @@ def log_end(node: Path) -> tuple[int, int]:
     Such pairs compare as Raft compares logs.
 
     The log with the later epoch is more up to date, whatever its length (Raft, section 5.4.1)."""
-    end = (-1, -1)
-    for piece in log_slices(metadata_dir(str(node)))[-1:]:
-        for header, _, _ in read_batches(piece):
-            end = (header.leader_epoch, header.last_offset)
-    return end
+    last = last_batch(metadata_dir(str(node)))
+    return (-1, -1) if last is None else (last.leader_epoch, last.last_offset)

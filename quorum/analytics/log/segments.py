@@ -104,7 +104,7 @@ def log_slices(
 
     Slices below `from_offset` are left out, and `first_offset` of the others is at least this
     offset. The first pass reads every segment whole. `directory` is that of `metadata_dir`."""
-    segments = _named(directory, SEGMENT_NAME)
+    segments = files_named(directory, SEGMENT_NAME)
     passes = [pass_over(path, slice_bytes) for path in segments]
     without_effect = undone(marker for each in passes for marker in each.markers)
     slices: list[Slice] = []
@@ -137,7 +137,7 @@ def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
         base = base_snapshot(directory)
         return [] if base is None else [base]
     slices = []
-    for path in _named(directory, SNAPSHOT_NAME):
+    for path in files_named(directory, SNAPSHOT_NAME):
         end_offset, epoch = (int(part) for part in path.stem.split("-"))
         size = path.stat().st_size
         slices.append(Slice(str(path), 0, size, size, snapshot=SnapshotId(end_offset, epoch)))
@@ -172,10 +172,10 @@ def base_snapshot(directory: Path) -> Slice | None:
 def log_start_offset(directory: Path) -> int:
     """Return the first offset of the first segment, which is in its file name. There must be a
     segment."""
-    return int(_named(directory, SEGMENT_NAME)[0].stem)
+    return int(files_named(directory, SEGMENT_NAME)[0].stem)
 
 
-def _named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
+def files_named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
     return [directory / name for name in sorted(os.listdir(directory)) if pattern.fullmatch(name)]
 
 

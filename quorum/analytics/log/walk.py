@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from quorate.quorum.analytics.log.segments import Slice, history_slices, metadata_dir, read_batches
+from quorate.quorum.analytics.log.forward import forward
+from quorate.quorum.analytics.log.segments import Slice, metadata_dir, read_batches
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.metadata.record_text import control_message, metadata_message
 from quorate.quorum.metadata.records import (
@@ -55,7 +56,7 @@ def walk(directory: Path | str, *, past: Callable[[Logged], bool] = never) -> It
     The order is that in which they took effect. The records of a transaction therefore follow
     control records that Raft wrote inside it. The markers of transactions are left out. Raise
     NoMetadataLog or DamagedLog."""
-    for _, effective in settled(logged(history_slices(metadata_dir(str(directory)))), past=past):
+    for _, effective in settled(logged(forward(metadata_dir(str(directory)))), past=past):
         yield from effective
 
 

@@ -2,6 +2,7 @@
 
 Files in reading order:
 
+- `starts.py`: the snapshots from which a replay can begin.
 - `moment.py`: the cluster at one time or offset.
 - `story.py`: the history of one partition as sentences.
 - `inference.py`: causes that follow from the records where the log does not name them.

@@ -1,0 +1,96 @@
+"""The snapshots from which the replay to a moment can begin.
+
+The image after a replay from the nearest snapshot equals that after a replay from the beginning.
+Only Raft's record of the leader is not in a snapshot. It is the first record of the leader's epoch
+in the log (`leader_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from quorate.quorum.analytics.log.errors import DamagedLog
+from quorate.quorum.analytics.log.seek import batches_from, last_before
+from quorate.quorum.analytics.log.segments import (
+    SEGMENT_NAME,
+    Slice,
+    files_named,
+    log_start_offset,
+    read_batches,
+    snapshot_slices,
+)
+from quorate.quorum.log.batch import records_of
+from quorate.quorum.metadata.record_text import control_message
+from quorate.quorum.raft.control_records import LeaderChangeMessage, SnapshotHeaderRecord
+
+
+def starts(directory: Path, offset: int | None, time_ms: int | None) -> Iterator[Slice]:
+    """Yield the snapshots from which the replay to a moment can begin, the nearest one first.
+
+    The moment is `offset`, or else `time_ms`, or else the end of the log. If the clock stepped
+    back, times repeat. A snapshot is used for a time only if neither it nor an older snapshot ends
+    after that time. For a time, snapshots whose first batch is damaged are left out."""
+    log_start = log_start_offset(directory)
+    usable = []
+    for piece in snapshot_slices(directory):
+        assert piece.snapshot is not None
+        if offset is not None and piece.snapshot.end_offset > offset + 1:
+            break
+        if offset is None and time_ms is not None:
+            ended_ms = _ended_ms(piece)
+            if ended_ms is None:
+                continue
+            if ended_ms > time_ms:
+                break
+        if piece.snapshot.end_offset >= log_start:
+            usable.append(piece)
+    yield from reversed(usable)
+
+
+def _ended_ms(snapshot: Slice) -> int | None:
+    try:
+        return last_timestamp_ms(snapshot)
+    except DamagedLog:
+        return None
+
+
+def last_timestamp_ms(snapshot: Slice) -> int:
+    """Return the time of the last record that the snapshot covers, in ms since 1970.
+
+    The snapshot's header contains it. Without a header it is the time of the first batch. Raise
+    DamagedLog if the first batch is damaged."""
+    for header, data, position in read_batches(replace(snapshot, end=min(1, snapshot.end))):
+        for record in records_of(data, position, header) if header.is_control else ():
+            message, _ = control_message(record)
+            if isinstance(message, SnapshotHeaderRecord):
+                return message.last_contained_log_timestamp
+        return header.max_timestamp_ms
+    return 0
+
+
+def leader_of(directory: Path, epoch: int) -> LeaderChangeMessage | None:
+    """Return Raft's record of the leader of `epoch`, or None if the log does not hold it."""
+    place = None
+    for path in reversed(files_named(directory, SEGMENT_NAME)):
+        begins_before = False
+        position = last_before(path, lambda header: header.leader_epoch < epoch)
+        for at, header in batches_from(path, position):
+            begins_before |= header.leader_epoch < epoch
+            if header.leader_epoch >= epoch:
+                place = (path, at) if header.leader_epoch == epoch else place
+                break
+        if begins_before:
+            break
+    return None if place is None else _leader_at(*place)
+
+
+def _leader_at(path: Path, position: int) -> LeaderChangeMessage | None:
+    piece = Slice(str(path), position, position + 1, path.stat().st_size, may_be_torn=True)
+    for header, data, at in read_batches(piece):
+        for record in records_of(data, at, header) if header.is_control else ():
+            message, _ = control_message(record)
+            if isinstance(message, LeaderChangeMessage):
+                return message
+    return None
