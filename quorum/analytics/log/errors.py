@@ -3,6 +3,8 @@
 AnalyticsError
 ├── NoMetadataLog  the directory holds no metadata log
 ├── DamagedLog     bytes of the log, not at its end, cannot be read
+├── NewerRecord    a record of a newer version than this one reads; only strict readers raise it
+├── MissingBase    older segments were deleted, and the snapshot of their records is missing
 ├── OutOfHistory   this log does not hold the offset, time or topic
 ├── BadOption      the data source has no such option, value or column
 ├── WorkersLack    Spark's Python workers cannot import this package
@@ -29,6 +31,14 @@ class DamagedLog(AnalyticsError):
     """Bytes of the log that are not its torn end cannot be read."""
 
 
+class NewerRecord(AnalyticsError):
+    """A record has a newer version than this one reads. Only strict readers raise it."""
+
+
+class MissingBase(AnalyticsError):
+    """Older segments were deleted, and the snapshot that holds their records is missing."""
+
+
 class OutOfHistory(AnalyticsError):
     """This log does not hold the offset, the time or the topic."""
 
@@ -45,18 +55,23 @@ class NoJava(AnalyticsError):
     """No Java that Spark supports was found."""
 
 
+SAID_PLAINLY: dict[str, type[AnalyticsError]] = {
+    cls.__name__: cls for cls in (DamagedLog, NewerRecord, MissingBase)
+}
+"""The errors about the log that a task of Spark raises."""
+
+
 @contextmanager
 def damage_said_plainly() -> Iterator[None]:
-    """Raise a DamagedLog in place of Spark's exception if a task failed with a DamagedLog.
+    """Raise an error of `SAID_PLAINLY` in place of Spark's exception if a task failed with it.
 
     Spark wraps the exceptions of tasks in its own errors, with the stack traces of two languages.
-    The new DamagedLog has only the message of the task's DamagedLog. All other exceptions pass
-    unchanged.
+    The new error has only the message of the task's error. All other exceptions pass unchanged.
     """
     try:
         yield
     except Exception as error:
-        damaged = re.search(r"\bDamagedLog: (.*)", str(error))
-        if damaged is None:
+        said = re.search(rf"\b({'|'.join(SAID_PLAINLY)}): (.*)", str(error))
+        if said is None:
             raise
-        raise DamagedLog(damaged[1]) from None
+        raise SAID_PLAINLY[said[1]](said[2]) from None

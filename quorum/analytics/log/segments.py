@@ -17,12 +17,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
-from quorate.quorum.analytics.log.errors import DamagedLog, NoMetadataLog
+from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, GAP, Damage, Found, refuse
+from quorate.quorum.analytics.log.errors import MissingBase, NoMetadataLog
 from quorate.quorum.analytics.log.first_pass import (
     FOREVER,
     Border,
@@ -80,6 +81,9 @@ class Slice:
     end_offset: int = FOREVER  # exclusive
     undone: tuple[Undone, ...] = ()
     """Transactions without effect that overlap this slice."""
+    only_named: bool = False
+    """True for a snapshot whose content is not read. Its name proves that the records below its end
+    offset are committed."""
 
 
 def metadata_dir(directory: str) -> Path:
@@ -145,15 +149,18 @@ def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
 
 
 def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
-    """Return the slices of the whole known history: the base snapshot, if there is one, and the log
-    after it.
+    """Return the slices of the whole known history: the base snapshot, if there is one, the log
+    after it, and the names of all snapshots.
 
     If the base snapshot is missing, the history begins in the middle, without an error."""
     base = base_snapshot(directory)
+    names = [
+        replace(piece, end=0, size_bytes=0, only_named=True) for piece in snapshot_slices(directory)
+    ]
     if base is None or base.snapshot is None:
-        return log_slices(directory, slice_bytes)
+        return log_slices(directory, slice_bytes) + names
     from_offset = base.snapshot.end_offset
-    return [base, *log_slices(directory, slice_bytes, from_offset=from_offset)]
+    return [base, *log_slices(directory, slice_bytes, from_offset=from_offset), *names]
 
 
 def base_snapshot(directory: Path) -> Slice | None:
@@ -169,6 +176,15 @@ def base_snapshot(directory: Path) -> Slice | None:
     return None
 
 
+def refuse_missing_base(directory: Path) -> None:
+    """Raise MissingBase if older segments were deleted and no snapshot holds their records."""
+    if (start := log_start_offset(directory)) and base_snapshot(directory) is None:
+        raise MissingBase(
+            f"{directory}: the log begins at offset {start}, and no snapshot holds the records "
+            "before it: copy the snapshots (*.checkpoint) too, or read the copy of another node"
+        )
+
+
 def log_start_offset(directory: Path) -> int:
     """Return the first offset of the first segment, which is in its file name. There must be a
     segment."""
@@ -179,29 +195,55 @@ def files_named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
     return [directory / name for name in sorted(os.listdir(directory)) if pattern.fullmatch(name)]
 
 
-def read_batches(piece: Slice) -> Iterator[tuple[BatchHeader, bytes, int]]:
+def read_batches(piece: Slice, found: Found = refuse) -> Iterator[tuple[BatchHeader, bytes, int]]:
     """Yield (header, buffer, position in the buffer) for every batch that begins in the slice.
 
     Batches that end below `first_offset` are left out. If the slice begins inside a batch, the
     first one is the next batch. The checksum of each batch is verified. Later buffers hold the same
     bytes at the same positions.
 
-    Also verify that a good batch follows the last one. The scan for the first batch of the next
-    slice would skip a damaged batch, so this slice must find it. Raise DamagedLog if a batch is
-    damaged, except a torn end."""
+    Also verify that a good batch follows the last one, and that the offsets continue. The scan for
+    the first batch of the next slice would skip a damaged batch, so this slice must find it. Call
+    `found` for each damage, except a torn end. The default raises DamagedLog. If `found` returns,
+    continue with the next good batch."""
     with open(piece.path, "rb") as file:
         window = _Window(file, piece)
         position = 0 if piece.start == 0 else window.next_batch(piece.start, piece.end)
+        expected = _first_expected(piece)
         while position is not None and position < piece.size_bytes:
             header = window.batch_at(position)
             if header is None:
-                window.refuse_unless_torn(position)
-                return
+                position = window.next_after_damage(position, expected, found)
+                expected = None
+                continue
+            if expected is not None and header.base_offset != expected:
+                found(_gap(piece, expected, header.base_offset))
             if position >= piece.end:
                 return
             if header.base_offset + header.last_offset_delta >= piece.first_offset:
                 yield header, window.data, position - piece.start
+            expected = header.next_offset
             position += PREFIX_BYTES + header.length
+        ended = position is not None and piece.end_offset != FOREVER
+        if ended and expected is not None and expected != piece.end_offset:
+            found(_gap(piece, expected, piece.end_offset))
+
+
+def _first_expected(piece: Slice) -> int | None:
+    """Return the offset that the slice must begin with, or None if only its content says so."""
+    if piece.snapshot is not None or piece.start:
+        return None
+    return int(Path(piece.path).stem)
+
+
+def _gap(piece: Slice, expected: int, following: int) -> Damage:
+    return Damage(
+        GAP,
+        expected,
+        following,
+        f"{piece.path}: offset {following} follows where offset {expected} must, so records are "
+        "missing: read the copy of another node, or restore this one from it",
+    )
 
 
 class _Window:
@@ -250,15 +292,27 @@ class _Window:
                 return position
             position += 1
 
-    def refuse_unless_torn(self, position: int) -> None:
-        """Raise DamagedLog unless the batch at `position` is the torn end of the log."""
+    def next_after_damage(self, position: int, expected: int | None, found: Found) -> int | None:
+        """Return the position of the first good batch after damage, or None if there is none.
+
+        Report the damage unless it is the torn end of the log. `expected` is the offset of the
+        damaged batch, or None if it is not known."""
         piece = self._piece
-        if piece.may_be_torn and self.next_batch(position + 1, piece.size_bytes) is None:
-            return
-        raise DamagedLog(
-            f"{self._piece.path}: the batch at byte {position} is damaged, and it is not the torn "
-            "end of the log: read the copy of another node, or restore this one from it"
+        following = self.next_batch(position + 1, piece.size_bytes)
+        if following is None and piece.may_be_torn:
+            return None
+        header = None if following is None else self.batch_at(following)
+        end_offset = None if piece.end_offset == FOREVER else piece.end_offset
+        found(
+            Damage(
+                DAMAGED_BATCH,
+                piece.first_offset if expected is None else expected,
+                end_offset if header is None else header.base_offset,
+                f"{piece.path}: the batch at byte {position} is damaged, and it is not the torn "
+                "end of the log: read the copy of another node, or restore this one from it",
+            )
         )
+        return following
 
     def _reach(self, end: int) -> None:
         missing = min(end, self._piece.size_bytes) - self._piece.start - len(self.data)

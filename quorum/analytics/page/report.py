@@ -17,12 +17,13 @@ from quorate.quorum.analytics.log.segments import metadata_dir
 from quorate.quorum.analytics.log.text import clock, span
 from quorate.quorum.analytics.page.page import render
 from quorate.quorum.analytics.page.page_text import History
+from quorate.quorum.analytics.spark.remarks import REMARK
 from quorate.quorum.analytics.spark.session import local_session
 from quorate.quorum.analytics.tables import TABLES, read_log
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import availability_of, leadership
 from quorate.quorum.analytics.tables.quorum import quorum
-from quorate.quorum.analytics.tables.records import records
+from quorate.quorum.analytics.tables.records import records, understood
 from quorate.quorum.analytics.tables.sessions import sessions
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def report(
     parquet_dir: Path | None = None,
     *,
     spark: SparkSession | None = None,
+    strict: bool = False,
 ) -> Summary:
     """Write the page to `out_html`, and return the key figures. Block.
 
@@ -85,21 +87,22 @@ def report(
     `leadership`, `isr`, `sessions`, `availability` and `quorum` there, before the page. Tables that
     are written already stay after an error.
 
-    Run in `spark`, or in a local session if it is None. Raise NoMetadataLog or DamagedLog, or
-    NoJava if a local session cannot start. Raise OSError if the page cannot be written. If a table
+    Run in `spark`, or in a local session if it is None. Raise NoMetadataLog, or NoJava if a local
+    session cannot start. If `strict` is true, raise DamagedLog, NewerRecord or MissingBase in place
+    of a report about a part of the log. Raise OSError if the page cannot be written. If a table
     cannot be written, Spark's exception is raised.
     """
     metadata_dir(str(source_dir))
     given = nullcontext(spark) if spark else local_session("quorate history report")
     with given as session, damage_said_plainly():
-        return _report(session, source_dir, out_html, parquet_dir)
+        return _report(session, source_dir, out_html, parquet_dir, strict)
 
 
 def _report(
-    spark: SparkSession, source_dir: Path, out_html: Path, parquet_dir: Path | None
+    spark: SparkSession, source_dir: Path, out_html: Path, parquet_dir: Path | None, strict: bool
 ) -> Summary:
-    log = read_log(spark, source_dir).cache()
-    effective = records(log)
+    log = read_log(spark, source_dir, strict=strict).cache()
+    effective = understood(records(log))
     spells = leadership(effective).cache()
     tables = {
         "leadership": spells,
@@ -109,11 +112,15 @@ def _report(
         "quorum": quorum(effective).cache(),
     }
     written = [] if parquet_dir is None else write_parquet(tables, parquet_dir)
-    bounds = log.agg(
-        f.count("*").alias("records"),
-        f.min("timestamp_ms").alias("start_ms"),
-        f.max("timestamp_ms").alias("end_ms"),
-    ).collect()[0]
+    bounds = (
+        log.where(f.col("type") != REMARK)
+        .agg(
+            f.count("*").alias("records"),
+            f.min("timestamp_ms").alias("start_ms"),
+            f.max("timestamp_ms").alias("end_ms"),
+        )
+        .collect()[0]
+    )
     rows = {name: _rows(table, TABLES[name].order) for name, table in tables.items()}
     history = History(
         source=str(source_dir),

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, DAMAGED_RECORD, GAP
 from quorate.quorum.analytics.spark.vectors import Ints, Mask, Spans, Values
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.metadata.record_text import Unknown
 from quorate.quorum.metadata.unsupported_records import AccessControlEntryRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
@@ -58,12 +60,26 @@ COLUMNS: dict[str, str] = {
     "resource_type": "int",
     "resource_name": "string",
     "name": "string",  # of a config, a quota, a feature or a metadata transaction
-    "value": "string",
+    "value": "string",  # also of a remark: a sentence about it
     "feature_level": "int",
     "cause": "string",
+    "remark": "string",  # a problem with the log here; see `REMARKS`
+    "remark_end": "bigint",  # of damage: the first offset that can be read again
     "record": "string",
 }
 """The Spark type of each column, in the order of the schema."""
+
+UNKNOWN_TYPE, UNKNOWN_VERSION = "unknown-type", "unknown-version"
+SNAPSHOT_NAME = "snapshot-name"
+REMARKS = {
+    DAMAGED_BATCH: "A batch cannot be read. The row has the first offset that is lost.",
+    DAMAGED_RECORD: "A record of a sound batch cannot be decoded.",
+    GAP: "Records are missing, or offsets repeat. The row has the first offset that is missing.",
+    UNKNOWN_TYPE: "A record of a type that this version does not know.",
+    UNKNOWN_VERSION: "A record of a known type in a version that this version does not know.",
+    SNAPSHOT_NAME: "Not a problem: a snapshot ends at this offset. It was not read.",
+}
+"""The values of the column `remark`. It is null for a record that was read and understood."""
 
 UUIDS = frozenset({"topic_id", "incarnation_id"})
 """Columns with 16 bytes in the log and 22 characters in the table."""
@@ -155,6 +171,15 @@ def _quotas(records: list[r.ClientQuotaRecord]) -> list[str | None]:
     return [None if each.remove else str(each.value) for each in records]
 
 
+def remark_of(message: Unknown) -> str:
+    """Return the remark on a record that this version cannot read."""
+    return UNKNOWN_TYPE if message.type.startswith("UNKNOWN_") else UNKNOWN_VERSION
+
+
+def _remarks(records: list[Unknown]) -> list[str]:
+    return [remark_of(each) for each in records]
+
+
 def _constant(value: object) -> Fill:
     return Fill(lambda records: [value] * len(records))
 
@@ -218,6 +243,7 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
     AccessControlEntryRecord: _same("resource_type", "resource_name"),
     LeaderChangeMessage: {"controller_id": _plain("leader_id"), "voters": Fill(_voters)},
     VotersRecord: {"voters": Fill(_voters)},
+    Unknown: {"remark": Fill(_remarks)},
 }
 """The columns that each record type fills.
 

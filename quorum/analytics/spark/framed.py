@@ -10,10 +10,12 @@ compressed batches, and of batches with the broker's time (LogAppendTime).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, Damage, Found
 from quorate.quorum.analytics.spark.vectors import Bytes, Cursors, Ints, Mask
 from quorate.quorum.log.batch import (
     CODEC_MASK,
@@ -73,6 +75,28 @@ class Framed:
             self.regular[rows],
             special,
         )
+
+
+Batch = tuple[BatchHeader, int]
+"""The header of a batch and its position in the buffer."""
+
+
+def framed(batches: Sequence[Batch], buffer: bytes, found: Found) -> Iterator[Framed]:
+    """Yield the records of the batches. Call `found` for each batch whose records cannot be
+    read."""
+    try:
+        framing = Framing()
+        for header, position in batches:
+            framing.add(header, buffer, position)
+        yield framing.take()
+    except CorruptBatch as error:
+        if len(batches) > 1:
+            for each in batches:
+                yield from framed([each], buffer, found)
+            return
+        ((header, _),) = batches
+        text = f"the batch at offset {header.base_offset} cannot be decoded: {error}"
+        found(Damage(DAMAGED_BATCH, header.base_offset, header.next_offset, text))
 
 
 class Framing:

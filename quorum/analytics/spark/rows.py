@@ -5,8 +5,9 @@ The rows of one record type are made column by column, for all records of the ty
 and records with an unusual encoding. They are decoded one at a time with the codecs that a node
 uses. Both ways give equal rows.
 
-A record of an unknown type becomes a row with its type and its bytes. It is never an error, because
-the log of a newer Kafka is still worth reading.
+A record of an unknown type becomes a row with its type, its bytes and a remark, because the log of
+a newer Kafka is still worth reading. A strict request raises NewerRecord for a newer version of a
+known type. Damage becomes a row too (`remarks.py`), or an error if the request is strict.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from quorate.quorum.analytics.log.damage import DAMAGED_RECORD, Damage, Found, refuse
+from quorate.quorum.analytics.log.errors import NewerRecord
 from quorate.quorum.analytics.log.segments import Slice, read_batches
 from quorate.quorum.analytics.spark.arrays import Column, named
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY, UUIDS, Fill, Numbers
-from quorate.quorum.analytics.spark.framed import Framed, Framing
+from quorate.quorum.analytics.spark.framed import Batch, Framed, framed
+from quorate.quorum.analytics.spark.remarks import REMARK, is_newer, remarks_on
 from quorate.quorum.analytics.spark.vectors import Cursors, Ints, Mask, Spans, Values, constant
 from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.errors import MalformedRecord
 from quorate.quorum.metadata.framing import (
     FRAME_VERSION,
     READABLE_TYPES,
@@ -39,6 +44,7 @@ from quorate.quorum.metadata.record_text import (
     type_name,
 )
 from quorate.quorum.protocol.layout import layout
+from quorate.quorum.protocol.varint import DecodeError
 
 ROWS_PER_BATCH = 32_768
 """The number of rows after which an Arrow batch is completed."""
@@ -64,27 +70,35 @@ class Request:
     columns: tuple[str, ...] = tuple(COLUMNS)
     with_json: bool = True
     types: frozenset[str] | None = None
+    strict: bool = False
 
 
 EVERYTHING = Request()
 
 
 def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the slice in the order of the log.
+    """Yield the rows of the slice in the order of the log, and then the rows about its damage.
 
-    Raise DamagedLog if the slice is damaged. If a batch has a correct CRC but cannot be decoded,
-    raise CorruptBatch, MalformedRecord or DecodeError."""
-    framing = Framing()
-    for header, buffer, position in read_batches(piece):
-        framing.add(header, buffer, position)
-        if len(framing) >= ROWS_PER_BATCH:
-            yield from _made(framing.take(), piece, request)
-            framing = Framing()
-    if len(framing):
-        yield from _made(framing.take(), piece, request)
+    If the request is strict, raise DamagedLog for damage, and NewerRecord for a newer version of a
+    known record type."""
+    damage: list[Damage] = []
+    found: Found = refuse if request.strict else damage.append
+    held: list[Batch] = []
+    rows, buffer = 0, b""
+    for header, buffer, position in read_batches(piece, found):
+        held.append((header, position))
+        rows += header.record_count
+        if rows >= ROWS_PER_BATCH:
+            for each in framed(held, buffer, found):
+                yield from _made(each, piece, request, found)
+            held, rows = [], 0
+    for each in framed(held, buffer, found) if held else ():
+        yield from _made(each, piece, request, found)
+    if remarks := remarks_on(piece, damage):
+        yield pa.RecordBatch.from_pylist(remarks, arrow_schema(request.columns))
 
 
-def _made(framed: Framed, piece: Slice, request: Request) -> Iterator[pa.RecordBatch]:
+def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Iterator[pa.RecordBatch]:
     """Yield the Arrow batch of these records, or nothing if all of them are excluded."""
     heads = _heads(framed)
     kinds = {int(head): _known(int(head)) for head in np.unique(heads)}
@@ -95,11 +109,16 @@ def _made(framed: Framed, piece: Slice, request: Request) -> Iterator[pa.RecordB
     if (keep := framed.offset >= piece.first_offset).any():
         if not keep.all():
             framed, heads = framed.chosen(keep), heads[keep]
+        rows = _Rows(framed, request)
         try:
-            yield _Rows(framed, request).read(heads, kinds).batch(piece)
+            made = rows.read(heads, kinds).batch(piece)
         # A text is not valid UTF-8. The codecs raise an error that names the record.
         except pa.ArrowInvalid:
-            yield _Rows(framed, request).read(heads, {}).batch(piece)
+            rows = _Rows(framed, request)
+            made = rows.read(heads, {}).batch(piece)
+        for each in rows.damaged.values():
+            found(each)
+        yield made
 
 
 class Kind(NamedTuple):
@@ -144,6 +163,8 @@ class _Rows:
         self._columns: defaultdict[str, Column] = defaultdict(lambda: Column(len(framed)))
         self._pieces: defaultdict[str, list[tuple[list[int], pa.Array]]] = defaultdict(list)
         self._json: list[str | None] = [None] * len(framed)
+        self.damaged: dict[int, Damage] = {}
+        """The rows that cannot be decoded. `batch` leaves them out."""
 
     def read(self, heads: Ints, kinds: dict[int, Kind | None]) -> _Rows:
         """Read all records, those of known kinds with numpy and the others one by one."""
@@ -185,14 +206,32 @@ class _Rows:
     def _read_one_by_one(self, rows: list[int]) -> None:
         by_kind: defaultdict[tuple[type, int], list[tuple[int, Any]]] = defaultdict(list)
         for row in rows:
-            message, version = self._message(row)
-            by_kind[type(message), version].append((row, message))
+            if (read := self._readable(row)) is not None:
+                message, version = read
+                by_kind[type(message), version].append((row, message))
         for (cls, version), found in by_kind.items():
             self._fill(cls, [row for row, _ in found], [message for _, message in found])
             for row, message in found:
                 self._is([row], type_name(message), version)
                 if self._request.with_json:
                     self._json[row] = text_of(message, version)
+
+    def _readable(self, row: int) -> tuple[object, int] | None:
+        """Return the decoded record and its version, or None if it is damaged."""
+        offset = int(self._framed.offset[row])
+        try:
+            message, version = self._message(row)
+        except (MalformedRecord, DecodeError) as error:
+            text = f"the record at offset {offset} cannot be decoded: {error}"
+            self._is([row], REMARK, 0)
+            self.damaged[row] = Damage(DAMAGED_RECORD, offset, offset + 1, text)
+            return None
+        if self._request.strict and is_newer(message):
+            raise NewerRecord(
+                f"the record at offset {offset} is a {type_name(message)} of version {version}, "
+                "which this version of Quorate cannot read"
+            )
+        return message, version
 
     def _message(self, row: int) -> tuple[object, int]:
         framed = self._framed
@@ -211,16 +250,20 @@ class _Rows:
 
     def _write_json(self, rows: list[int]) -> None:
         for row in rows:
-            self._json[row] = text_of(*self._message(row))
+            if (read := self._readable(row)) is not None:
+                self._json[row] = text_of(*read)
 
     def batch(self, piece: Slice) -> pa.RecordBatch:
-        """Return the Arrow batch with the requested columns."""
+        """Return the Arrow batch with the requested columns, without the damaged records."""
         known = self._of_the_log(piece)
         arrays = [
             known[name]() if name in known else self._array(name, ARROW_TYPES[COLUMNS[name]])
             for name in self._request.columns
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self._request.columns))
+        made = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(self._request.columns))
+        if not self.damaged:
+            return made
+        return made.take(np.delete(np.arange(len(self._framed)), list(self.damaged)))
 
     def _of_the_log(self, piece: Slice) -> dict[str, Callable[[], pa.Array]]:
         """Return functions that make the columns which do not depend on the content of a record."""

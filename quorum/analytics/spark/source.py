@@ -7,6 +7,9 @@ Options:
 - `include`: "snapshots" adds the rows of every snapshot. "base" adds the rows of the snapshot that
   the log starts from, if older segments were deleted, and leaves out the rows of the log that this
   snapshot covers. The default adds none.
+- `mode`: "permissive", the default, continues behind damage, and returns a row that describes it in
+  `remark`, `remark_end` and `value`. "strict" raises an error for damage and for records in a newer
+  version, and with `include` "base" also if that snapshot is missing.
 - `json`: "false" leaves the column `record` empty and is much faster.
 - `sliceBytes`: the maximum size of a slice of a segment in bytes, 4 MiB by default. The task of a
   slice also reads the rest of its last batch. A snapshot is one slice.
@@ -35,6 +38,7 @@ from quorate.quorum.analytics.log.segments import (
     history_slices,
     log_slices,
     metadata_dir,
+    refuse_missing_base,
     snapshot_slices,
 )
 from quorate.quorum.analytics.spark.columns import COLUMNS, spark_schema
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 NAME = "quorate.metadata"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 INCLUDES = ("base", "snapshots")
+MODES = ("permissive", "strict")
 GC_THRESHOLD = 100_000
 """Objects between two runs of the garbage collector while a task makes rows.
 
@@ -78,8 +83,8 @@ class MetadataLogSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader for the chosen columns and options.
 
-        Raise BadOption if a column or `include` is invalid, and ValueError if `sliceBytes` is no
-        number. Only "false" switches `json` off, and any other text than "false" switches
+        Raise BadOption if a column, `include` or `mode` is invalid, and ValueError if `sliceBytes`
+        is no number. Only "false" switches `json` off, and any other text than "false" switches
         `pushdown` on."""
         made = NarrowingReader if self._is("pushdown", "false") else MetadataLogReader
         return made(
@@ -88,6 +93,7 @@ class MetadataLogSource(DataSource):
             slice_bytes=int(self._option("sliceBytes", str(SLICE_BYTES))),
             columns=columns_of(schema),
             with_json=self._is("json", "true"),
+            mode=self._option("mode", MODES[0]),
         )
 
     def _is(self, name: str, default: str) -> bool:
@@ -122,9 +128,13 @@ class MetadataLogReader(DataSourceReader):
         slice_bytes: int,
         columns: tuple[str, ...],
         with_json: bool,
+        mode: str,
     ) -> None:
         if include and include not in INCLUDES:
             raise BadOption(f"include is {include!r}: it must be one of {', '.join(INCLUDES)}")
+        if mode not in MODES:
+            raise BadOption(f"mode is {mode!r}: it must be one of {', '.join(MODES)}")
+        self.strict = mode == "strict"
         self.directory = directory
         self.include = include
         self.slice_bytes = slice_bytes
@@ -135,9 +145,12 @@ class MetadataLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one partition per slice that the query's conditions do not exclude.
 
-        Raise NoMetadataLog if the directory holds no metadata log."""
+        Raise NoMetadataLog if the directory holds no metadata log. A strict reader raises
+        MissingBase."""
         directory = metadata_dir(self.directory)
         if self.include == "base":
+            if self.strict:
+                refuse_missing_base(directory)
             slices = history_slices(directory, self.slice_bytes)
         else:
             slices = log_slices(directory, self.slice_bytes)
@@ -151,7 +164,7 @@ class MetadataLogReader(DataSourceReader):
 
         if not isinstance(partition, SlicePartition):
             return iter(())  # Spark passes another object if there is no partition at all.
-        request = Request(self.columns, self.with_json, self.wanted.types)
+        request = Request(self.columns, self.with_json, self.wanted.types, self.strict)
         return _with_rare_collections(arrow_batches(partition.piece, request))
 
 

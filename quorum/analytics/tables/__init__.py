@@ -1,17 +1,18 @@
 """The registry of the history tables, and functions that register them in Spark.
 
-Every table is a function of the table `records`. Rules that hold for all tables:
+Every table is a function of the table `records`. Only `warnings` is one of the data source.
+Rules that hold for all tables:
 
 - Intervals are half open. `end_*` is null while the interval lasts, and `duration_ms` then counts
-  up to the latest timestamp in the log.
+  up to the timestamp of the last record.
 - If the log begins with a snapshot, earlier changes are not known. Topics, leader epochs, configs
   and sessions that the snapshot holds begin at the snapshot's last offset.
 - `cause` is "unknown" if the log does not name a cause. Apache Kafka's logs never do.
 - The docstring of each table function lists its columns with their types. A test compares them.
 
-Files in reading order: `events.py`, `partition_states.py`; `records.py`, `topics.py`,
-`leadership.py`, `isr.py`, `reassignments.py`, `sessions.py`, `configs.py`, `quorum.py` and
-`causes.py`.
+Files in reading order: `events.py`, `partition_states.py`, `min_isr.py`; `records.py`, `topics.py`,
+`leadership.py`, `isr.py`, `reassignments.py`, `sessions.py`, `configs.py`, `quorum.py`, `causes.py`
+and `warnings.py`.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from quorate.quorum.analytics.tables.isr import elr, isr
 from quorate.quorum.analytics.tables.leadership import availability, leadership
 from quorate.quorum.analytics.tables.quorum import quorum
 from quorate.quorum.analytics.tables.reassignments import reassignments
-from quorate.quorum.analytics.tables.records import records
+from quorate.quorum.analytics.tables.records import records, understood
 from quorate.quorum.analytics.tables.sessions import sessions
 from quorate.quorum.analytics.tables.topics import partitions, topics
+from quorate.quorum.analytics.tables.warnings import warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +45,15 @@ class Table:
     """One table: its function, and the columns that identify its rows."""
 
     make: Callable[[DataFrame], DataFrame]
-    """Makes the table from the records that took effect."""
+    """Makes the table from the records that took effect and that this version can read."""
     order: tuple[str, ...]
     """Columns that identify a row and give a useful order."""
+    of_log: bool = False
+    """True if the table is made from all rows of the data source."""
 
 
 TABLES: dict[str, Table] = {
-    "records": Table(records, ("offset", "snapshot_index")),
+    "records": Table(records, ("offset", "snapshot_index"), of_log=True),
     "topics": Table(topics, ("created_offset", "topic_id")),
     "partitions": Table(partitions, ("topic", "topic_id", "partition")),
     "leadership": Table(leadership, ("start_offset", "topic_id", "partition")),
@@ -61,26 +65,35 @@ TABLES: dict[str, Table] = {
     "configs": Table(configs, ("start_offset", "resource_type", "resource_name", "name")),
     "quorum": Table(quorum, ("start_offset",)),
     "causes": Table(causes, ("offset", "topic_id", "partition", "broker")),
+    "warnings": Table(warnings, ("first_offset", "kind", "type"), of_log=True),
 }
 """All tables by name."""
 
 
-def read_log(spark: SparkSession, directory: Path | str, *, json: bool = False) -> DataFrame:
+def read_log(
+    spark: SparkSession, directory: Path | str, *, json: bool = False, strict: bool = False
+) -> DataFrame:
     """Return the rows of the data source that are the whole known history.
 
-    They include records that had no effect; the column `effective` is false for these. `json` fills
-    the column `record`. Raise NoMetadataLog if the directory holds no metadata log. The call
+    They include records that had no effect; the column `effective` is false for these, and for rows
+    about damage. `json` fills the column `record`. If `strict` is true, damage is an error of Spark
+    when rows are used. Raise NoMetadataLog if the directory holds no metadata log. The call
     enables filter pushdown in the session."""
     # Spark's workers may have another working directory.
     found = metadata_dir(str(directory)).absolute()
     register(spark)
     spark.conf.set(PUSHDOWN, "true")
-    options = {"include": "base", "json": str(json).lower(), "pushdown": "true"}
+    mode = "strict" if strict else "permissive"
+    options = {"include": "base", "json": str(json).lower(), "pushdown": "true", "mode": mode}
     return spark.read.format(NAME).options(**options).load(str(found))
 
 
 def read_tables(
-    spark: SparkSession, directory: Path | str, *, only: Collection[str] = ()
+    spark: SparkSession,
+    directory: Path | str,
+    *,
+    only: Collection[str] = (),
+    strict: bool = False,
 ) -> dict[str, DataFrame]:
     """Return all tables, or those in `only`, by name.
 
@@ -88,25 +101,27 @@ def read_tables(
     table is used. The decoded log is cached, so that all tables except `records` see the same state
     of a log that is in use.
 
-    Raise NoMetadataLog if the directory holds no metadata log. Damage is found only when a table is
-    used. Spark's error then wraps the DamagedLog (`damage_said_plainly`)."""
+    Raise NoMetadataLog if the directory holds no metadata log. The table `warnings` describes what
+    could not be read. If `strict` is true, the use of a table fails instead: Spark's error then
+    wraps a DamagedLog, NewerRecord or MissingBase (`damage_said_plainly`)."""
     wanted = [name for name in TABLES if not only or name in only]
-    effective = records(read_log(spark, directory).cache())
-    return {
-        name: records(read_log(spark, directory, json=True))
-        if name == "records"
-        else TABLES[name].make(effective)
-        for name in wanted
-    }
+    log = read_log(spark, directory, strict=strict).cache()
+    effective = understood(records(log))
+    made = {name: TABLES[name].make(log if TABLES[name].of_log else effective) for name in wanted}
+    if "records" in made:
+        made["records"] = records(read_log(spark, directory, json=True, strict=strict))
+    return made
 
 
-def views(spark: SparkSession, directory: Path | str, *, used_by: str = "") -> list[str]:
+def views(
+    spark: SparkSession, directory: Path | str, *, used_by: str = "", strict: bool = False
+) -> list[str]:
     """Register tables as temporary views of `spark` under their names, and return the names.
 
     Planning all tables takes a while. If `used_by` is a query that names tables, only those tables
     are registered. Errors are those of `read_tables`."""
     named = {name for name in TABLES if re.search(rf"\b{name}\b", used_by, re.IGNORECASE)}
-    made = read_tables(spark, directory, only=named)
+    made = read_tables(spark, directory, only=named, strict=strict)
     for name, table in made.items():
         table.createOrReplaceTempView(name)
     return list(made)

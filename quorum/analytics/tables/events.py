@@ -1,7 +1,7 @@
 """Building blocks of the tables: order, lifetimes and durations of the records that took effect.
 
 Order is by offset and never by time, because the clock may step back from one controller to the
-next. A duration that would be negative is then 0.
+next. A duration that would be negative is then 0, and the table `warnings` names the step.
 
 Windows are partitioned by partition, broker or config, or cover only the few records of the quorum.
 Nothing is collected to the driver, and no window holds the whole log.
@@ -35,9 +35,12 @@ def up_to_now(*keys: str) -> WindowSpec:
 
 
 def as_of(records: DataFrame) -> DataFrame:
-    """Return one row with the latest timestamp of the log, `as_of_ms`, up to which unfinished
-    intervals count."""
-    return records.agg(f.max("timestamp_ms").alias("as_of_ms"))
+    """Return one row with the timestamp of the last record, `as_of_ms`, up to which unfinished
+    intervals count.
+
+    It is not the largest timestamp: one controller whose clock was fast would lengthen all
+    unfinished intervals."""
+    return records.agg(f.max_by("timestamp_ms", "offset").alias("as_of_ms"))
 
 
 def lifetimes(records: DataFrame) -> DataFrame:
@@ -92,6 +95,15 @@ def with_durations(rows: DataFrame, records: DataFrame) -> DataFrame:
 def instant(milliseconds: str) -> Column:
     """Return a timestamp column from a column of ms since 1970."""
     return f.timestamp_millis(milliseconds)
+
+
+def began(before: str) -> Column:
+    """Return how the state at a row began: "changed", or for the first known state "snapshot" or
+    "created".
+
+    `before` is a column that is null in the first row of each partition."""
+    first = f.when(f.col("snapshot_index").isNotNull(), "snapshot").otherwise("created")
+    return f.when(f.col(before).isNotNull(), "changed").otherwise(first)
 
 
 def same_members(one: Column, other: Column) -> Column:

@@ -4,29 +4,31 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
     PARTITION,
-    SEQUENCE,
+    began,
     in_order,
     lifetimes,
     same_members,
-    up_to_now,
     with_topic,
 )
+from quorate.quorum.analytics.tables.min_isr import (
+    capped,
+    is_below,
+    setting_in_force,
+    settings_by_topic,
+)
 from quorate.quorum.analytics.tables.partition_states import partition_states
-
-MIN_ISR = "min.insync.replicas"
-TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 
 
 def isr(records: DataFrame) -> DataFrame:
     """One row per change of an ISR, with a comparison of its size with min.insync.replicas. The
-    first known ISR counts as a change. A change of min.insync.replicas alone gives no row. The
-    setting is that of the topic, or else the brokers' cluster-wide default, or else 1. Settings of
-    single brokers and in their files are not considered.
+    first known ISR counts as a change. A change of min.insync.replicas alone gives no row. If
+    neither the topic nor the brokers' cluster-wide default sets it in the log, it is unknown,
+    because it may stand in a broker's file.
 
     topic               string
     topic_id            string
@@ -40,27 +42,29 @@ def isr(records: DataFrame) -> DataFrame:
     removed             array<int>
     size                int
     replication_factor  int
-    min_isr             int         the setting at this time, at most the replication factor
-    below_min           boolean
+    min_isr             int         the setting, at most the replication factor; null: unknown
+    below_min           boolean     null: unknown, because min_isr is
+    began               string      created, snapshot (earlier changes are unknown), changed
     cause               string
     """
     changes = (
         partition_states(records)
         .withColumn("before", f.lag("isr").over(in_order(*PARTITION)))
+        .withColumn("began", began("before"))
         .withColumn("before", f.coalesce("before", f.array().cast("array<int>")))
         .withColumn("added", f.array_except("isr", "before"))
         .withColumn("removed", f.array_except("before", "isr"))
         .where((f.size("added") > 0) | (f.size("removed") > 0))
         .drop("topic", "name", "value")
     )
-    governed = _min_isr_settings(records).unionByName(changes, allowMissingColumns=True)
-    wanted = f.coalesce(_last_setting("topic_min_isr"), _last_setting("cluster_min_isr"), f.lit(1))
+    settings = settings_by_topic(records).drop("timestamp_ms")
     return (
-        governed.withColumn("wanted", wanted)
+        settings.unionByName(changes, allowMissingColumns=True)
+        .withColumn("setting", setting_in_force("topic_id"))
         .where(f.col("isr").isNotNull())
-        .withColumn("min_isr", f.least("wanted", f.size("replicas")))
+        .withColumn("min_isr", capped(f.col("setting"), f.col("replicas")))
         .withColumn("size", f.size("isr"))
-        .withColumn("below_min", f.col("size") < f.col("min_isr"))
+        .withColumn("below_min", is_below(f.col("size"), f.col("min_isr"), f.col("replicas")))
         .join(f.broadcast(lifetimes(records)), "topic_id", "left")
         .select(
             "topic",
@@ -77,35 +81,9 @@ def isr(records: DataFrame) -> DataFrame:
             f.size("replicas").alias("replication_factor"),
             "min_isr",
             "below_min",
+            "began",
             "cause",
         )
-    )
-
-
-def _last_setting(name: str) -> Column:
-    """Return the setting that is in force at this row, or null. A value of -1 means that it was
-    unset."""
-    value = f.last(name, ignorenulls=True).over(up_to_now("topic_id"))
-    return f.when(value >= 0, value)
-
-
-def _min_isr_settings(records: DataFrame) -> DataFrame:
-    """Return the changes of min.insync.replicas, one row per topic that a change applies to."""
-    value = f.coalesce(f.col("value").cast("int"), f.lit(-1))
-    first_in_snapshot = f.when(f.col("snapshot_index").isNotNull(), -1).alias("snapshot_index")
-    settings = records.where(
-        (f.col("type") == "CONFIG_RECORD") & (f.col("name") == MIN_ISR)
-    ).select("offset", first_in_snapshot, "resource_type", "resource_name", value.alias("setting"))
-    own = (f.col("resource_type") == TOPIC_RESOURCE) & (f.col("resource_name") == f.col("topic"))
-    general = (f.col("resource_type") == BROKER_RESOURCE) & (f.col("resource_name") == "")
-    lived = (f.col("offset") >= f.col("created_offset")) & (
-        f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset"))
-    )
-    return settings.join(f.broadcast(lifetimes(records)), (own & lived) | general).select(
-        *SEQUENCE,
-        "topic_id",
-        f.when(own, f.col("setting")).alias("topic_min_isr"),
-        f.when(general, f.col("setting")).alias("cluster_min_isr"),
     )
 
 

@@ -4,12 +4,13 @@ one.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
     INTERVAL,
     PARTITION,
+    began,
     ended_by_removal,
     in_order,
     with_durations,
@@ -33,12 +34,15 @@ def leadership(records: DataFrame) -> DataFrame:
     end_time      timestamp
     end_ms        bigint
     duration_ms   bigint
+    began         string     created, snapshot (earlier epochs are unknown), changed
     cause         string     the cause of the new epoch
     """
     spell = in_order(*PARTITION)
     rows = (
         partition_states(records)
         .where("named")
+        .withColumn("before", f.lag("offset").over(spell))
+        .withColumn("began", began("before"))
         .withColumn("end_offset", f.lead("offset").over(spell))
         .withColumn("end_ms", f.lead("timestamp_ms").over(spell))
         .withColumnsRenamed({"offset": "start_offset", "timestamp_ms": "start_ms"})
@@ -50,12 +54,14 @@ def leadership(records: DataFrame) -> DataFrame:
         "leader",
         "leader_epoch",
         *INTERVAL,
+        "began",
         "cause",
     )
 
 
 def availability(records: DataFrame) -> DataFrame:
     """One row per partition: the length of its known life, and all times without a leader.
+    Consecutive leader epochs without a leader are one time.
 
     topic          string
     topic_id       string
@@ -72,22 +78,31 @@ def availability(records: DataFrame) -> DataFrame:
 
 def availability_of(spells: DataFrame) -> DataFrame:
     """Return the table `availability`, made from the table `leadership`."""
+    key = ("topic", "topic_id", "partition")
     alone = f.col("leader") == NO_LEADER
-    lost = f.when(alone, f.col("duration_ms")).otherwise(0)
-    window = f.when(alone, f.struct("start_ms", "end_ms", "duration_ms", "cause"))
+    order = Window.partitionBy("topic_id", "partition").orderBy("start_offset")
+    turns = f.coalesce(f.lag(alone).over(order) != alone, f.lit(True))
+    numbered = spells.withColumn("turn", f.sum(turns.cast("int")).over(order))
+    times = numbered.groupBy(*key, "turn").agg(
+        f.first(alone).alias("alone"),
+        f.sum("duration_ms").alias("duration_ms"),
+        f.min_by("start_ms", "start_offset").alias("start_ms"),
+        f.max_by("end_ms", "start_offset").alias("end_ms"),
+        f.min_by("cause", "start_offset").alias("cause"),
+        f.count("*").alias("epochs"),
+    )
+    lost = f.when(f.col("alone"), f.col("duration_ms")).otherwise(0)
+    window = f.when(f.col("alone"), f.struct("start_ms", "end_ms", "duration_ms", "cause"))
+    whole = f.col("total_ms")
+    share = f.when(whole > 0, 1 - f.col("leaderless_ms") / whole).otherwise(f.lit(1.0))
     return (
-        spells.groupBy("topic", "topic_id", "partition")
+        times.groupBy(*key)
         .agg(
             f.sum("duration_ms").alias("total_ms"),
             f.sum(lost).alias("leaderless_ms"),
             f.max(lost).alias("longest_ms"),
             f.array_sort(f.collect_list(window)).alias("windows"),
-            f.sum(f.when(~alone, 1).otherwise(0)).alias("leader_epochs"),
+            f.sum(f.when(~f.col("alone"), f.col("epochs")).otherwise(0)).alias("leader_epochs"),
         )
-        .withColumn(
-            "available",
-            f.when(f.col("total_ms") > 0, 1 - f.col("leaderless_ms") / f.col("total_ms")).otherwise(
-                f.lit(1.0)
-            ),
-        )
+        .withColumn("available", share)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 
 def records(log: DataFrame) -> DataFrame:
@@ -12,3 +13,10 @@ def records(log: DataFrame) -> DataFrame:
     The records and markers of aborted and unfinished metadata transactions are left out. Control
     records that Raft wrote in between, such as the record of a new leader, remain."""
     return log.where("effective").drop("effective")
+
+
+def understood(records: DataFrame) -> DataFrame:
+    """Return the records that this version can read. All tables but `records` are made of them.
+
+    A record of a newer version has a type that a table asks for, but its fields are null."""
+    return records.where(f.col("remark").isNull())

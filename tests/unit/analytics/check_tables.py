@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables import TABLES, read_tables
-from tests.unit.analytics.oracle import Oracle, Row, logged
+from tests.unit.analytics.oracle import Oracle, Row, every, logged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +41,8 @@ def documented(name: str) -> list[tuple[str, str]]:
 
 def assert_as_the_oracle_says(spark: SparkSession, directory: Path, data: bytes) -> Oracle:
     oracle = Oracle().fold(logged(data))
+    ends = [int(path.stem.split("-")[0]) for path in directory.rglob("*.checkpoint")]
+    oracle.warn(list(every(data)), max(ends, default=0))
     seen = spark_tables(spark, directory)
     spark.catalog.clearCache()
     for name, expected in oracle.tables.items():

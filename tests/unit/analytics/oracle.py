@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from quorate.quorum.log.batch import batches, records_of
@@ -39,7 +40,7 @@ def logged(data: bytes) -> list[Logged]:
     """Return the records that took effect: none of an aborted or open transaction (KIP-868)."""
     kept: list[Logged] = []
     held: list[Logged] | None = None
-    for each in _all(data):
+    for each in every(data):
         if each.type == "BEGIN_TRANSACTION_RECORD":
             held = [each]
         elif held is None or each.type in ("LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"):
@@ -54,7 +55,8 @@ def logged(data: bytes) -> list[Logged]:
     return sorted(kept, key=lambda each: each.offset)
 
 
-def _all(data: bytes) -> Iterator[Logged]:
+def every(data: bytes) -> Iterator[Logged]:
+    """Yield all records, also those without effect."""
     for position, header in batches(data):
         for record in records_of(data, position, header):
             assert record.value is not None
@@ -77,7 +79,7 @@ class Oracle:
             name: []
             for name in (
                 "records", "topics", "partitions", "leadership", "isr", "elr", "sessions",
-                "availability", "reassignments", "configs", "quorum", "causes",
+                "availability", "reassignments", "configs", "quorum", "causes", "warnings",
             )
         }  # fmt: skip
         self.topics: dict[str, Row] = {}
@@ -92,7 +94,7 @@ class Oracle:
         end_ms = 0
         for each in records:
             self.tables["records"].append({"offset": each.offset, "type": each.type})
-            end_ms = max(end_ms, each.at_ms)
+            end_ms = each.at_ms
             rule = getattr(self, each.type.lower(), None)
             if rule is not None:
                 rule(each, each.said)
@@ -135,6 +137,7 @@ class Oracle:
             "isr": [], "eligibleLeaderReplicas": [], "lastKnownElr": [],
             "leader_epoch": said["leaderEpoch"], "partition_epoch": said["partitionEpoch"],
             "replicas": new["replicas"], "addingReplicas": [], "removingReplicas": [], "row": row,
+            "fresh": True,
         }  # fmt: skip
         self.caused(at, said, **self.who(key))
         self.change(key, at, new, said.get("cause") or UNSAID)
@@ -160,7 +163,7 @@ class Oracle:
     def change(self, key: tuple[str, int], at: Logged, new: Row, cause: str) -> None:
         state = self.partitions[key]
         old = dict(state)
-        state.update(new)
+        state.update(new, fresh=False)
         event = {"offset": at.offset, "timestamp_ms": at.at_ms, "cause": cause, **self.who(key)}
         if "leader" in new:
             self.lead(key, at, state, cause)
@@ -184,25 +187,37 @@ class Oracle:
         )  # fmt: skip
 
     def lead(self, key: tuple[str, int], at: Logged, state: Row, cause: str) -> None:
+        leader = {"leader": state["leader"], "leader_epoch": state["leader_epoch"]}
+        leader["began"] = "changed" if key in self.spells else "created"
         if key in self.spells:
             close(self.spells[key], at)
-        leader = {"leader": state["leader"], "leader_epoch": state["leader_epoch"]}
         self.spells[key] = {**self.who(key), **leader, **opened(at), "cause": cause}
         self.tables["leadership"].append(self.spells[key])
 
     def isr(self, event: Row, old: Row, state: Row) -> None:
-        wanted = 1
-        for resource in ((4, ""), (2, event["topic"])):
-            config = self.configs.get((*resource, "min.insync.replicas"))
-            wanted = wanted if config is None else int(config["value"])
-        least = min(wanted, len(state["replicas"]))
-        size = len(state["isr"])
+        least = self.min_isr(event["topic"], state)
+        size, below = len(state["isr"]), self.below(event["topic"], state)
         row = {
             "leader": state["leader"], "isr": state["isr"], "size": size, "min_isr": least,
             "added": less(state["isr"], old["isr"]), "removed": less(old["isr"], state["isr"]),
-            "replication_factor": len(state["replicas"]), "below_min": size < least,
+            "replication_factor": len(state["replicas"]), "below_min": below,
+            "began": "created" if not old["isr"] and old["fresh"] else "changed",
         }  # fmt: skip
         self.tables["isr"].append({**event, **row})
+
+    def min_isr(self, topic: str, state: Row) -> int | None:
+        for resource in ((2, topic), (4, "")):
+            config = self.configs.get((*resource, "min.insync.replicas"))
+            if config is not None:
+                return min(int(config["value"]), len(state["replicas"]))
+        return None
+
+    def below(self, topic: str, state: Row) -> bool | None:
+        """Return None if the setting is not in the log and it decides."""
+        size, least = len(state["isr"]), self.min_isr(topic, state)
+        if size in (0, len(state["replicas"])):
+            return size == 0
+        return None if least is None else size < least
 
     def move(self, key: tuple[str, int], at: Logged, old: Row, new: Row, cause: str) -> None:
         target = less(new["replicas"], new["removingReplicas"])
@@ -335,12 +350,38 @@ class Oracle:
             none = {"total_ms": 0, "leaderless_ms": 0, "longest_ms": 0, "leader_epochs": 0}
             row = rows.setdefault((spell["topic_id"], spell["partition"]), {**who, **none})
             row["total_ms"] += spell["duration_ms"]
-            if spell["leader"] == -1:
-                row["leaderless_ms"] += spell["duration_ms"]
-                row["longest_ms"] = max(row["longest_ms"], spell["duration_ms"])
-            else:
+            windows = row.setdefault("windows", [])
+            if spell["leader"] != -1:
                 row["leader_epochs"] += 1
+                row["lost"] = False
+                continue
+            row["leaderless_ms"] += spell["duration_ms"]
+            if not row.get("lost"):
+                none = {"start_ms": spell["start_ms"], "duration_ms": 0, "cause": spell["cause"]}
+                windows.append(none)
+            row["lost"] = True
+            windows[-1]["end_ms"] = spell["end_ms"]
+            windows[-1]["duration_ms"] += spell["duration_ms"]
+            row["longest_ms"] = max(row["longest_ms"], windows[-1]["duration_ms"])
+        for row in rows.values():
+            row.pop("lost", None)
+            names = ("start_ms", "end_ms", "duration_ms", "cause")
+            row["windows"] = [{name: each[name] for name in names} for each in row["windows"]]
+            row["windows"].sort(key=lambda each: each["start_ms"])
         self.tables["availability"] += rows.values()
+
+    def warn(self, records: list[Logged], proved: int) -> None:
+        """Add the warnings about a sound log. `records` has all of it, `proved` is the end of its
+        newest snapshot."""
+        said = self.tables["warnings"]
+        for before, each in pairwise(records):
+            if each.at_ms < before.at_ms:
+                row = {"first_offset": each.offset, "last_offset": each.offset, "count": 1}
+                said.append({"kind": "clock-step", "severity": "note", **row})
+        if self.voters != [*self.voters[:1]]:
+            row = {"first_offset": proved, "last_offset": records[-1].offset}
+            row["count"] = records[-1].offset - proved + 1
+            said.append({"kind": "uncommitted-tail", "severity": "note", **row})
 
 
 def opened(at: Logged) -> Row:

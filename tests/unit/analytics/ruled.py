@@ -41,7 +41,7 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteTopicsRequest,
 )
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
-from tests.unit.analytics.logs import leadership_of, voters_of
+from tests.unit.analytics.logs import leadership_of, min_isr, voters_of
 from tests.unit.controller.harness import CLUSTER_ID, Driver, registration, uuid
 
 START_MS = 1_800_000_000_000
@@ -71,7 +71,7 @@ class Ruled(Driver):
             (5, self.create_one), (2, self.grow), (2, self.delete), (5, self.configure),
             (8, self.propose), (5, self.reassign), (2, self.cancel), (2, self.elect),
             (1, self.unregister), (1, self.take_over), (1, self.abort), (2, self.elr),
-            (1, self.clear_elr), (1, self.change_voters),
+            (1, self.clear_elr), (1, self.change_voters), (1, self.unset),
         )  # fmt: skip
 
     def run(self, steps: int) -> bytes:
@@ -120,9 +120,10 @@ class Ruled(Driver):
         self.write_control(voters_of, self.voters())
 
     def activate(self, controller: Controller) -> None:
-        """Begin a new epoch. Its clock may be behind that of the previous controller."""
+        """Begin a new epoch. Its clock may be behind those of other controllers, or hours
+        ahead."""
         self.epoch += 1
-        self.skew_ms = self.random.choice((0, -700))
+        self.skew_ms = self.random.choice((0, -700, 7_200_000))
         self.write_control(leadership_of, self.random.choice((1, 2, 3)), voters=self.voters())
         super().activate(controller)
 
@@ -292,6 +293,10 @@ class Ruled(Driver):
                 last_known_elr=out[1:],
             )
             self.append([change])
+
+    def unset(self) -> None:
+        """Remove the cluster-wide min.insync.replicas, as a Kafka without ELR does."""
+        self.append([min_isr("", None)])
 
     def clear_elr(self) -> None:
         topic = self.some_topic()

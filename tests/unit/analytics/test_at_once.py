@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
+from quorate.quorum.analytics.log.errors import DamagedLog
 from quorate.quorum.analytics.log.segments import history_slices, log_slices, metadata_dir
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.log.batch import batches as read_batches
 from quorate.quorum.log.batch import build_batch, build_value_batch, records_of
 from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.errors import MalformedRecord
@@ -48,6 +48,7 @@ from tests.unit.analytics.logs import (
 from tests.unit.metadata.kafka_dump import C1
 
 COMMON = settings(max_examples=60, deadline=None, derandomize=True)
+STRICT = Request(strict=True)
 NOTHING: dict[str, Any] = dict.fromkeys(COLUMNS)
 
 
@@ -129,7 +130,9 @@ def test_any_records(values: list[bytes], with_json: bool) -> None:
 @COMMON
 @given(st.lists(record_values(), min_size=1, max_size=5), st.data())
 def test_damaged_values_are_refused_or_read_alike(values: list[bytes], draw: st.DataObject) -> None:
-    """A value that no column needs is skipped by its length, so damage inside it is not noticed."""
+    """A value that no column needs is skipped by its length, so damage inside it is not noticed.
+
+    A permissive reader returns all other records, and a row about the damage."""
     chosen = draw.draw(st.integers(0, len(values) - 1))
     damaged = bytearray(values[chosen])
     damaged[draw.draw(st.integers(0, len(damaged) - 1))] = draw.draw(st.integers(0, 255))
@@ -137,16 +140,22 @@ def test_damaged_values_are_refused_or_read_alike(values: list[bytes], draw: st.
     try:
         expected = one_by_one(data)
     except MalformedRecord:
-        with pytest.raises(MalformedRecord):
-            at_once(data)
+        with pytest.raises(DamagedLog):
+            at_once(data, STRICT)
+        *rows, remark = at_once(data)
+        assert [row["offset"] for row in rows] == [
+            offset for offset in range(len(values)) if offset != chosen
+        ]
+        assert (remark["remark"], remark["offset"]) == ("damaged-record", chosen)
+        assert (remark["remark_end"], remark["effective"]) == (chosen + 1, False)
     else:
         assert same(at_once(data)) == same(expected)
 
 
 def test_text_that_is_no_utf8_names_its_record() -> None:
     value = b"\1\4\0\2\3\xff\xfe\2n\0\0"
-    with pytest.raises(MalformedRecord, match="01 04 00 02 03 ff fe"):
-        at_once(log_of([value]), Request(with_json=False))
+    with pytest.raises(DamagedLog, match=r"the record at offset 0 .* 01 04 00 02 03 ff fe"):
+        at_once(log_of([value]), Request(with_json=False, strict=True))
 
 
 def test_batches_and_records_of_every_shape() -> None:
@@ -173,8 +182,12 @@ def test_a_batch_whose_records_do_not_fill_it_is_corrupt() -> None:
     )
     one[23:27], one[57:61] = (1).to_bytes(4, "big"), (2).to_bytes(4, "big")  # claims two
     one[17:21] = crc32c(one[21:]).to_bytes(4, "big")
-    with pytest.raises(CorruptBatch):
-        at_once(bytes(one))
+    with pytest.raises(DamagedLog, match="the batch at offset 0 cannot be decoded"):
+        at_once(bytes(one), STRICT)
+    good = leadership_of(1, epoch=1, offset=2, at_ms=START_MS)
+    leader, remark = at_once(bytes(one) + good)
+    assert (leader["offset"], leader["type"]) == (2, "LEADER_CHANGE")
+    assert (remark["offset"], remark["remark"], remark["remark_end"]) == (0, "damaged-batch", 2)
 
 
 SCRIPTS = st.lists(
@@ -236,6 +249,7 @@ def test_a_history_begins_with_the_snapshot_that_reaches_the_first_segment(tmp_p
         for piece in log
         for batch in arrow_batches(piece)
         for offset in batch.column("offset").to_pylist()
+        if not piece.only_named
     ]
     last = one_by_one(b"".join(made))[-1]["offset"]
     assert offsets == list(range(end_offset, last + 1))

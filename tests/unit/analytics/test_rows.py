@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
+from quorate.quorum.analytics.log.errors import NewerRecord
 from quorate.quorum.analytics.log.segments import log_slices, metadata_dir, snapshot_slices
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.log.batch import build_value_batch
@@ -127,4 +128,8 @@ def test_what_nobody_knows_is_a_row_of_its_own(tmp_path: Path) -> None:
     assert (unknown["type"], unknown["version"]) == ("UNKNOWN_RECORD_999", 3)
     assert json.loads(unknown["record"]) == {"apiKey": 999, "frame": values[2].hex()}
     assert (newer["type"], newer["version"]) == ("PARTITION_CHANGE_RECORD", 9)
+    remarks = [row["remark"] for row in (acl, no_op, unknown, newer)]
+    assert remarks == [None, None, "unknown-type", "unknown-version"]
+    with pytest.raises(NewerRecord, match="offset 3 is a PARTITION_CHANGE_RECORD of version 9"):
+        rows_of(tmp_path, Request(strict=True))
     assert [row["offset"] for row in (acl, no_op, unknown, newer)] == [0, 1, 2, 3]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorate.quorum.analytics.log.damage import Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import DamagedLog, NoMetadataLog
 from quorate.quorum.analytics.log.segments import (
     log_slices,
@@ -22,12 +23,12 @@ from tests.unit.metadata.kafka_dump import C1, LOG
 BATCHES = batches()
 
 
-def offsets(directory: Path, slice_bytes: int = 1 << 20) -> list[int]:
+def offsets(directory: Path, slice_bytes: int = 1 << 20, found: Found = refuse) -> list[int]:
     """Return the base offsets of all batches, slice after slice."""
     return [
         header.base_offset
         for piece in log_slices(metadata_dir(str(directory)), slice_bytes)
-        for header, _, _ in read_batches(piece)
+        for header, _, _ in read_batches(piece, found)
     ]
 
 
@@ -69,6 +70,43 @@ def test_damage_with_batches_behind_it_is_an_error(tmp_path: Path, slice_bytes: 
     data[len(BATCHES[6]) + 70] ^= 1
     second.write_bytes(data)
     with pytest.raises(DamagedLog, match=rf"{second.name}: the batch at byte {len(BATCHES[6])} "):
+        offsets(tmp_path, slice_bytes)
+
+
+@pytest.mark.parametrize("slice_bytes", [50, 1 << 20])
+@pytest.mark.parametrize("damaged", [0, 3, 6, 8])
+def test_a_permissive_reader_skips_exactly_the_damaged_batch(
+    tmp_path: Path, slice_bytes: int, damaged: int
+) -> None:
+    files = two_segments(tmp_path)
+    expected = files[2]
+    file, first = (files[0], 0) if damaged < 6 else (files[1], 6)
+    data = bytearray(file.read_bytes())
+    data[sum(map(len, BATCHES[first:damaged])) + 70] ^= 1
+    file.write_bytes(data)
+    seen: list[Damage] = []
+    assert offsets(tmp_path, slice_bytes, seen.append) == [
+        offset for index, offset in enumerate(expected) if index != damaged
+    ]
+    lost = expected[damaged], expected[damaged + 1]
+    assert [(each.kind, each.first_offset, each.end_offset) for each in seen] == [
+        ("damaged-batch", *lost)
+    ]
+
+
+@pytest.mark.parametrize("slice_bytes", [50, 1 << 20])
+@pytest.mark.parametrize("missing", [0, 3, 5, 8])
+def test_missing_records_are_a_gap(tmp_path: Path, slice_bytes: int, missing: int) -> None:
+    """Each batch is sound. Only the offsets show that one is missing, also between segments."""
+    first, second, expected = two_segments(tmp_path)
+    file, batches_in_it = (first, range(6)) if missing < 6 else (second, range(6, len(BATCHES)))
+    file.write_bytes(b"".join(BATCHES[each] for each in batches_in_it if each != missing))
+    seen: list[Damage] = []
+    offsets(tmp_path, slice_bytes, seen.append)
+    assert [(each.kind, each.first_offset, each.end_offset) for each in seen] == [
+        ("gap", expected[missing], expected[missing + 1])
+    ]
+    with pytest.raises(DamagedLog, match=f"where offset {expected[missing]} must"):
         offsets(tmp_path, slice_bytes)
 
 

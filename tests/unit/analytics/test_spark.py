@@ -140,7 +140,7 @@ def test_damage_is_said_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
     data[200] ^= 1
     path = write_segment(tmp_path, 0, bytes(data))
     with pytest.raises(DamagedLog, match=rf"^{path}: the batch at byte \d+ is damaged"):
-        report(tmp_path, tmp_path / "out.html", spark=spark)
+        report(tmp_path, tmp_path / "out.html", spark=spark, strict=True)
 
 
 def test_slices_snapshots_and_a_wrong_option(spark: SparkSession) -> None:

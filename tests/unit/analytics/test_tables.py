@@ -22,7 +22,7 @@ from quorate.cli.main import main
 from quorate.quorum.analytics.spark import session
 from tests.unit.analytics.check_tables import assert_as_the_oracle_says
 from tests.unit.analytics.logs import batches, write_segment
-from tests.unit.analytics.oracle import Oracle, logged
+from tests.unit.analytics.oracle import Oracle, every, logged
 from tests.unit.analytics.ruled import Ruled
 from tests.unit.metadata.kafka_dump import FIXTURE
 
@@ -58,9 +58,14 @@ def test_a_history_of_the_rules(spark: SparkSession) -> None:
 
 def test_the_history_contains_what_it_is_about() -> None:
     seed, steps = VARIED
-    tables = Oracle().fold(logged(Ruled(seed).run(steps))).tables
+    data = Ruled(seed).run(steps)
+    oracle = Oracle().fold(logged(data))
+    oracle.warn(list(every(data)), 0)
+    tables = oracle.tables
     assert all(tables.values())
     assert {name: {row["ended"] for row in tables[name]} for name in ENDS} == ENDS
+    assert {row["below_min"] for row in tables["isr"]} == {True, False, None}
+    assert any(len(row["windows"]) > 1 for row in tables["availability"])
     assert not any(row["topic"] == "never" for row in tables["topics"])
 
 

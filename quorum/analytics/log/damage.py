@@ -1,0 +1,41 @@
+"""The damage that a reader of the log meets, and the two ways to treat it.
+
+A strict reader raises DamagedLog. A permissive reader collects the damage and continues with the
+next sound batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from quorate.quorum.analytics.log.errors import DamagedLog
+
+DAMAGED_BATCH = "damaged-batch"
+"""The bytes of a batch are damaged. Its records are lost."""
+DAMAGED_RECORD = "damaged-record"
+"""A record in a sound batch cannot be decoded."""
+GAP = "gap"
+"""The offsets of two neighbouring batches do not continue each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Offsets [first_offset, end_offset) that cannot be read.
+
+    `end_offset` is None if no sound batch follows. `text` says what is damaged, and what to do."""
+
+    kind: str
+    first_offset: int
+    end_offset: int | None
+    text: str
+
+
+Found = Callable[[Damage], None]
+"""Takes each damage that a reader meets. If it returns, the reader continues behind it."""
+
+
+def refuse(damage: Damage) -> NoReturn:
+    """Raise DamagedLog with the text of the damage. This is the strict reader's `Found`."""
+    raise DamagedLog(damage.text)
