@@ -21,6 +21,7 @@ from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
 from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.offline.storage_format import InitialVoter, format_directory
 from quorate.quorum.seams import Address, Seams
@@ -75,6 +76,10 @@ class Machine:
     may_refuse: bool = False  # its directory is damaged: the node may refuse to start
     lying: bool = False  # its disk does; it shows when the page cache is gone
     lost_metadata: bool = False  # its metadata directory was removed, and its id stayed
+    flushed: int = 0  # the end of the metadata that its latest process had flushed
+    lost_below: int = (
+        0  # of what it lost with its metadata directory: it may have acknowledged that
+    )
     scarred: bool = False  # its disk has lied: whenever the node meets that, it may stop
     killed: bool = False  # the latest process ended by a kill or a power cut
     power_losses: int = 0
@@ -104,6 +109,8 @@ class SimCluster:
         self.started: list[Callable[[Machine, Process], None]] = []
         self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []
+        self.losing: list[Callable[[Machine], None]] = []
+        """Each is called before a metadata directory is removed."""
         self.after_kills: dict[Uuid, None] = {}
         """The incarnations whose machine had its process killed before."""
         self.failed: asyncio.Future[None] = loop.create_future()
@@ -139,10 +146,24 @@ class SimCluster:
         self.note(f"wipe {machine.name}")
         machine.disk = SimDisk(self._disk_random)
         machine.key = ReplicaKey(machine.id, random_uuid(self._directory_ids))
+        machine.lost_metadata, machine.lost_below = False, 0
         machine.wipes += 1
         machine.power_losses += 1
         if formatted:
             self._format(machine)
+
+    def lose_metadata(self, machine: Machine) -> None:
+        """Remove the metadata directory of a machine without a process. Its mark and its
+        meta.properties stay, in the directory above."""
+        assert machine.process is None
+        self.note(f"{machine.name} loses its metadata directory")
+        machine.disk = machine.disk.restart()
+        for each in self.losing:
+            each(machine)
+        machine.lost_metadata = True
+        machine.lost_below = max(machine.lost_below, machine.flushed)
+        machine.disk.remove_tree(f"{machine.config.metadata_log_dir}/{METADATA_DIRECTORY}")
+        machine.disk.sync_dir(machine.config.metadata_log_dir)
 
     def random(self, purpose: str) -> Random:
         """Return a stream for one purpose, so that one more draw does not shift the others."""
@@ -245,6 +266,7 @@ class SimCluster:
         self.note(f"{how} {machine.name}")
         for each in self.dying:
             each(machine, process)
+        machine.flushed = process.core.log.flushed_offset
         machine.process = None
         machine.killed = how in ("kill -9", "power loss") and not machine.stopping
         machine.stopping = False

@@ -171,7 +171,7 @@ class Damage:
 
         The voter cannot know, and its leader refuses it by name (KAFKA-12181), so an administrator
         restores its log. Its votes stay as they are."""
-        if machine.wipes != backup.wipes:
+        if machine.wipes != backup.wipes or machine.lost_metadata:
             return
         if machine.process is None:
             self._at(CHECK_UP_S, self.check_up, machine, backup)

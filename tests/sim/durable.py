@@ -2,7 +2,8 @@
 
 The check reads the bytes that a power cut would leave, and ignores the beliefs of the nodes. For a
 disk that lies, or whose sync failed, it reads the bytes that the disk should hold. A voter that has
-got another disk since counts as one that had the records.
+got another disk since counts as one that had the records. So does a voter that had flushed them and
+lost its metadata directory since: it does not vote before it has them again (`silence.py`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def not_durable(cluster: SimCluster, process: Process, data: bytes, known: Conta
         holders = [
             voter_id
             for voter_id in voters.ids
-            if machines[voter_id].key not in voters or _holds(machines[voter_id], offset, batch)
+            if machines[voter_id].key not in voters
+            or offset < machines[voter_id].lost_below
+            or _holds(machines[voter_id], offset, batch)
         ]
         if len(holders) < voters.majority:
             return (

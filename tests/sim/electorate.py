@@ -90,11 +90,15 @@ class Electorate:
     def is_silent(self, machine: Machine) -> bool:
         """Return True if a controller does not vote, or may find at its next start that it must
         not vote, before it has caught up."""
-        if machine.scarred or machine.lying:
+        if machine.scarred or machine.lying or (machine.process is None and machine.lost_metadata):
             return True
         if machine.process is not None:
             return machine.process.core.replica.raft.catching_up
         return self._died_silent.get(machine.name, False)
+
+    def may_be_silent(self, machine: Machine) -> bool:
+        """Return True if the others can elect a leader while this controller is silent."""
+        return not machine.may_fail and self._can_elect_without(machine.key)
 
     def _silent(self) -> Voters:
         return frozenset(each.key for each in self._cluster.controllers if self.is_silent(each))

@@ -60,6 +60,7 @@ class Faults:
             "kill": self._kill,
             "lose_power": self._lose_power,
             "wipe": self._wipe,
+            "lose_metadata": self._lose_metadata,
             "stop": self._stop,
             "kill_all": self._kill_all,
             "pause": self._pause,
@@ -172,6 +173,17 @@ class Faults:
         self._cluster.wipe(machine)
         machine.lying = machine.scarred = False
         self.limits.lost_data(machine)
+        return self._restart([machine])
+
+    def _lose_metadata(self, fault: Fault) -> Undo | None:
+        """The metadata directory of a controller is gone, and its meta.properties stays. It does
+        not vote before it has caught up, so the others must be able to elect a leader."""
+        (machine,) = self._machines(fault)
+        if machine.process is None or not self._electorate.may_be_silent(machine):
+            return None
+        self.effects.mark(fault)
+        self._cluster.kill(machine)
+        self._cluster.lose_metadata(machine)
         return self._restart([machine])
 
     def _stop(self, fault: Fault) -> Undo:

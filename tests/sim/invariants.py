@@ -14,6 +14,7 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
 | a saved vote never changes (`persisted_votes.py`) | a node dies or starts; sweep |
 | a leader has the saved votes of a majority | a node becomes leader |
+| who lost its metadata votes for nobody before it caught up (`silence.py`) | sweep |
 | two logs with the same batch are the same before it (`log_matching.py`) | a node dies; sweep |
 | a new leader was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
 | a partition's epochs only grow; its leader is in its ISR | a delta is replayed |
@@ -58,6 +59,7 @@ from tests.sim.proposals import Proposals
 from tests.sim.rulings import Rulings
 from tests.sim.seen import Seen, looks_of
 from tests.sim.shape import FAST
+from tests.sim.silence import Silence
 from tests.sim.touched import Touched
 from tests.sim.watermarks import Watermarks
 
@@ -106,6 +108,8 @@ class Invariants:
         self.votes = PersistedVotes(cluster)
         self.logs = LogMatching(cluster, self.compacted_topics)
         self.commits = Commits()
+        self.silence = Silence(lambda: self.metadata.end.offset)
+        cluster.losing.append(self.silence.losing)
         self.cut_off = CutOff(cluster)
         self.watermarks = Watermarks(cluster, self._is_trusted, self._min_isr)
         self._images: dict[int, MetadataImage] = {}
@@ -281,8 +285,10 @@ class Invariants:
         seen.raft_epoch = epoch
         if self._is_past(process):
             return
-        if not machine.is_broker and not self.doubts_expected:
-            require(self.cut_off.look(machine, process))
+        if not machine.is_broker:
+            require(self.silence.look(machine))
+            if not self.doubts_expected:
+                require(self.cut_off.look(machine, process))
         if self._sweeps % SNAPSHOT_SWEEPS == 0:
             self._sweep_snapshots(machine, process, seen)
             require(self.votes.look(machine))
@@ -406,7 +412,7 @@ class Invariants:
     def checks(self) -> Counter[str]:
         """Return the number of checks of each kind that compared something."""
         found = self.votes.checks + self.logs.checks + self.watermarks.checks
-        return found + self.commits.checks + self.cut_off.checks
+        return found + self.commits.checks + self.cut_off.checks + self.silence.checks
 
     # -- claims ----------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.metadata_mark import read_mark
 from tests.sim.cluster import Machine
 from tests.sim.run import Simulation
@@ -12,14 +11,6 @@ from tests.sim.staging import healed, settled
 
 LONG_S = 15
 """Many election timeouts."""
-
-
-def lose_metadata(machine: Machine) -> None:
-    """Remove the metadata directory of a machine that is down."""
-    machine.lost_metadata = True
-    machine.disk = machine.disk.restart()
-    machine.disk.remove_tree(f"{machine.config.metadata_log_dir}/{METADATA_DIRECTORY}")
-    machine.disk.sync_dir(machine.config.metadata_log_dir)
 
 
 def is_catching_up(machine: Machine) -> bool:
@@ -38,7 +29,7 @@ async def committed_topic_stays(stage: Simulation) -> None:
     await stage.admin.spawn(stage.admin.create_surely("more", 1))
     cluster.kill(lost)
     cluster.kill(active)
-    lose_metadata(lost)
+    cluster.lose_metadata(lost)
     cluster.start(lost)
     cluster.start(stale)
     await asyncio.sleep(LONG_S)
@@ -62,7 +53,7 @@ async def one_is_restored(stage: Simulation) -> None:
     mark = read_mark(lost.disk, lost.config.metadata_log_dir)
     assert mark is not None and mark.has_records and mark.epoch > 0
     cluster.kill(lost)
-    lose_metadata(lost)
+    cluster.lose_metadata(lost)
     cluster.start(lost)
     assert is_catching_up(lost)
     await stage.until(lambda: not is_catching_up(lost), "it has caught up", 10)
@@ -80,7 +71,7 @@ async def lost_again_while_it_catches_up(stage: Simulation) -> None:
     active = stage.active()
     lost, other = (each for each in cluster.controllers if each is not active)
     cluster.kill(lost)
-    lose_metadata(lost)
+    cluster.lose_metadata(lost)
     cluster.kill(other)
     cluster.start(lost)
     process = lost.process

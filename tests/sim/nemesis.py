@@ -32,6 +32,7 @@ EVERYTHING = {
     "kill": 5,
     "lose_power": 4,
     "wipe": 2,
+    "lose_metadata": 2,
     "stop": 2,
     "kill_all": 1,
     "pause": 3,
@@ -77,10 +78,12 @@ class Nemesis:
         self._random: Random = cluster.random("nemesis")
         self._machines = list(cluster.machines)
         self._brokers = [each.name for each in cluster.brokers] or self._machines
+        self._controllers = [each.name for each in cluster.controllers]
         self._names = [*cluster.machines, *clients]
         self._draws: dict[str, Callable[[Fault], Fault]] = {
             "kill_all": self._all_running,
             "wipe": self._wiped,
+            "lose_metadata": self._controller,
             "step_clock": self._clock,
             "slow_disk": self._slow_disk,
             "slow_calls": self._slow_calls,
@@ -156,6 +159,10 @@ class Nemesis:
         dynamic = self._cluster.shape.quorum is Quorum.DYNAMIC
         names = self._machines if dynamic else self._brokers
         running = [each for each in self._running() if each in names]
+        return replace(fault, names=(self._random.choice(running),)) if running else fault
+
+    def _controller(self, fault: Fault) -> Fault:
+        running = [each for each in self._running() if each in self._controllers]
         return replace(fault, names=(self._random.choice(running),)) if running else fault
 
     def _all_running(self, fault: Fault) -> Fault:

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from quorate.quorum.seams import Accept, Address, Random, Wire
+from tests.sim.connection import SimConnection
 from tests.sim.host import Host
-from tests.sim.link import SimLink
 from tests.sim.loop import SimLoop
-from tests.sim.stream import SimStream
 
 LAST_FIXED_PORT = 29_999
 
@@ -55,7 +54,7 @@ class SimListener:
     address: Address
     accept: Mapping[Wire, Accept]
     max_frame_bytes: int
-    links: dict[SimLink | SimStream, None] = field(default_factory=dict)
+    links: dict[SimConnection, None] = field(default_factory=dict)
 
     async def close(self) -> None:
         self.network.listeners.pop(self.address, None)
@@ -69,7 +68,7 @@ class SimNetwork:
         self.random = random
         self.settings = settings or PathSettings()
         self.listeners: dict[Address, SimListener] = {}
-        self.links: dict[SimLink | SimStream, None] = {}
+        self.links: dict[SimConnection, None] = {}
         self.streams = False
         """New links are streams of bytes below the production frame links (`stream.py`)."""
         self.pieces = 0
@@ -196,5 +195,5 @@ class SimNetwork:
         self._last_port += 1
         return self._last_port
 
-    def _links_of(self, host: Host) -> list[SimLink | SimStream]:
+    def _links_of(self, host: Host) -> list[SimConnection]:
         return [link for link in self.links if link.host is host]

@@ -81,6 +81,8 @@ class PersistedVotes:
         """A disk that proves nothing counts as a vote."""
         if is_doubtful(voter):
             return True
+        if voter.lost_metadata and self._had_voted(voter.key, leader, epoch):
+            return True
         found = durable_election(voter)
         if found is None:
             return False

@@ -13,13 +13,16 @@ import pytest
 
 from quorate.quorum.ids import ReplicaKey, random_uuid
 from quorate.quorum.raft.effects import Role
+from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.raft import Raft
+from tests.sim import silence as silence_of_controllers
 from tests.sim.commits import Commits
 from tests.sim.cut_off import QUIET_S, RESIGNS_S, CutOff
 from tests.sim.invariants import UNCONFIGURED
 from tests.sim.persisted_votes import PersistedVotes
 from tests.sim.run import PLACES, Simulation, play, simulation
 from tests.sim.shape import Quorum, Shape
+from tests.sim.silence import Silence
 from tests.sim.staging import settled, writes_some
 from tests.sim.test_checkers import ALL_OF_IT, changed, followers, led, log_files, running
 from tests.sim.watermarks import Watermarks
@@ -150,3 +153,28 @@ def test_a_high_watermark_above_the_records_of_too_few_replicas(stage: Simulatio
     unknown = Watermarks(stage.cluster, lambda machine, key: False)
     with changed(hosted.partition, "high_watermark", ALL_OF_IT):
         assert unknown.moved(machine, hosted) == ""
+
+
+def test_a_vote_of_a_controller_that_lost_its_records(stage: Simulation) -> None:
+    """It counts as a fault until the log is as long as what was committed before the loss."""
+    machine = followers(stage)[0]
+    other = stage.active().key
+    silence = Silence(lambda: stage.invariants.metadata.end.offset)
+    stage.cluster.kill(machine)
+    silence.losing(machine)
+    loss = silence._losses[machine.name]
+    assert loss.epoch > 0 < loss.acknowledged == stage.invariants.metadata.end.offset
+    stage.cluster.lose_metadata(machine)
+    stage.invariants.silence._losses.clear()
+    stage.cluster.start(machine)
+    assert silence.look(machine) == ""
+    vote = Election(loss.epoch + 1, other)
+    with mock.patch.object(silence_of_controllers, "durable_election", lambda machine: vote):
+        assert "and it voted for" in silence.look(machine)
+
+        async def caught_up() -> None:
+            await stage.until(lambda: silence.look(machine) == "", "caught up", 5)
+
+        play(stage, caught_up())
+    assert silence.checks["votes of controllers that lost their records"] > 1
+    assert silence._losses == {}

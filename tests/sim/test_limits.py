@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from tests.sim.faults import Fault
-from tests.sim.lost_directory_scenarios import lose_metadata
 from tests.sim.run import PLACES, Simulation, play, simulation
 from tests.sim.shape import Quorum, Shape
 from tests.sim.staging import healed, settled, writes_some
@@ -103,7 +102,7 @@ async def one_controller_is_silent(stage: Simulation) -> None:
     await stage.until(lambda: electorate.others_have(silent), "all have the same", 5)
     assert electorate.may_wipe(other) and electorate.may_remove(other.key)
     cluster.kill(silent)
-    lose_metadata(silent)
+    cluster.lose_metadata(silent)
     cluster.kill(other)
     cluster.start(silent)
     await asyncio.sleep(0.01)

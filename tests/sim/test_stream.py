@@ -45,11 +45,11 @@ class End:
 class Pair:
     """A client with a link to a server."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, *, streams: bool = True) -> None:
         self.loop = SimLoop()
         asyncio.set_event_loop(self.loop)
         self.network = SimNetwork(self.loop, Random(1))
-        self.network.streams = True
+        self.network.streams = streams
         self.ends: list[End] = []
         server, client = self.network.boot("server"), self.network.boot("client")
 
@@ -136,6 +136,28 @@ def test_what_was_sent_before_the_close_arrives(pair: Pair) -> None:
     pair.loop.call_soon(pair.client.link.close)
     pair.run()
     assert pair.server.frames == [LARGE] and pair.server.closed and pair.client.closed
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_what_was_sent_before_a_kill_arrives(streams: bool) -> None:
+    """The kernel sends it, also when the path is free again only after the kill. If the process
+    had not read what it got, or the power is gone, it does not."""
+    for unread, power_loss in ((False, False), (True, False), (False, True)):
+        pair = Pair(Wire.KAFKA, streams=streams)
+        pair.network.block("client", "server")
+        pair.send(pair.client, LARGE)
+        if unread:
+            pair.network.leave_unread("server", "client")
+            pair.send(pair.server, b"not read")
+        pair.run()
+        (client,) = {each.host for each in pair.network.links if each.host.name == "client"}
+        pair.network.crash(client, power_loss=power_loss)
+        pair.network.unblock("client", "server")
+        pair.run()
+        assert pair.server.frames == ([] if unread or power_loss else [LARGE])
+        assert pair.server.closed != power_loss
+        asyncio.set_event_loop(None)
+        pair.loop.close()
 
 
 @pytest.mark.parametrize("kind", ["unread", "narrow", "slow_calls"])

@@ -103,7 +103,7 @@ def answer_at_once(self: controller_shell.ControllerShell) -> None:
 
 def activate_at_once(self: ControllerNode) -> None:
     raft, replayed = self.core.replica.raft, self.core.committed_image
-    if raft.role is Role.LEADER and not self.shell.active:
+    if raft.role is Role.LEADER and not (self._stopped or self.shell.active):
         self.shell.activate(self.core.image, raft.epoch, in_transaction=replayed.in_transaction)
 
 
