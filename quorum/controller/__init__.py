@@ -9,6 +9,8 @@ Decisions that hold for the whole package:
 - A rule is a function of (`Context`, request). It reads the latest image, which includes records
   that are appended but not yet committed, and it returns records. It never changes the image, but
   it may change soft state (see below).
+- A rule whose work grows with one broker or one request is a generator. The caller makes no other
+  decision between two of its steps (decision_steps.py).
 - Replay is the only way in which cluster state changes. The caller appends a result's records,
   replays them, and passes the next image to `Controller.replayed` before the next input.
 - The response leaves the node only after its records, and everything appended before them, are
@@ -24,8 +26,8 @@ Decisions that hold for the whole package:
 Files in reading order:
 
 - controller.py, rules.py: the inputs, and the table that maps a request class to its rule
-- context.py, result.py, settings.py, messages.py: a rule's input, its output, the configuration,
-  and the node-to-node messages
+- context.py, result.py, decision_steps.py, settings.py, messages.py: a rule's input, its output
+  (complete or in steps), the configuration, and the node-to-node messages
 - registration.py, heartbeat.py, broker_states.py, sessions.py, hints.py: the life of a broker
   (docs/differences.md, "Failures are noticed sooner")
 - broker_changes.py, elections.py, partition_change.py, partition_states.py: leaders and ISRs

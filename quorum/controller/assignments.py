@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import STEP_RECORDS
 from quorate.quorum.controller.directories import default_directories
 from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.causes import Cause
-from quorate.quorum.metadata.records import PartitionRecord
+from quorate.quorum.metadata.records import MetadataRecord, PartitionRecord
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.topics import CreatableReplicaAssignment
 
@@ -81,6 +83,23 @@ def manual_topic(
 def refused(message: str) -> RequestRefused:
     """Return a RequestRefused with INVALID_REPLICA_ASSIGNMENT."""
     return RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def new_partitions(
+    context: Context,
+    topic_id: Uuid,
+    first: int,
+    assignments: Sequence[tuple[int, ...]],
+    cause: Cause,
+) -> IncrementalWork[list[MetadataRecord]]:
+    """Return the records of new partitions from id `first` on, one for each of `assignments`. Pause
+    after each STEP_RECORDS. Raise RequestRefused if a partition has no active replica."""
+    records: list[MetadataRecord] = []
+    for index, replicas in enumerate(assignments):
+        if index % STEP_RECORDS == 0 and index:
+            yield
+        records.append(new_partition(context, topic_id, first + index, replicas, cause))
+    return records
 
 
 def new_partition(

@@ -2,18 +2,21 @@
 
 A broker is fenced, unfenced, unregistered, replaced by a new incarnation, or it begins a controlled
 shutdown. This is Kafka's generateLeaderAndIsrUpdates with its callers. The work grows with the
-partitions of one broker, or, at an unfencing, with the partitions without a leader. One rule
-departs from Kafka: an unclean election that follows from a hint waits until the session would have
-expired (`Hints.hold`). `elections.py` chooses the leader of each affected partition.
+partitions of one broker, or, at an unfencing, with the partitions without a leader. It is therefore
+done in steps (`decision_steps.py`). One rule departs from Kafka: an unclean election that follows
+from a hint waits until the session would have expired (`Hints.hold`). `elections.py` chooses the
+leader of each affected partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from quorate.quorum.controller.broker_states import BrokerState, check_transition
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import STEP_RECORDS, RecordSteps
 from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.partition_change import (
     NO_BROKER,
@@ -21,10 +24,11 @@ from quorate.quorum.controller.partition_change import (
     leader_after,
     partition_change,
 )
-from quorate.quorum.controller.partition_index import PartitionKey
+from quorate.quorum.controller.partition_index import PartitionKey, packed
 from quorate.quorum.controller.unclean_elections import UncleanElections
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker
+from quorate.quorum.metadata.pace import in_order
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
@@ -52,16 +56,20 @@ class BrokerChange:
 
 
 def leader_and_isr_changes(
-    context: Context, change: BrokerChange, keys: Iterable[PartitionKey]
-) -> list[MetadataRecord]:
-    """Return the records for those of the partitions `keys` that the change affects."""
+    context: Context,
+    change: BrokerChange,
+    keys: Iterable[PartitionKey],
+    first: Sequence[MetadataRecord] = (),
+) -> RecordSteps:
+    """Return the records `first`, and those for the partitions that the change affects, in the
+    order of their keys and in batches of about STEP_RECORDS. `keys` are in any order."""
 
     def acceptable(replica: int) -> bool:
         return replica != change.remove and (replica == change.add or context.is_active(replica))
 
-    records: list[MetadataRecord] = []
+    records = [*first]
     unclean, min_isrs = UncleanElections(context), MinIsrs(context)
-    for key in keys:
+    for number, key in enumerate((yield from in_order(keys)), 1):
         topic, partition = context.located(*key)
         target = Target.of(partition, min_isrs.of(topic))
         if change.stopped_uncleanly:
@@ -72,58 +80,58 @@ def leader_and_isr_changes(
         unclean.prepare(topic.name, key, leader_after(partition, record))
         if record is not None:
             records.append(record)
+        if number % STEP_RECORDS == 0:
+            yield records
+            records = []
     return records
 
 
-def fence(context: Context, broker: Broker, cause: Cause) -> list[MetadataRecord]:
+def fence(context: Context, broker: Broker, cause: Cause) -> RecordSteps:
     """Return the records by which the broker leaves its ISRs and is then fenced.
 
     Without ELR it stays in an ISR of which it is the last member, until an unclean election
     replaces that ISR."""
     check_transition(broker, BrokerState.FENCED)
     change = BrokerChange(cause, remove=broker.id)
-    return [
-        *leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id)),
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE, cause=cause
-        ),
-    ]
+    keys = context.index.in_isr_of(broker.id)
+    records = yield from leader_and_isr_changes(context, change, keys)
+    fenced = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE, cause=cause
+    )
+    return [*records, fenced]
 
 
-def unfence(context: Context, broker: Broker) -> list[MetadataRecord]:
+def unfence(context: Context, broker: Broker) -> RecordSteps:
     """Return the records that unfence the broker, then those that elect leaders for the leaderless
     partitions of which a replica may lead now."""
     check_transition(broker, BrokerState.UNFENCED)
     cause = Cause.BROKER_UNFENCED
-    return [
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE, cause=cause
-        ),
-        *leader_and_isr_changes(
-            context, BrokerChange(cause, add=broker.id), sorted(context.index.leaderless)
-        ),
-    ]
+    unfenced = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE, cause=cause
+    )
+    change = BrokerChange(cause, add=broker.id)
+    keys = context.index.leaderless
+    return (yield from leader_and_isr_changes(context, change, keys, [unfenced]))
 
 
-def enter_controlled_shutdown(context: Context, broker: Broker) -> list[MetadataRecord]:
+def enter_controlled_shutdown(context: Context, broker: Broker) -> RecordSteps:
     """Return the records that start the controlled shutdown and move the broker's leaderships
     away."""
     check_transition(broker, BrokerState.CONTROLLED_SHUTDOWN)
     change = BrokerChange(Cause.CONTROLLED_SHUTDOWN, remove=broker.id)
-    return [
-        BrokerRegistrationChangeRecord(
-            broker_id=broker.id,
-            broker_epoch=broker.epoch,
-            in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN,
-            cause=Cause.CONTROLLED_SHUTDOWN,
-        ),
-        *leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id)),
-    ]
+    shutting_down = BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN,
+        cause=Cause.CONTROLLED_SHUTDOWN,
+    )
+    keys = context.index.in_isr_of(broker.id)
+    return (yield from leader_and_isr_changes(context, change, keys, [shutting_down]))
 
 
 def replace_incarnation(
     context: Context, broker_id: int, cause: Cause, *, clean: bool
-) -> list[MetadataRecord]:
+) -> RecordSteps:
     """Return the records by which the old incarnation of a broker leaves every ISR before the new
     one registers.
 
@@ -134,8 +142,10 @@ def replace_incarnation(
     election.
     """
     index = context.index
-    keys = index.partitions_in_isr(broker_id)
+    in_isr = index.in_isr_of(broker_id)
+    keys: Iterable[PartitionKey] = in_isr
     if not clean:
-        keys = sorted({*keys, *index.partitions_in_elr(broker_id)})
+        in_elr = index.in_elr_of(broker_id)
+        keys = chain(in_isr, (key for key in in_elr if packed(key) not in in_isr))
     change = BrokerChange(cause, remove=broker_id, stopped_uncleanly=not clean)
-    return leader_and_isr_changes(context, change, keys)
+    return (yield from leader_and_isr_changes(context, change, keys))

@@ -15,17 +15,21 @@ This module knows no Raft, no connections and no wire format.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
-from typing import Any
 
 from quorate.quorum.controller import broker_changes, scheduled_elections, unclean_recovery
 from quorate.quorum.controller.context import Caller, Context
+from quorate.quorum.controller.decision_steps import (
+    DecisionSteps,
+    Outcome,
+    Step,
+    begun,
+    started,
+    with_response,
+)
 from quorate.quorum.controller.elect_leaders import unclean_keys
 from quorate.quorum.controller.features import activation_records
 from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller.messages import (
-    ReplicaLogsResponse,
-)
+from quorate.quorum.controller.messages import ReplicaLogsResponse
 from quorate.quorum.controller.partition_index import PartitionIndex, PartitionKey
 from quorate.quorum.controller.periodic_tasks import PeriodicTasks, Task
 from quorate.quorum.controller.replica_log_queries import ReplicaLogQueries
@@ -36,7 +40,7 @@ from quorate.quorum.controller.result import (
     ProbeBroker,
     Result,
 )
-from quorate.quorum.controller.rules import RULES, STRICT_SINCE
+from quorate.quorum.controller.rules import decide
 from quorate.quorum.controller.sessions import NEVER_MS, Session, Sessions
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.incremental_work import IncrementalWork, finished
@@ -44,7 +48,7 @@ from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import Broker, MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
-from quorate.quorum.quotas.mutation_quotas import MutationQuota, MutationQuotas
+from quorate.quorum.quotas.mutation_quotas import MutationQuotas
 from quorate.quorum.seams import Random
 
 
@@ -191,8 +195,9 @@ class Controller:
 
     def handle(
         self, request: object, *, now_ms: int, next_offset: int, caller: Caller | None = None
-    ) -> Result:
-        """Apply the rule of the request's class and return its result.
+    ) -> Outcome:
+        """Apply the rule of the request's class and return its outcome. Long work has done its
+        first step only; `resume` does the next one.
 
         `next_offset` is the offset that the first record of the result will get. `caller` is the
         client that sent the request, or None for a node. Rules answer
@@ -200,22 +205,20 @@ class Controller:
         that no record was returned and the image has not changed.
         """
         self._at(now_ms, next_offset)
-        strict_since = STRICT_SINCE.get(type(request))
-        if caller is None or strict_since is None or not self.image.client_quotas:
-            return RULES[type(request)](self._context, request)
-        self._context.mutation_quota = quota = self.mutation_quotas.of_request(
-            self.image.client_quotas,
-            caller.client_id,
-            now_ms,
-            strict=caller.version >= strict_since,
-        )
+        return started(decide(self._context, self.mutation_quotas, request, caller))
+
+    def resume(self, steps: DecisionSteps, *, now_ms: int, next_offset: int) -> Step | Result:
+        """Do the next step of a decision. Return the records of one batch, None for a pause without
+        records, or the result, which ends the decision.
+
+        The caller has appended and replayed the records of the step before, and has made no other
+        decision since the first step."""
+        self._at(now_ms, next_offset)
         try:
-            result = RULES[type(request)](self._context, request)
-        finally:
-            self._context.mutation_quota = MutationQuota()
-        self.mutation_quotas.note(quota)
-        response: Any = result.response
-        return replace(result, response=replace(response, throttle_time_ms=quota.throttle_ms))
+            return next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
     def contact(self, broker_id: int, broker_epoch: int, *, now_ms: int) -> None:
         """Extend the session of a broker whose heartbeat arrived. Do nothing if the epoch is not
@@ -244,7 +247,7 @@ class Controller:
             NEVER_MS if hold is None else hold[0],
         )
 
-    def tick(self, now_ms: int) -> Result:
+    def tick(self, now_ms: int) -> Outcome:
         """Do one piece of work that is due at `now_ms`: ask for the logs of leaderless partitions,
         elect a leader for those without an answer, fence one expired broker, end one hold on
         unclean elections, or run one periodic task. Return an empty result if nothing is due.
@@ -348,7 +351,7 @@ class Controller:
         Return a result with the next probe, if one is needed."""
         return Result(effects=self._context.hints.failed(probe))
 
-    def probe_refused(self, probe: ProbeBroker, *, now_ms: int) -> Result:
+    def probe_refused(self, probe: ProbeBroker, *, now_ms: int) -> Outcome:
         """Fence the broker if the refused probe proves that its process is dead. Otherwise return a
         result with the next probe, if one is needed.
 
@@ -368,9 +371,9 @@ class Controller:
         self._context.now_ms = now_ms
         self._context.next_offset = next_offset
 
-    def _fence(self, broker_id: int, cause: Cause) -> Result:
+    def _fence(self, broker_id: int, cause: Cause) -> Outcome:
         broker = self._context.image.brokers[broker_id]
-        return Result(broker_changes.fence(self._context, broker, cause), atomic=False)
+        return begun(with_response(broker_changes.fence(self._context, broker, cause), None))
 
     def _session(self, broker_id: int, broker_epoch: int) -> Session | None:
         session = self._context.sessions.get(broker_id)

@@ -12,6 +12,7 @@ from itertools import islice
 
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import STEP_RECORDS, DecisionSteps
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.partition_change import Target, partition_change
@@ -61,8 +62,9 @@ KINDS = {
 UNNEEDED = ErrorCode.ELECTION_NOT_NEEDED
 
 
-def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
-    """Elect leaders for the named partitions, or for all that need it if the request names none.
+def elect_leaders(context: Context, request: ElectLeadersRequest) -> DecisionSteps:
+    """Elect leaders for the named partitions, or for all that need it if the request names none, in
+    steps.
 
     An error of one partition does not fail the others. The whole request fails with INVALID_REQUEST
     for an unknown election type. It fails with POLICY_VIOLATION if it would write more than
@@ -78,9 +80,15 @@ def elect_leaders(context: Context, request: ElectLeadersRequest) -> Result:
         asked = request.topic_partitions
     records: dict[PartitionKey, MetadataRecord] = {}
     topics: list[ReplicaElectionResult] = []
+    decided = 0
     try:
         for topic in asked:
-            results = list(results_of(context, kind, topic, records))
+            results = []
+            for result in results_of(context, kind, topic, records):
+                results.append(result)
+                decided += 1
+                if decided % STEP_RECORDS == 0:
+                    yield None
             topics.append(ReplicaElectionResult(topic=topic.topic, partition_result=tuple(results)))
     except TooManyRecords as refused:
         return failed(request, refused.error, refused.message)

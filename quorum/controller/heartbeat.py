@@ -12,13 +12,13 @@ from collections.abc import Callable
 from quorate.quorum.controller import broker_changes
 from quorate.quorum.controller.broker_states import BrokerState, check_transition, current_state
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import Outcome, RecordSteps, with_response
 from quorate.quorum.controller.log_directories import directory_failures
 from quorate.quorum.controller.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quorate.quorum.controller.result import Result
 from quorate.quorum.controller.sessions import Session
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker
-from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.protocol.errors import ErrorCode
 
 
@@ -74,7 +74,7 @@ NEXT: dict[BrokerState, Callable[[Context, Session, BrokerHeartbeatRequest], Bro
 and changes nothing."""
 
 
-def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
+def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Outcome:
     """Return the records of the broker's next state, extend its session and store its metadata
     offset.
 
@@ -91,10 +91,10 @@ def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
     session = context.sessions.of(broker.id)
     current = current_state(broker)
     following = NEXT[current](context, session, request)
-    records: list[MetadataRecord] = []
+    records: RecordSteps | None = None
     if request.offline_log_dirs:
         records = directory_failures(context, broker, request.offline_log_dirs)
-    if records:
+    if records is not None:
         following = current  # the next heartbeat changes the state, with the new image
     elif following is not current:
         records = transition(context, broker, current, following)
@@ -107,7 +107,7 @@ def heartbeat(context: Context, request: BrokerHeartbeatRequest) -> Result:
         fenced=following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
         should_shut_down=following is BrokerState.SHUTDOWN_NOW,
     )
-    return Result(records, response, atomic=False)
+    return Result((), response) if records is None else with_response(records, response)
 
 
 def refusal(error: ErrorCode) -> Result:
@@ -117,15 +117,16 @@ def refusal(error: ErrorCode) -> Result:
 
 def transition(
     context: Context, broker: Broker, current: BrokerState, following: BrokerState
-) -> list[MetadataRecord]:
-    """Return the records that move the broker from state `current` to `following`."""
+) -> RecordSteps | None:
+    """Return the records that move the broker from state `current` to `following`, or None if
+    there are none."""
     check_transition(broker, following)
     if following is BrokerState.UNFENCED:
         return broker_changes.unfence(context, broker)
     if following is BrokerState.CONTROLLED_SHUTDOWN:
         return broker_changes.enter_controlled_shutdown(context, broker)
     if current is BrokerState.FENCED:
-        return []  # the broker may stop; it is fenced already
+        return None  # the broker may stop; it is fenced already
     shut_down = following is BrokerState.SHUTDOWN_NOW
     cause = Cause.SHUTDOWN_COMPLETE if shut_down else Cause.FENCE_REQUESTED
     return broker_changes.fence(context, broker, cause)

@@ -23,6 +23,12 @@ from collections.abc import Collection
 
 from quorate.quorum.controller.broker_changes import BrokerChange, leader_and_isr_changes
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import (
+    STEP_RECORDS,
+    DecisionSteps,
+    Outcome,
+    RecordSteps,
+)
 from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.messages import (
     AssignReplicasToDirsRequest,
@@ -47,21 +53,26 @@ from quorate.quorum.protocol.errors import ErrorCode
 
 def directory_failures(
     context: Context, broker: Broker, offline: Collection[Uuid]
-) -> list[MetadataRecord]:
-    """Return the records that take the directories `offline` of a broker offline.
+) -> RecordSteps | None:
+    """Return the records that take the directories `offline` of a broker offline, or None if no
+    registered directory is among them.
 
     Directories that are not registered, perhaps because an earlier heartbeat named them, are
     ignored. A broker without another directory keeps its registration; it stops by itself."""
     failed = [each for each in broker.log_dirs if each in offline]
-    if not failed:
-        return []
-    keys = [
+    return taken_offline(context, broker, failed) if failed else None
+
+
+def taken_offline(context: Context, broker: Broker, failed: Collection[Uuid]) -> RecordSteps:
+    """Return the records for the registered directories `failed`, of which there is at least
+    one."""
+    keys = (
         key
-        for key in context.index.partitions_in_isr(broker.id)
+        for key in context.index.in_isr_of(broker.id)
         if replica_directory(context.located(*key)[1], broker.id) in failed
-    ]
+    )
     change = BrokerChange(Cause.DIRECTORY_FAILED, remove=broker.id)
-    records = leader_and_isr_changes(context, change, keys)
+    records = yield from leader_and_isr_changes(context, change, keys)
     left = tuple(each for each in broker.log_dirs if each not in failed)
     if left:
         records.append(
@@ -75,7 +86,7 @@ def directory_failures(
     return records
 
 
-def assign_replicas_to_dirs(context: Context, request: AssignReplicasToDirsRequest) -> Result:
+def assign_replicas_to_dirs(context: Context, request: AssignReplicasToDirsRequest) -> Outcome:
     """Return the records of the accepted assignments, and one error code for each assignment.
 
     The whole request fails with BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH. An assignment fails
@@ -86,11 +97,18 @@ def assign_replicas_to_dirs(context: Context, request: AssignReplicasToDirsReque
         return refusal(ErrorCode.BROKER_ID_NOT_REGISTERED)
     if broker.epoch != request.broker_epoch:
         return refusal(ErrorCode.STALE_BROKER_EPOCH)
+    return assigned(context, broker, request)
+
+
+def assigned(
+    context: Context, broker: Broker, request: AssignReplicasToDirsRequest
+) -> DecisionSteps:
+    """Return the records of the request's accepted assignments, in steps."""
     records: list[MetadataRecord] = []
     errors: list[ErrorCode] = []
     unclean, min_isrs = UncleanElections(context), MinIsrs(context)
     seen: dict[PartitionKey, None] = {}
-    for topic_id, partition_id, directory in request.assignments:
+    for number, (topic_id, partition_id, directory) in enumerate(request.assignments, 1):
         key = (topic_id, partition_id)
         error = assignment_error(context, broker.id, key, directory)
         if key in seen:
@@ -101,6 +119,9 @@ def assign_replicas_to_dirs(context: Context, request: AssignReplicasToDirsReque
             record = assign(context, broker, key, directory, unclean, min_isrs)
             if record is not None:
                 records.append(record)
+        if number % STEP_RECORDS == 0:
+            yield records
+            records = []
     response = AssignReplicasToDirsResponse(error=ErrorCode.NONE, errors=tuple(errors))
     return Result(records, response, atomic=False)
 

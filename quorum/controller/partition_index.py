@@ -166,6 +166,15 @@ class PartitionIndex:
             for partition_id, partition in change.partitions.items():
                 self._move((topic_id, partition_id), partition.old, partition.new)
 
+    def in_isr_of(self, broker_id: int) -> Keys:
+        """Return the partitions whose ISR contains the broker. The set changes with the index."""
+        return self.in_isr.get(broker_id, NO_KEYS)
+
+    def in_elr_of(self, broker_id: int) -> Keys:
+        """Return the partitions whose ELR, or last known ELR, contains the broker. The set changes
+        with the index."""
+        return self.in_elr.get(broker_id, NO_KEYS)
+
     def partitions_in_isr(self, broker_id: int) -> list[PartitionKey]:
         """Return the sorted keys of the partitions whose ISR contains the broker."""
         return sorted(self.in_isr.get(broker_id, NO_KEYS))

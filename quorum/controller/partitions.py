@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from quorate.quorum.controller.assignments import check_active, check_assignment, new_partition
+from quorate.quorum.controller.assignments import check_active, check_assignment, new_partitions
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import DecisionSteps
 from quorate.quorum.controller.placement import Placer
 from quorate.quorum.controller.result import (
     ControllerError,
@@ -19,6 +20,7 @@ from quorate.quorum.controller.result import (
     check_items,
     check_room,
 )
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.records import MetadataRecord
@@ -32,8 +34,8 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 
 
-def create_partitions(context: Context, request: CreatePartitionsRequest) -> Result:
-    """Add partitions to topics in one atomic batch.
+def create_partitions(context: Context, request: CreatePartitionsRequest) -> DecisionSteps:
+    """Add partitions to topics in one atomic batch, which is prepared in steps.
 
     An error of one topic does not fail the others. A request that would write more than
     MAX_RECORDS_PER_USER_OP records fails as a whole with POLICY_VIOLATION. A request with
@@ -51,7 +53,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
             if times[asked.name] > 1:
                 continue
             try:
-                records += grow(context, asked, len(records), placer)
+                records += yield from grow(context, asked, len(records), placer)
             except RequestRefused as refused:
                 results.append(failed(asked.name, refused))
             else:
@@ -65,9 +67,9 @@ def create_partitions(context: Context, request: CreatePartitionsRequest) -> Res
 
 def grow(
     context: Context, asked: CreatePartitionsTopic, before: int, placer: Placer
-) -> list[MetadataRecord]:
-    """Return the records of one topic's new partitions. `before` is the number of records that the
-    same request already writes. Raise RequestRefused or TooManyRecords."""
+) -> IncrementalWork[list[MetadataRecord]]:
+    """Return the records of one topic's new partitions, with pauses. `before` is the number of
+    records that the same request already writes. Raise RequestRefused or TooManyRecords."""
     topic = context.image.topic(asked.name)
     if topic is None:
         raise RequestRefused(
@@ -80,10 +82,9 @@ def grow(
     if asked.assignments is not None:
         check_assignment_count(asked, asked.count - count)
     context.charge(asked.count - count)
-    return [
-        new_partition(context, topic.id, count + index, replicas, Cause.PARTITION_GROWTH)
-        for index, replicas in enumerate(new_assignments(context, topic, asked, count, placer))
-    ]
+    replicas = yield from new_assignments(context, topic, asked, count, placer)
+    cause = Cause.PARTITION_GROWTH
+    return (yield from new_partitions(context, topic.id, count, replicas, cause))
 
 
 def check_count(asked: CreatePartitionsTopic, count: int) -> None:
@@ -113,7 +114,7 @@ def check_assignment_count(asked: CreatePartitionsTopic, additional: int) -> Non
 
 def new_assignments(
     context: Context, topic: Topic, asked: CreatePartitionsTopic, count: int, placer: Placer
-) -> list[tuple[int, ...]]:
+) -> IncrementalWork[list[tuple[int, ...]]]:
     """Return the replicas of each new partition, from the request's assignments or from the placer.
 
     The replication factor is that of the topic's first partition, without replicas that a
@@ -122,7 +123,7 @@ def new_assignments(
     first = topic.partitions[0]
     additional, factor = asked.count - count, len(set(first.replicas) - set(first.removing))
     if asked.assignments is None:
-        return placer.place(additional, factor, context.random)
+        return (yield from placer.place(additional, factor, context.random))
     assignments = [
         checked(context, assignment, factor, count + index)
         for index, assignment in enumerate(asked.assignments)

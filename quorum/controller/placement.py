@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from quorate.quorum.controller.decision_steps import STEP_RECORDS
 from quorate.quorum.controller.partition_index import PartitionIndex
 from quorate.quorum.controller.placement_balance import Balance, BrokerCounts
 from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Random
@@ -76,8 +78,11 @@ class Placer:
         """Return a placer for the usable brokers of the image, which `index` describes."""
         return cls(usable_brokers(image), index.replicas, index.preferred)
 
-    def place(self, partitions: int, replication_factor: int, random: Random) -> list[Replicas]:
-        """Return the replicas of each of `partitions` new partitions of one topic.
+    def place(
+        self, partitions: int, replication_factor: int, random: Random
+    ) -> IncrementalWork[list[Replicas]]:
+        """Return the replicas of each of `partitions` new partitions of one topic. Pause after each
+        STEP_RECORDS partitions.
 
         Raise RequestRefused if the replication factor is not positive or exceeds the number of
         brokers, or if all brokers are fenced.
@@ -89,7 +94,13 @@ class Placer:
             balance = self._balance = Balance(list(self._counts.values()), random)
             self._placed = 0
         self._placed += partitions
-        return [balance.place(replication_factor) for _ in range(partitions)]
+        placed: list[Replicas] = []
+        while len(placed) < partitions:
+            if placed:
+                yield
+            count = min(STEP_RECORDS, partitions - len(placed))
+            placed += [balance.place(replication_factor) for _ in range(count)]
+        return placed
 
     def count(self, assignments: Iterable[Sequence[int]]) -> None:
         """Count the partitions of a manual assignment. Brokers that are not usable do not count."""

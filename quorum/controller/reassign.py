@@ -16,6 +16,7 @@ from __future__ import annotations
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.assignments import check_assignment
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import STEP_RECORDS, DecisionSteps
 from quorate.quorum.controller.elections import Election
 from quorate.quorum.controller.eligible_leaders import MinIsrs
 from quorate.quorum.controller.partition_change import Ids, Target, partition_change
@@ -47,8 +48,8 @@ from quorate.quorum.protocol.schemas.reassignments import (
 
 def alter_partition_reassignments(
     context: Context, request: AlterPartitionReassignmentsRequest
-) -> Result:
-    """Start, replace or cancel reassignments in one atomic batch.
+) -> DecisionSteps:
+    """Start, replace or cancel reassignments in one atomic batch, which is prepared in steps.
 
     An error of one partition does not fail the others. A request that names more than
     MAX_RECORDS_PER_USER_OP partitions fails as a whole with POLICY_VIOLATION.
@@ -56,6 +57,7 @@ def alter_partition_reassignments(
     records: dict[PartitionKey, MetadataRecord | None] = {}
     responses: list[ReassignableTopicResponse] = []
     resizable = request.allow_replication_factor_change
+    decided = 0
     try:
         check_items(sum(len(topic.partitions) for topic in request.topics))
         for topic in request.topics:
@@ -71,6 +73,9 @@ def alter_partition_reassignments(
                         partition_index=asked.partition_index, error_code=error, error_message=text
                     )
                 )
+                decided += 1
+                if decided % STEP_RECORDS == 0:
+                    yield None
             responses.append(
                 ReassignableTopicResponse(name=topic.name, partitions=tuple(partitions))
             )

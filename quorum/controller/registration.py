@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from quorate.quorum.clipped import quoted
 from quorate.quorum.controller.broker_changes import replace_incarnation
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import DecisionSteps, Outcome
 from quorate.quorum.controller.hints import Connection
 from quorate.quorum.controller.messages import (
     BrokerRegistrationRequest,
@@ -35,12 +36,16 @@ from quorate.quorum.shapes import shape_of, violation
 REQUEST_SHAPE = shape_of(BrokerRegistrationRequest)
 
 
-def register_broker(context: Context, request: BrokerRegistrationRequest) -> Result:
+def register_broker(context: Context, request: BrokerRegistrationRequest) -> Outcome:
     """Register the broker, or renew the registration of the same incarnation.
 
     A refused request gets INVALID_REQUEST, INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION,
     INVALID_REGISTRATION or UNSUPPORTED_VERSION. If another incarnation was registered, it first
-    leaves its ISRs in the same batch, and after an unclean stop its ELRs (`replace_incarnation`).
+    leaves its ISRs, and after an unclean stop its ELRs (`replace_incarnation`).
+
+    Invariant: an incarnation registers only when its broker is in no ISR, but for those of which it
+    is the last member without ELR. The record of the registration is the last one, so a controller
+    that stops between two batches leaves the old registration in place.
     """
     try:
         check_bounds(request)
@@ -53,19 +58,29 @@ def register_broker(context: Context, request: BrokerRegistrationRequest) -> Res
         return Result(
             response=BrokerRegistrationResponse(error=refused.error, message=refused.message)
         )
-    records: list[MetadataRecord] = []
     if existing is not None and existing.incarnation_id == request.incarnation_id:
-        record = register_record(context, request, existing.epoch, existing)
-    else:
-        clean = is_clean(request, existing)
-        if existing is not None:
-            hold_unclean_elections(context, existing)
-        cause = Cause.SESSION_REPLACED if clean else Cause.UNCLEAN_RESTART
-        records += replace_incarnation(context, request.broker_id, cause, clean=clean)
-        record = register_record(context, request, context.next_offset + len(records), None)
-    records.append(record)
+        return registered([], register_record(context, request, existing.epoch, existing))
+    return new_incarnation(context, request, existing)
+
+
+def new_incarnation(
+    context: Context, request: BrokerRegistrationRequest, existing: Broker | None
+) -> DecisionSteps:
+    """Remove the old incarnation of the broker from its ISRs, in steps, and register the new one.
+    The last batch has both the last removals and the registration."""
+    clean = is_clean(request, existing)
+    if existing is not None:
+        hold_unclean_elections(context, existing)
+    cause = Cause.SESSION_REPLACED if clean else Cause.UNCLEAN_RESTART
+    records = yield from replace_incarnation(context, request.broker_id, cause, clean=clean)
+    broker_epoch = context.next_offset + len(records)
+    return registered(records, register_record(context, request, broker_epoch, None))
+
+
+def registered(before: Sequence[MetadataRecord], record: RegisterBrokerRecord) -> Result:
+    """Return the result that appends the records `before` and `record` in one batch."""
     response = BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=record.broker_epoch)
-    return Result(records, response)
+    return Result([*before, record], response)
 
 
 def check_bounds(request: BrokerRegistrationRequest) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from quorate.quorum.controller.alter_partition import alter_partition
 from quorate.quorum.controller.client_quotas import alter_client_quotas
 from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
-from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.context import Caller, Context
 from quorate.quorum.controller.controller_registration import register_controller
+from quorate.quorum.controller.decision_steps import DecisionSteps, Outcome
 from quorate.quorum.controller.elect_leaders import elect_leaders
 from quorate.quorum.controller.heartbeat import heartbeat
 from quorate.quorum.controller.log_directories import assign_replicas_to_dirs
@@ -28,9 +30,7 @@ from quorate.quorum.controller.reassign import (
     list_partition_reassignments,
 )
 from quorate.quorum.controller.registration import register_broker
-from quorate.quorum.controller.result import (
-    Result,
-)
+from quorate.quorum.controller.result import Result
 from quorate.quorum.controller.topics import create_topics, delete_topics
 from quorate.quorum.controller.unregister import unregister_broker
 from quorate.quorum.controller.update_features import update_features
@@ -51,8 +51,9 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
+from quorate.quorum.quotas.mutation_quotas import MutationQuota, MutationQuotas
 
-RULES: dict[type, Callable[[Context, Any], Result]] = {
+RULES: dict[type, Callable[[Context, Any], Outcome]] = {
     BrokerRegistrationRequest: register_broker,
     BrokerHeartbeatRequest: heartbeat,
     ControllerRegistrationRequest: register_controller,
@@ -79,3 +80,35 @@ STRICT_SINCE: dict[type, int] = {
 }
 """The requests that the quota controller_mutation_rate bounds, and the first version whose clients
 know its error (KIP-599)."""
+
+
+def decide(
+    context: Context, quotas: MutationQuotas, request: object, caller: Caller | None
+) -> Outcome:
+    """Apply the rule of the request's class. `caller` is None for a node's request, which has no
+    quota. Raise KeyError for an unknown class."""
+    rule, strict_since = RULES[type(request)], STRICT_SINCE.get(type(request))
+    if caller is None or strict_since is None or not context.image.client_quotas:
+        return rule(context, request)
+    quota = quotas.of_request(
+        context.image.client_quotas,
+        caller.client_id,
+        context.now_ms,
+        strict=caller.version >= strict_since,
+    )
+    return under_quota(context, quotas, request, quota)
+
+
+def under_quota(
+    context: Context, quotas: MutationQuotas, request: object, quota: MutationQuota
+) -> DecisionSteps:
+    """Decide the request with `quota`, and add its throttle time to the response."""
+    context.mutation_quota = quota
+    try:
+        outcome = RULES[type(request)](context, request)
+        result = outcome if isinstance(outcome, Result) else (yield from outcome)
+    finally:
+        context.mutation_quota = MutationQuota()
+    quotas.note(quota)
+    response: Any = result.response
+    return replace(result, response=replace(response, throttle_time_ms=quota.throttle_ms))

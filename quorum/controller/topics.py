@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from quorate.quorum.clipped import clipped
-from quorate.quorum.controller.assignments import manual_topic, new_partition
+from quorate.quorum.controller.assignments import manual_topic, new_partitions
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import DecisionSteps
 from quorate.quorum.controller.placement import Placer
 from quorate.quorum.controller.result import (
     MAX_RECORDS_PER_USER_OP,
@@ -28,6 +29,7 @@ from quorate.quorum.controller.topic_configs import (
 )
 from quorate.quorum.controller.topic_names import check_new_name
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Topic
 from quorate.quorum.metadata.records import MetadataRecord, RemoveTopicRecord, TopicRecord
@@ -58,8 +60,8 @@ class NewTopic:
     replication_factor: int
 
 
-def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
-    """Create the topics of one request.
+def create_topics(context: Context, request: CreateTopicsRequest) -> DecisionSteps:
+    """Create the topics of one request, in steps.
 
     A topic that is named twice fails with INVALID_REQUEST. A request that would write more than
     MAX_RECORDS_PER_USER_OP records fails as a whole with POLICY_VIOLATION. A request with
@@ -77,7 +79,7 @@ def create_topics(context: Context, request: CreateTopicsRequest) -> Result:
                 continue
             try:
                 check_creatable(context, topic.name)
-                made = create_topic(context, topic, len(records), placer)
+                made = yield from create_topic(context, topic, len(records), placer)
             except RequestRefused as refused:
                 results.append(failed(topic.name, refused))
             else:
@@ -106,9 +108,12 @@ def check_creatable(context: Context, name: str) -> None:
     check_new_name(context.index, name)
 
 
-def create_topic(context: Context, topic: CreatableTopic, before: int, placer: Placer) -> NewTopic:
-    """Return the records of one topic. `before` is the number of records that the same request
-    already writes. Raise RequestRefused or TooManyRecords."""
+def create_topic(
+    context: Context, topic: CreatableTopic, before: int, placer: Placer
+) -> IncrementalWork[NewTopic]:
+    """Return the records of one topic, with a pause after each STEP_RECORDS partitions. `before` is
+    the number of records that the same request already writes. Raise RequestRefused or
+    TooManyRecords."""
     configs = topic_configs(topic)
     before += 1 + len(configs)
     if topic.assignments:
@@ -117,15 +122,12 @@ def create_topic(context: Context, topic: CreatableTopic, before: int, placer: P
         assignments = manual_topic(context, topic.assignments)
         placer.count(assignments)
     else:
-        assignments = placed(context, topic, before, placer)
+        assignments = yield from placed(context, topic, before, placer)
     context.charge(len(assignments))
     topic_id = random_uuid(context.random)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += (topic_config_record(topic.name, key, value) for key, value in configs.items())
-    records += (
-        new_partition(context, topic_id, partition_id, replicas, Cause.TOPIC_CREATED)
-        for partition_id, replicas in enumerate(assignments)
-    )
+    records += yield from new_partitions(context, topic_id, 0, assignments, Cause.TOPIC_CREATED)
     return NewTopic(topic_id, configs, records, len(assignments), len(assignments[0]))
 
 
@@ -159,9 +161,9 @@ def check_defaults_asked(topic: CreatableTopic) -> None:
 
 def placed(
     context: Context, topic: CreatableTopic, before: int, placer: Placer
-) -> list[tuple[int, ...]]:
-    """Return the replicas of each partition, chosen by the placer. A count or factor of -1 means
-    the default. Raise RequestRefused or TooManyRecords."""
+) -> IncrementalWork[list[tuple[int, ...]]]:
+    """Return the replicas of each partition, chosen by the placer, with pauses. A count or factor
+    of -1 means the default. Raise RequestRefused or TooManyRecords."""
     if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
         raise RequestRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -180,7 +182,7 @@ def placed(
         factor = settings.default_replication_factor
     check_room(before + partitions)
     try:
-        return placer.place(partitions, factor, context.random)
+        return (yield from placer.place(partitions, factor, context.random))
     except RequestRefused as refused:
         raise RequestRefused(
             refused.error,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from quorate.quorum.controller.broker_changes import BrokerChange, leader_and_isr_changes
 from quorate.quorum.controller.context import Context
+from quorate.quorum.controller.decision_steps import Outcome, RecordSteps, with_response
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import UnregisterBrokerRecord
@@ -21,7 +22,7 @@ from quorate.quorum.protocol.schemas.unregister_broker import (
 )
 
 
-def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Result:
+def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Outcome:
     """Return the records that remove the broker from its ISRs and then delete its registration. The
     records also elect new leaders for the partitions that it leads.
 
@@ -37,9 +38,12 @@ def unregister_broker(context: Context, request: UnregisterBrokerRequest) -> Res
             )
         )
     cause = Cause.UNREGISTERED
-    change = BrokerChange(cause, remove=broker.id)
-    records = [
-        *leader_and_isr_changes(context, change, context.index.partitions_in_isr(broker.id)),
-        UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch, cause=cause),
-    ]
-    return Result(records, UnregisterBrokerResponse(), atomic=False)
+    record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch, cause=cause)
+    return with_response(removed(context, record), UnregisterBrokerResponse())
+
+
+def removed(context: Context, record: UnregisterBrokerRecord) -> RecordSteps:
+    """Return the records by which the broker leaves its ISRs, and then `record`."""
+    change = BrokerChange(Cause.UNREGISTERED, remove=record.broker_id)
+    keys = context.index.in_isr_of(record.broker_id)
+    return [*(yield from leader_and_isr_changes(context, change, keys)), record]

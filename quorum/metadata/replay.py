@@ -65,6 +65,13 @@ def replay(
     if last < image.last:
         raise ReplayError(f"the image is at {image.last} and cannot go back to {last}")
     builder = ImageBuilder(image)
+    apply(builder, records, last)
+    return builder.finish(last, timestamp_ms)
+
+
+def apply(builder: ImageBuilder, records: Sequence[MetadataRecord], last: EpochOffset) -> None:
+    """Add the effects of `records` to the builder. `last` is for the error's text. Raise
+    ReplayError if a record contradicts the builder's image."""
     for index, record in enumerate(records):
         rule = REPLAY.get(type(record))
         try:
@@ -77,7 +84,6 @@ def replay(
                 f"{last.offset}. The record contradicts the image, so this node must stop. Move "
                 "its metadata directory away and let it catch up from another node"
             ) from None
-    return builder.finish(last, timestamp_ms)
 
 
 def partition_of(record: PartitionRecord) -> Partition:

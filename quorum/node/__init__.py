@@ -25,9 +25,10 @@ Files in reading order:
   `replica_flushes.py`, `received_snapshot.py`, `committed_image.py` (the replay of what is
   committed), `snapshot_generator.py`.
 - The controller: `controller_node.py`, `controller_port.py` (requests in Kafka's protocol),
-  `controller_shell.py` with `controller_queue.py`, `controller_decision.py` and
-  `controller_batch.py` (requests to the rules), `voter_admin.py` (requests to Raft),
-  `broker_probes.py` (hints), `replica_log_requests.py` (before unclean elections),
+  `controller_shell.py` with `controller_queue.py`, `controller_decision.py`, `long_decision.py`,
+  `uncommitted_decisions.py` and `controller_batch.py` (requests to the rules), `voter_admin.py`
+  (requests to Raft), `broker_probes.py` (hints), `replica_log_requests.py` (before unclean
+  elections),
   `describe_configs.py`, `controller_metrics.py`, `controller_stages.py`,
   `own_registration.py` with `controller_registrar.py` (the registration of this controller).
 - Other nodes: `quorum_links.py`, `node_requests.py` (the boundary of their requests),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from quorate.quorum.controller.context import Caller
-from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.decision_steps import Outcome
 from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Part
 from quorate.quorum.watch.recent_changes import DecidedChanges
 
@@ -31,7 +31,7 @@ Encode = Callable[[object], object]
 """Turns the response of the rules into what `Answer` gets. It may raise; see `submit`."""
 
 
-Rule = Callable[[int, int], Result]
+Rule = Callable[[int, int], Outcome]
 """A rule of the controller with its request or event. It gets the monotonic time in ms, and the
 offset that its first record will have."""
 

@@ -9,21 +9,25 @@ log, or drops all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from quorate.quorum.controller.decision_steps import STEP_RECORDS
 from quorate.quorum.controller.result import Effect, Result
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.image_builder import ImageBuilder
 from quorate.quorum.metadata.loader import MARKERS
 from quorate.quorum.metadata.read_back import read_back
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.metadata.replay import replay
+from quorate.quorum.metadata.replay import apply, replay
 
 MAX_BATCH_RECORDS = 1_000
 """Maximum number of records of a batch, because every node replays a batch in one step. An atomic
-result is one batch, whatever its number of records."""
+result is one batch, whatever its number of records. The records of one step of a decision
+(`decision_steps.py`) are one batch, too."""
 MAX_BATCH_BYTES = 4 << 20
 """Maximum size, without framing, of a batch that holds several parts. A single part may be
 larger."""
@@ -102,9 +106,40 @@ def _part(
     wall_ms: int,
 ) -> Part:
     last = EpochOffset(first.epoch, first.offset + len(values) - 1)
-    stable = [each for each in records if not isinstance(each, MARKERS)]
-    image, delta = replay(image, stable, last, wall_ms)
+    image, delta = replay(image, stable(records), last, wall_ms)
     return Part(records, values, size_bytes, image, delta)
+
+
+def stable(records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+    """Return the records without the markers of transactions, which are not replayed."""
+    return [each for each in records if not isinstance(each, MARKERS)]
+
+
+def part_in_steps(
+    records: Sequence[MetadataRecord],
+    image: MetadataImage,
+    first: Callable[[], EpochOffset],
+    wall_ms: int,
+) -> IncrementalWork[Part]:
+    """Return the part of an atomic result, with a pause after each STEP_RECORDS records.
+
+    `first` returns the epoch and the offset that the first record would get now. Raft may append
+    records of its own during a pause. Raise the errors of `decided`."""
+    values: list[bytes] = []
+    builder = ImageBuilder(image)
+    for start in range(0, len(records), STEP_RECORDS):
+        step = records[start : start + STEP_RECORDS]
+        values += read_back(step)
+        apply(builder, stable(step), first())
+        yield
+    size_bytes = sum(map(len, values))
+    if size_bytes > MAX_RESULT_BYTES:
+        raise TooLarge
+    image, delta = builder.finish(first(), wall_ms)
+    yield
+    begin = first()
+    last = EpochOffset(begin.epoch, begin.offset + len(values) - 1)
+    return Part(records, values, size_bytes, image._replace(last=last), delta)
 
 
 def _end_of_part(values: list[bytes], start: int) -> tuple[int, int]:

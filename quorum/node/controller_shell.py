@@ -6,13 +6,15 @@ records are appended as one batch, which costs one write, one fsync and one roun
 (group commit). A full batch is appended earlier (`controller_decision.py` has the bounds). If
 requests are left after SLICE_MS, the batch is appended, and they wait for the next iteration. With
 controller.quorum.append.linger.ms, the first request waits that long for others to share its batch.
+A long decision (`long_decision.py`) does one step in each iteration, and all others wait for it.
 
 A request is decided completely before anything changes: the rule runs, its records are encoded and
 read back, they are replayed on the latest image, and the answer is encoded. The image is a
 persistent value, so the replay does not change it. If one of these steps raises an exception, the
 request is refused with FAILED or TOO_LARGE (`Refusal` in `controller_batch.py`), and nothing is
-appended. Only StateInDoubt stops the node. A decision without a request (a tick, a probe, an
-activation) has no sender to refuse, so any exception in it stops the node.
+appended. A long decision does the same for each of its steps. If a later step fails, the request is
+refused with UNKNOWN. Only StateInDoubt stops the node. A decision without a request (a tick, a
+probe, an activation) has no sender to refuse, so any exception in it stops the node.
 
 Invariants:
 
@@ -20,59 +22,51 @@ Invariants:
   leader change record of its epoch, and has replayed all records of earlier epochs.
 - An answer leaves only when everything that its decision rests on is committed, also if the request
   has no records of its own.
-- Every answer callback runs exactly once, unless the node fails. NOT_CONTROLLER proves that no
-  change of the request was appended. UNKNOWN means that leadership was lost after changes of the
-  request may have been appended. The next leader may still commit them.
-- The latest image is the committed image plus the records that are appended or in the batch.
+- Every answer callback runs exactly once, unless the node fails. The answers that wait for a commit
+  are in `uncommitted_decisions.py`. NOT_CONTROLLER proves that no change of the request was
+  appended. UNKNOWN means that leadership was lost after changes of the request may have been
+  appended. The next leader may still commit them.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 
 from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.result import Effect, Result
+from quorate.quorum.controller.decision_steps import Outcome
+from quorate.quorum.controller.result import Effect
 from quorate.quorum.controller.sessions import NEVER_MS
-from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.node.controller_batch import (
     Answer,
     Backlog,
-    Batch,
     Encode,
     MetadataLog,
     Refusal,
     Rule,
-    WaitingAnswer,
     WaitingRequest,
     discard,
     unencoded,
 )
-from quorate.quorum.node.controller_decision import Decision, Part, TooLarge, decided
+from quorate.quorum.node.controller_decision import Decision, TooLarge
 from quorate.quorum.node.controller_queue import ControllerQueue
-from quorate.quorum.raft.errors import NotLeader
+from quorate.quorum.node.long_decision import LongDecision, short
+from quorate.quorum.node.uncommitted_decisions import UncommittedDecisions
 from quorate.quorum.seams import Clock, Timer
-from quorate.quorum.state_in_doubt import StateInDoubt, changing
-from quorate.quorum.watch.recent_changes import DecidedChanges, RecentChanges
+from quorate.quorum.state_in_doubt import StateInDoubt
+from quorate.quorum.watch.recent_changes import RecentChanges
 
 MAX_UNCOMMITTED = 20_000
 """Number of answers waiting for a commit at which new requests are refused. Queued requests are
 still decided. So many answers wait if no majority of the voters is reachable."""
-MAX_IMAGES = 1_000
-"""Maximum number of stored images, one after each batch that is not committed yet. Beyond it, the
-image of a new batch replaces that of the batch before."""
 SLICE_MS = 10
 """Time, in ms, after which the controller appends its batch and lets the event loop run."""
 MAX_LINGERING = 1_000
 """Number of queued requests that ends the wait of controller.quorum.append.linger.ms."""
-NO_OP = Result((NoOpRecord(),))
-"""A record that changes nothing. A linearizable request appends it if the batch has no other
-record, because its answer must wait for a new commit."""
 
 logger = logging.getLogger("quorate.quorum.controller")
 
@@ -98,21 +92,17 @@ class ControllerShell:
         """`discard_uncommitted` makes the rules follow the committed image again. `carry_out` gets
         the effects of decisions. `linger_ms` is the longest time that a request waits for others to
         share its batch."""
-        self.recent_changes = RecentChanges()
+        self._decisions = UncommittedDecisions(
+            clock, controller, log, leadership_lost=self.deactivate, carry_out=carry_out
+        )
         self._clock = clock
         self._controller = controller
-        self._log = log
         self._discard_uncommitted = discard_uncommitted
-        self._carry_out = carry_out
         self.operations = self.turned_away = self.failed_requests = self.expired_requests = 0
         self._failures = LogLimit(clock)
         self._requests: ControllerQueue[WaitingRequest] = ControllerQueue()
-        self._waiting: deque[WaitingAnswer] = deque()
-        self._images: deque[MetadataImage] = deque()
-        self._batch = Batch()
-        self._latest: MetadataImage | None = None
-        self._epoch = -1
-        self._high_watermark = 0
+        self._long: LongDecision | None = None
+        self._events: deque[Rule] = deque()
         self._drain_scheduled = False
         self._linger_ms = linger_ms
         self._lingering: Timer | None = None
@@ -121,13 +111,18 @@ class ControllerShell:
     @property
     def active(self) -> bool:
         """Return True if this is the active controller."""
-        return self._latest is not None
+        return self._decisions.active
+
+    @property
+    def recent_changes(self) -> RecentChanges:
+        """Return the newest changes that this controller decided."""
+        return self._decisions.recent_changes
 
     def backlog(self) -> Backlog:
         """Return the requests and answers that wait."""
         now_ms = self._clock.now_ms()
         oldest_ms = min((each.asked_ms for each in self._requests.oldest()), default=now_ms)
-        return Backlog(len(self._requests), now_ms - oldest_ms, len(self._waiting))
+        return Backlog(len(self._requests), now_ms - oldest_ms, self._decisions.waiting)
 
     def submit(
         self,
@@ -163,7 +158,7 @@ class ControllerShell:
         now_ms = self._clock.now_ms()
         until_ms = now_ms + timeout_ms if timeout_ms > 0 else NEVER_MS
         waiting = WaitingRequest(request, answer, encode, linearizable, caller, until_ms, now_ms)
-        stalled = len(self._waiting) >= MAX_UNCOMMITTED
+        stalled = self._decisions.waiting >= MAX_UNCOMMITTED
         if not self.active or stalled or not self._requests.push(waiting, source):
             self.turned_away += self.active
             answer(Refusal.NOT_CONTROLLER)
@@ -179,11 +174,8 @@ class ControllerShell:
         `image` is that of the whole log, which is committed. `in_transaction` is True if the log
         ends inside a metadata transaction. This controller must not be active, and `epoch` must be
         later than that of its last activation."""
-        assert not self.active and not self._batch.values, "a controller was activated twice"
-        assert epoch > self._epoch, "a controller was activated in an old epoch"
+        self._decisions.start(image, epoch)
         logger.info("active controller of epoch %d at offset %d", epoch, image.last.offset)
-        self._epoch = epoch
-        self._latest = image
         self._rule_now(
             lambda now_ms, next_offset: self._controller.activate(
                 image, now_ms=now_ms, next_offset=next_offset, in_transaction=in_transaction
@@ -197,40 +189,40 @@ class ControllerShell:
         with NOT_CONTROLLER. Do nothing if this controller is not active."""
         if not self.active:
             return
-        logger.info("no longer the active controller (epoch %d)", self._epoch)
-        self._latest = None
-        self._images.clear()
-        self.recent_changes.discard_from(self._high_watermark)
+        logger.info("no longer the active controller (epoch %d)", self._decisions.epoch)
+        waiting = self._decisions.clear()
+        long, self._long = self._long, None
+        self._events.clear()
         self._controller.deactivate()
         self._discard_uncommitted()
         self._end_linger()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiting, self._waiting = self._waiting, deque()
         requests = self._requests.clear()
         for each in waiting:
             each.leadership_lost()
+        if long is not None:
+            long.asked.answer(Refusal.UNKNOWN if long.changes else Refusal.NOT_CONTROLLER)
         for request in requests:
             request.answer(Refusal.NOT_CONTROLLER)
 
     def committed(self, high_watermark: int) -> MetadataImage | None:
         """Answer the requests that are committed now. Remove the stored images that are committed,
         and return the newest of them, or None. `high_watermark` must not fall."""
-        assert high_watermark >= self._high_watermark, "the high watermark fell"
-        self._high_watermark = high_watermark
-        image = None
-        while self._images and self._images[0].last.offset < high_watermark:
-            image = self._images.popleft()
-        self._answer_committed()
-        return image
+        return self._decisions.committed(high_watermark)
 
     def handle_event(self, event: Rule) -> None:
         """Decide on an event that no request caused, such as the result of a probe, and append the
-        records before the return. Do nothing if this controller is not active. An exception of the
+        records of the first step before the return. If a long decision is in progress, decide after
+        it. Do nothing if this controller is not active. An exception of the
         rule, or of a check of its records, is raised to the caller, and must stop the node."""
         if self.active:
             self._rule_now(event)
+
+    def wake(self) -> None:
+        """Look at the deadline of the rules again, which new soft state may have moved."""
+        self._arm()
 
     def _schedule(self) -> None:
         if not self._drain_scheduled:
@@ -242,12 +234,15 @@ class ControllerShell:
         self._end_linger()
         now_ms = self._clock.now_ms()
         slice_end_ms = now_ms + SLICE_MS
-        while self._requests and self._latest is not None:
+        if self._long is not None:
+            self._go_on(self._long)
+            now_ms = self._clock.now_ms()
+        while self._events and self._long is None:
+            self._decide_event(self._events.popleft())
+        while self._requests and self._long is None and now_ms < slice_end_ms:
             self._serve(self._requests.pop(), now_ms)
             now_ms = self._clock.now_ms()
-            if now_ms >= slice_end_ms:
-                break
-        self._append()
+        self._decisions.append()
         self._arm()
         if self._requests:
             self._schedule()
@@ -264,127 +259,101 @@ class ControllerShell:
             asked.answer(Refusal.EXPIRED)
             return
         self.operations += 1
-        next_offset = self._next_offset
+        next_offset = self._decisions.next_offset
         try:
-            result = self._controller.handle(
+            outcome = self._controller.handle(
                 asked.request, now_ms=now_ms, next_offset=next_offset, caller=asked.caller
             )
-            decision = self._checked(result, next_offset, asked.encode)
+            result = short(outcome)
+            if result is None:
+                self._begin(outcome, asked)
+                return
+            decision = self._decisions.checked(result, next_offset, asked.encode)
         except StateInDoubt:
             raise
-        except TooLarge:
-            asked.answer(Refusal.TOO_LARGE)
-            return
         except Exception as error:
             self._refuse(asked, error)
             return
-        self._carry(decision, asked.answer, asked.asked_ms, linearizable=asked.linearizable)
+        self._decisions.carry(decision, asked)
 
-    def _refuse(self, asked: WaitingRequest, error: Exception) -> None:
-        """Answer FAILED: an exception that no rule expects, raised before anything changed."""
+    def _refuse(self, asked: WaitingRequest, error: Exception, *, changes: bool = False) -> None:
+        """Answer TOO_LARGE, or FAILED after an exception that no rule expects. If earlier steps of
+        the decision have made changes, answer UNKNOWN."""
+        if isinstance(error, TooLarge) and not changes:
+            asked.answer(Refusal.TOO_LARGE)
+            return
         self.failed_requests += 1
         name = type(asked.request).__name__
         left_out = self._failures.passes((name, type(error)))
         if left_out is not None:
             logger.error(
-                "refused a %s: it failed with %r before anything was changed%s",
+                "refused a %s: it failed with %r before %s was changed%s",
                 name,
                 error,
+                "everything" if changes else "anything",
                 left_out,
                 exc_info=error,
             )
-        asked.answer(Refusal.FAILED)
+        asked.answer(Refusal.UNKNOWN if changes else Refusal.FAILED)
 
     def _rule_now(self, rule: Rule) -> None:
-        """Decide without a request. An exception stops the node, because its state is in doubt."""
-        self.operations += 1
-        next_offset = self._next_offset
-        now_ms = self._clock.now_ms()
-        result = rule(now_ms, next_offset)
-        self._carry(self._checked(result, next_offset, unencoded), discard, now_ms)
-        self._append()
+        """Decide without a request, after a long decision in progress. An exception stops the node,
+        because its state is in doubt."""
+        if self._long is not None:
+            self._events.append(rule)
+            return
+        self._decide_event(rule)
+        self._decisions.append()
         self._arm()
 
-    def _checked(self, result: Result, next_offset: int, encode: Encode) -> Decision:
-        """Return the checked outcome of a rule. If it raises, nothing has changed."""
-        assert self._latest is not None, "only the active controller decides"
-        first = EpochOffset(self._epoch, next_offset)
-        parts = decided(result, self._latest, first, self._clock.wall_ms())
-        return Decision(parts, encode(result.response), result.effects)
+    def _decide_event(self, rule: Rule) -> None:
+        self.operations += 1
+        next_offset = self._decisions.next_offset
+        now_ms = self._clock.now_ms()
+        outcome = rule(now_ms, next_offset)
+        asked = WaitingRequest(rule, discard, unencoded, False, None, NEVER_MS, now_ms)
+        result = short(outcome)
+        if result is None:
+            self._begin(outcome, asked, is_event=True)
+        else:
+            self._decisions.carry(self._decisions.checked(result, next_offset, unencoded), asked)
 
-    def _carry(
-        self, decision: Decision, answer: Answer, asked_ms: int, *, linearizable: bool = False
-    ) -> None:
-        """Add the records to the batch, and let the answer wait for them and all before them.
-        `asked_ms` is the time of the request or event."""
-        effects = [*decision.effects]
-        for part in decision.parts:
-            effects += self._add(part, asked_ms)
-        if linearizable and not self._batch.values and self._latest is not None:
-            first = EpochOffset(self._epoch, self._next_offset)
-            for part in decided(NO_OP, self._latest, first, self._clock.wall_ms()):
-                effects += self._add(part, asked_ms)
-        self._batch.answers.append(
-            WaitingAnswer(self._next_offset - 1, decision.response, answer, bool(decision.parts))
+    # -- long decisions --------------------------------------------------------------------------
+
+    def _begin(self, outcome: Outcome, asked: WaitingRequest, *, is_event: bool = False) -> None:
+        self._long = LongDecision(
+            self._clock, self._controller, self._decisions, asked, outcome, is_event=is_event
         )
-        for effect in effects:
-            self._carry_out(effect)
+        self._go_on(self._long)
 
-    def _add(self, part: Part, asked_ms: int) -> Sequence[Effect]:
-        if self._batch.values and not self._batch.has_room_for(part):
-            self._append()
-        if self._latest is None:
-            return ()
-        if part.delta.topics:
-            self._batch.changes.append(DecidedChanges(self._next_offset, part.records, asked_ms))
-        self._batch.add(part)
-        self._latest = part.image
-        with changing("the controller's index of partitions"):
-            return self._controller.replayed(part.image, part.delta).effects
-
-    @property
-    def _next_offset(self) -> int:
-        return self._log.end_offset + len(self._batch.values)
-
-    def _append(self) -> None:
-        """Append the batch, then answer the requests that need no commit."""
-        batch, self._batch = self._batch, Batch()
-        appended = True
-        if batch.values and self._latest is not None:
-            if len(self._images) >= MAX_IMAGES:
-                self._images.pop()  # The image of this batch includes it.
-            latest = self._latest
-            assert not self._images or self._images[-1].last.offset < latest.last.offset
-            self._images.append(latest)
-            try:
-                last_offset = self._log.append(batch.values)
-                assert last_offset == latest.last.offset, "the image does not match the log"
-                if batch.changes:
-                    self.recent_changes.appended(batch.changes, self._clock.now_ms())
-            except NotLeader:
-                appended = False
-                self.deactivate()
-        if self.active:
-            assert (
-                not (self._waiting and batch.answers)
-                or batch.answers[0].offset >= self._waiting[-1].offset
-            ), "answers wait in the order of the log"
-            self._waiting.extend(batch.answers)
-            self._answer_committed()
+    def _go_on(self, long: LongDecision) -> None:
+        """Do one step of the decision, and schedule the next. After the last one, carry out the
+        rest of it."""
+        decision: Decision | None = None
+        try:
+            next(long.work)
+        except StopIteration as end:
+            decision = end.value
+        except Exception as error:
+            if isinstance(error, StateInDoubt) or long.is_event:
+                raise
+            self._long = None
+            self._refuse(long.asked, error, changes=long.changes)
             return
-        for each in batch.answers:  # Leadership was lost during the append.
-            each.leadership_lost(appended=appended)
-
-    def _answer_committed(self) -> None:
-        while self._waiting and self._waiting[0].offset < self._high_watermark:
-            each = self._waiting.popleft()
-            each.answer(each.response)
+        if decision is None:
+            self._schedule()
+            return
+        assert self._long is long, "leadership was lost in the last step, which appends nothing"
+        self._long = None
+        self._decisions.carry(decision, long.asked, changes=long.changes)
 
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        deadline_ms = self._controller.deadline_ms() if self.active else NEVER_MS
+        deadline_ms = NEVER_MS
+        if self.active and self._long is None:
+            deadline_ms = self._controller.deadline_ms()
         if deadline_ms != NEVER_MS:
             delay_ms = max(0, deadline_ms - self._clock.now_ms())
             self._timer = self._clock.call_later(delay_ms, self._tick)

@@ -13,7 +13,7 @@ from typing import Any
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import ReplicaLogsRequest, ReplicaLogsResponse
 from quorate.quorum.controller.partition_index import PartitionKey
-from quorate.quorum.controller.result import NOTHING, AskReplicaLogs
+from quorate.quorum.controller.result import AskReplicaLogs
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.seams import Clock
@@ -64,7 +64,7 @@ class ReplicaLogRequests:
                 assert isinstance(effect, AskReplicaLogs)
                 self.ask(effect)
             if result.effects:
-                self._shell.handle_event(lambda _, __: NOTHING)  # arms the timer of the rules
+                self._shell.wake()
         self._when_answered(keys, then)
 
     def _when_answered(self, keys: Sequence[PartitionKey], then: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ for it."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from quorate.broker.partition.leadership import Leadership
@@ -22,8 +22,9 @@ from quorate.quorum.raft import check_quorum, follower, high_watermark
 from quorate.quorum.raft.vote import campaign
 
 
-def fence_alone(context: Any, broker: Any, cause: Any) -> list[Any]:
+def fence_alone(context: Any, broker: Any, cause: Any) -> Generator[Any, None, list[Any]]:
     """Return records that fence the broker and leave it the leader of its partitions."""
+    yield from ()
     return [
         BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, fenced=broker_changes.FENCE, cause=cause

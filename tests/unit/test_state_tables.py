@@ -60,11 +60,11 @@ def test_the_controller_writes_no_record_for_a_transition_outside_of_the_table()
     context = driver.controller._context
     broker = driver.broker(1)
     with pytest.raises(AssertionError, match="from unfenced to unfenced"):
-        broker_changes.unfence(context, broker)
+        next(broker_changes.unfence(context, broker))
     with pytest.raises(AssertionError, match="from fenced to fenced"):
-        broker_changes.fence(context, replace(broker, fenced=True), Cause.SESSION_EXPIRED)
+        next(broker_changes.fence(context, replace(broker, fenced=True), Cause.SESSION_EXPIRED))
     with pytest.raises(AssertionError, match="from fenced to controlled shutdown"):
-        broker_changes.enter_controlled_shutdown(context, replace(broker, fenced=True))
+        next(broker_changes.enter_controlled_shutdown(context, replace(broker, fenced=True)))
 
 
 @pytest.mark.parametrize(("current", "following"), [*itertools.product(ISRS, ISRS)])

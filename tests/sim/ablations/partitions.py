@@ -3,6 +3,7 @@ the controller that decide who is in sync and who leads."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from quorate.broker.partition import isr_states as isr
@@ -23,8 +24,8 @@ from quorate.quorum.controller.partition_change import Ids
 from quorate.quorum.controller.replica_log_queries import Longest
 from quorate.quorum.controller.unclean_elections import Strategy, UncleanElections
 from quorate.quorum.metadata.image import Partition
-from quorate.quorum.node import controller_shell
 from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.uncommitted_decisions import UncommittedDecisions
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role
 from tests.sim import scenarios
@@ -95,7 +96,12 @@ def forget_producers(self: producer_state.ProducerStates, headers: Any) -> None:
     """A replica that takes over knows nothing of what was sent to the one before."""
 
 
-def answer_at_once(self: controller_shell.ControllerShell) -> None:
+def leave_no_isr(*arguments: Any, **named: Any) -> Generator[Any, None, list[Any]]:
+    yield from ()
+    return []
+
+
+def answer_at_once(self: UncommittedDecisions) -> None:
     while self._waiting:
         each = self._waiting.popleft()
         each.answer(each.response)
@@ -306,7 +312,7 @@ ABLATIONS = (
         "a broker that restarts leaves every ISR",
         registration,
         "replace_incarnation",
-        lambda *arguments, **named: [],
+        leave_no_isr,
         Scene(scenarios.power_lost_in_the_isr, 1),
         "has restarted, and is in the ISR",
     ),
@@ -394,7 +400,7 @@ ABLATIONS = (
     Ablation(
         "answer-when-committed",
         "the controller answers when what it rested on is committed",
-        controller_shell.ControllerShell,
+        UncommittedDecisions,
         "_answer_committed",
         answer_at_once,
         Scene(scenarios.leader_disk_slow),

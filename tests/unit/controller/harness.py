@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorate.quorum.controller.controller import Controller
+from quorate.quorum.controller.decision_steps import Outcome
 from quorate.quorum.controller.messages import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
@@ -102,6 +103,7 @@ class Driver:
         self.logs: dict[int, tuple[int, int, int]] = {}
         self.asked: list[AskReplicaLogs] = []
         self.answers_logs = True
+        self.pauses: list[int] = []
         self.controller = Controller(self.settings, random.Random(seed))
         self.activate(self.controller)
 
@@ -113,12 +115,25 @@ class Driver:
         self.controller = controller
         self.take(controller.activate(image, now_ms=self.now_ms, next_offset=len(self.log)))
 
-    def take(self, result: Result) -> Any:
+    def take(self, outcome: Outcome) -> Any:
+        result = self.last_step(outcome)
         self.carry_out(result)
         self.append(result.records)
         if self.controller._context.replica_logs._wanted and self.controller._active:
             self.take(self.controller.tick(self.now_ms))
         return result.response
+
+    def last_step(self, outcome: Outcome) -> Result:
+        """Do all steps of a decision but the last one. Return the result of the last one, and keep
+        the numbers of records of the others in `pauses`."""
+        while not isinstance(outcome, Result):
+            step = self.controller.resume(outcome, now_ms=self.now_ms, next_offset=len(self.log))
+            if isinstance(step, Result):
+                outcome = step
+            else:
+                self.pauses.append(len(step or ()))
+                self.append(step or ())
+        return outcome
 
     def carry_out(self, result: Result) -> None:
         """Keep the probes, and let the brokers answer questions for their logs with `logs`."""

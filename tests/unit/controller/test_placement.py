@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from quorate.quorum.controller.placement import Placer, UsableBroker
 from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.errors import ErrorCode
 
 BUDGET = settings(max_examples=60, deadline=None, derandomize=True)
@@ -30,7 +31,7 @@ def test_no_broker_twice_and_an_unfenced_leader(
     brokers: list[UsableBroker], data: st.DataObject, seed: int
 ) -> None:
     factor = data.draw(st.integers(1, len(brokers)))
-    placed = Placer(brokers).place(40, factor, random.Random(seed))
+    placed = finished(Placer(brokers).place(40, factor, random.Random(seed)))
     unfenced = {broker.id for broker in brokers if not broker.fenced}
     assert len(placed) == 40
     for replicas in placed:
@@ -49,7 +50,7 @@ def test_each_rack_has_its_share_of_every_partition(
     sizes = Counter(broker.rack for broker in brokers)
     factor = data.draw(st.integers(1, len(sizes) * min(sizes.values())))
     rack_of = {broker.id: broker.rack for broker in brokers}
-    for replicas in Placer(brokers).place(20, factor, random.Random(seed)):
+    for replicas in finished(Placer(brokers).place(20, factor, random.Random(seed))):
         used = Counter(dict.fromkeys(sizes, 0))
         used.update(rack_of[replica] for replica in replicas)
         assert max(used.values()) - min(used.values()) <= 1
@@ -62,7 +63,7 @@ def test_equal_brokers_get_equally_many_replicas_and_leaders(
 ) -> None:
     factor = min(factor, count)
     brokers = [UsableBroker(index, None, fenced=False) for index in range(count)]
-    placed = Placer(brokers).place(3 * count, factor, random.Random(seed))
+    placed = finished(Placer(brokers).place(3 * count, factor, random.Random(seed)))
     replicas = Counter(replica for each in placed for replica in each)
     leaders = Counter(each[0] for each in placed)
     assert set(replicas.values()) == {3 * factor}
@@ -71,7 +72,7 @@ def test_equal_brokers_get_equally_many_replicas_and_leaders(
 
 def test_fenced_brokers_come_last() -> None:
     brokers = [UsableBroker(index, None, fenced=index >= 3) for index in range(6)]
-    for replicas in Placer(brokers).place(30, 4, random.Random(1)):
+    for replicas in finished(Placer(brokers).place(30, 4, random.Random(1))):
         assert set(replicas[:3]) == {0, 1, 2}
         assert replicas[3] >= 3
 
@@ -83,7 +84,7 @@ def test_a_rack_whose_brokers_are_used_up_is_skipped() -> None:
         UsableBroker(1, "a", fenced=False),
         UsableBroker(2, "b", fenced=True),
     ]
-    for replicas in Placer(brokers).place(100, 3, random.Random(3)):
+    for replicas in finished(Placer(brokers).place(100, 3, random.Random(3))):
         assert sorted(replicas) == [0, 1, 2]
 
 
@@ -93,5 +94,5 @@ def test_a_rack_whose_brokers_are_used_up_is_skipped() -> None:
 def test_what_cannot_be_placed(fenced: list[bool], factor: int) -> None:
     brokers = [UsableBroker(index, None, each) for index, each in enumerate(fenced)]
     with pytest.raises(RequestRefused) as refused:
-        Placer(brokers).place(1, factor, random.Random(1))
+        finished(Placer(brokers).place(1, factor, random.Random(1)))
     assert refused.value.error == ErrorCode.INVALID_REPLICATION_FACTOR

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.quorum.controller.placement import Placer, UsableBroker
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.schemas.topics import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -208,7 +209,7 @@ def test_leaders_are_even_where_racks_are_not() -> None:
     brokers = [UsableBroker(each, "a" if each < 4 else "b", fenced=False) for each in range(5)]
     placer = Placer(brokers)
     chance = random.Random(1)
-    placed = [each for _ in range(30) for each in placer.place(5, 2, chance)]
+    placed = [each for _ in range(30) for each in finished(placer.place(5, 2, chance))]
     assert Counter(each[0] for each in placed) == dict.fromkeys(range(5), 30)
     replicas = Counter(replica for each in placed for replica in each)
     assert replicas[4] == 150
@@ -219,7 +220,7 @@ def test_fenced_brokers_neither_lead_nor_disturb_the_balance() -> None:
     brokers = [UsableBroker(each, None, fenced=each >= 3) for each in range(5)]
     placer = Placer(brokers, {3: 500}, {4: 70})
     chance = random.Random(1)
-    placed = [each for _ in range(40) for each in placer.place(3, 3, chance)]
+    placed = [each for _ in range(40) for each in finished(placer.place(3, 3, chance))]
     replicas = Counter(replica for each in placed for replica in each)
     assert replicas == {0: 120, 1: 120, 2: 120}
     assert set(Counter(each[0] for each in placed).values()) == {40}
@@ -228,7 +229,7 @@ def test_fenced_brokers_neither_lead_nor_disturb_the_balance() -> None:
 def test_replica_sets_differ() -> None:
     """The partitions of a broker that fails have their other replicas on all other brokers."""
     brokers = [UsableBroker(each, None, fenced=False) for each in range(6)]
-    placed = Placer(brokers).place(60, 3, random.Random(1))
+    placed = finished(Placer(brokers).place(60, 3, random.Random(1)))
     assert len({frozenset(each) for each in placed}) > 10
 
 
@@ -245,8 +246,8 @@ def test_a_partition_costs_little_in_a_large_cluster(racks: int) -> None:
 
     brokers = [UsableBroker(each, str(each % racks), fenced=False) for each in range(300)]
     placer, chance = Placer(brokers), Counting(1)
-    placer.place(1, 3, chance)
+    finished(placer.place(1, 3, chance))
     Counting.drawn = 0
     for _ in range(100):
-        placer.place(1, 3, chance)
+        finished(placer.place(1, 3, chance))
     assert Counting.drawn <= 100 * 10

@@ -41,7 +41,9 @@ def driver() -> Driver:
 
 def cpu_s(driver: Driver, request: object) -> float:
     begun = time.process_time()
-    driver.controller.handle(request, now_ms=driver.now_ms, next_offset=len(driver.log))
+    driver.last_step(
+        driver.controller.handle(request, now_ms=driver.now_ms, next_offset=len(driver.log))
+    )
     return time.process_time() - begun
 
 

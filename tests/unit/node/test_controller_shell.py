@@ -11,6 +11,7 @@ import pytest
 
 from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.controller import Controller
+from quorate.quorum.controller.decision_steps import DecisionSteps, Outcome, Step
 from quorate.quorum.controller.result import NOTHING, Effect, Result
 from quorate.quorum.controller.sessions import NEVER_MS
 from quorate.quorum.ids import Uuid
@@ -29,6 +30,7 @@ from quorate.quorum.node import (
     controller_decision,
     controller_queue,
     controller_shell,
+    uncommitted_decisions,
 )
 from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_shell import ControllerShell
@@ -72,16 +74,23 @@ class FakeRules:
 
     def handle(
         self,
-        request: Result | Exception,
+        request: Outcome | Exception,
         *,
         now_ms: int,
         next_offset: int,
         caller: Caller | None = None,
-    ) -> Result:
+    ) -> Outcome:
         self.offsets.append(next_offset)
         if isinstance(request, Exception):
             raise request
         return request
+
+    def resume(self, steps: DecisionSteps, *, now_ms: int, next_offset: int) -> Step | Result:
+        self.offsets.append(next_offset)
+        try:
+            return next(steps)
+        except StopIteration as end:
+            return cast(Result, end.value)
 
     def activate(self, image: MetadataImage, **moment: Any) -> Result:
         return NOTHING
@@ -364,7 +373,7 @@ def test_long_work_is_appended_in_slices_between_which_the_loop_runs() -> None:
     each = Shell()
     handle = each.rules.handle
 
-    def slow(request: Result, **facts: Any) -> Result:
+    def slow(request: Result, **facts: Any) -> Outcome:
         each.clock.time_ms += controller_shell.SLICE_MS // 2
         return handle(request, **facts)
 
@@ -380,13 +389,13 @@ def test_long_work_is_appended_in_slices_between_which_the_loop_runs() -> None:
 
 def test_what_waits_for_a_commit_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_shell, "MAX_UNCOMMITTED", 5)
-    monkeypatch.setattr(controller_shell, "MAX_IMAGES", 3)
+    monkeypatch.setattr(uncommitted_decisions, "MAX_IMAGES", 3)
     each = Shell()
     for number in range(8):
         each.submit(str(number), config(number))
         each.run()
     assert each.answers == dict.fromkeys("567", Refusal.NOT_CONTROLLER)
-    assert len(each.shell._images) == 3
+    assert len(each.shell._decisions._images) == 3
     each.commit()
     assert each.answers == {
         **dict.fromkeys("567", Refusal.NOT_CONTROLLER),
