@@ -24,6 +24,23 @@ def advertised(node: PortCluster, port: Address) -> dict[int, range]:
 
 
 @pytest.mark.parametrize("name", PORTS)
+def test_older_clients_see_no_feature_with_the_lowest_level_0(
+    prepared: tuple[PortCluster, World], name: str
+) -> None:
+    """KAFKA-17011: a client before version 4 cannot decode such a feature, and fails to connect."""
+    node, _ = prepared
+    raw = node.connect(PORTS[name])
+    lowest = {}
+    for version in (3, 4):
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        answer = node.ask(raw, request, version)
+        assert isinstance(answer, ApiVersionsResponse)
+        lowest[version] = {each.name: each.min_version for each in answer.supported_features}
+    assert lowest[4]["eligible.leader.replicas.version"] == 0
+    assert lowest[3] == {name: low for name, low in lowest[4].items() if low > 0} != {}
+
+
+@pytest.mark.parametrize("name", PORTS)
 def test_every_advertised_version_is_answered(
     prepared: tuple[PortCluster, World], name: str
 ) -> None:

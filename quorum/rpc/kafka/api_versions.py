@@ -24,6 +24,9 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 
 NAMED_SINCE = 3
 """The first version in which a client names its software (KIP-511)."""
+LEVEL_0_SINCE = 4
+"""The first version whose clients accept a feature with the lowest level 0. Older clients fail to
+decode it, so it is left out (KAFKA-17011, KAFKA-17492)."""
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -68,6 +71,7 @@ class ApiVersionsHandler:
                 supported_features=tuple(
                     SupportedFeatureKey(name=name, min_version=low, max_version=high)
                     for name, (low, high) in sorted(features.supported.items())
+                    if low > 0 or context.version >= LEVEL_0_SINCE
                 ),
                 finalized_features_epoch=features.epoch,
                 finalized_features=tuple(

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.sim.ablations import (
     compaction,
     directories,
+    features,
     lost_quorum,
     partitions,
     quorum,
@@ -24,6 +25,7 @@ ABLATIONS: dict[str, Ablation] = {
         partitions,
         storage,
         directories,
+        features,
         compaction,
         untrusted,
         quotas,
