@@ -55,11 +55,13 @@ class ClusterEntry(TypedDict):
 class Shape:
     """The size, the first port and the config overrides of a new cluster.
 
-    Port 0 means free ports. `overrides` are pairs of a config key and its value."""
+    Port 0 means free ports. With `racks`, broker.rack is rack-1 to rack-N in turn. `overrides` are
+    pairs of a config key and its value."""
 
     controllers: int = 3
     brokers: int = 3
     port: int = 9092
+    racks: int = 0
     overrides: tuple[tuple[str, str], ...] = ()
 
 
@@ -167,6 +169,9 @@ class ClusterDir:
             "quorate.cluster.file": str(self.file),
             **dict(shape.overrides),
         }
+        if role == "broker" and shape.racks:
+            number = (node_id - shape.controllers - 1) % shape.racks
+            values.setdefault("broker.rack", f"rack-{number + 1}")
         replace_file(file, render(values))
 
     def override(self, node_id: int, values: dict[str, str]) -> None:

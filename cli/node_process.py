@@ -22,6 +22,7 @@ from quorate.cli.cluster_dir import listed
 from quorate.cli.line_limit import LineLimit
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.log.disk_failures import explained
 from quorate.quorum.node.allocator import merge_freed_at_once, return_large_blocks
 from quorate.quorum.node.garbage import keep_collections_short
 from quorate.quorum.seams import Address, Seams
@@ -111,7 +112,7 @@ def run_to_end(config: NodeConfig, faults: Path | None) -> int:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(serve(config, faults))
     except (ConfigError, OSError) as error:
-        logger.error("the node stops: %s", error)
+        logger.error("the node stops: %s", explained(error))
         return 1
     except Exception as error:
         if getattr(error, "for_operator", False):

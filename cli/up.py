@@ -62,6 +62,12 @@ directory_option = click.option(
     help="Number of brokers of a new cluster.",
 )
 @click.option(
+    "--racks",
+    type=click.IntRange(0, 100),
+    default=0,
+    help="Spread the brokers of a new cluster over so many racks (broker.rack). [default: no rack]",
+)
+@click.option(
     "--port",
     type=click.IntRange(0, 65000),
     default=9092,
@@ -89,6 +95,7 @@ def up(
     root: str,
     controllers: int,
     brokers: int,
+    racks: int,
     port: int,
     detach: bool,
     restart: bool,
@@ -108,6 +115,7 @@ def up(
     shape = Shape(
         controllers=controllers,
         brokers=brokers,
+        racks=racks,
         port=port,
         overrides=tuple(pair_of(each) for each in overrides),
     )

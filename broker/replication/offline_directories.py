@@ -24,6 +24,7 @@ from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.disk_failures import explained
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.seams import Clock
 
@@ -79,10 +80,10 @@ class OfflineDirectories:
             return False
         if path in self._logs.online:
             logger.error(
-                "log directory %s has failed and is offline until this broker is restarted: %s. "
+                "log directory %s has failed and is offline until this broker is restarted: %s "
                 "The partitions in the other directories are not affected",
                 path,
-                error,
+                explained(error),
             )
             self._logs.begin_failure(path)
             self._clock.call_soon(lambda: self._report(path))

@@ -20,11 +20,12 @@ Files in reading order:
 
 - command.py, cluster_runs.py: the commands and the directories of their clusters. heal.py,
   compare.py, describe.py: smaller commands.
-- scenario.py, loader.py, step_order.py, toml_lines.py: the language of scenario files, its reader,
-  its rules about the order of steps, its errors.
+- scenario.py, steps.py, scenario_keys.py, loader.py, step_order.py, toml_lines.py: the language of
+  scenario files, its reader, its rules about the order of steps, its errors.
 - run.py, run_setup.py, scenario_run.py, ending.py, read_back.py: a run from start to end.
-- actions.py: the table of steps. node_actions.py, link_actions.py, client_actions.py,
-  wait_actions.py, controller_question.py, targets.py: the steps, and the nodes that they name.
+- actions.py: the table of steps. node_actions.py, link_actions.py, rule_actions.py,
+  reassign_actions.py, client_actions.py, wait_actions.py, controller_question.py, targets.py: the
+  steps, and the nodes that they name.
 - process_cluster.py, fault_sockets.py, pause_guard.py, fault_log.py: processes and faults.
 - brokers.py, writer.py, reader.py, metadata_probe.py, ledger.py, read_delays.py: the clients, and
   the record of what they did.

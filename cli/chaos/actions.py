@@ -14,9 +14,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from quorate.cli.chaos import client_actions, link_actions, node_actions, wait_actions
-from quorate.cli.chaos.scenario import STEPS, Step
+from quorate.cli.chaos import (
+    client_actions,
+    link_actions,
+    node_actions,
+    reassign_actions,
+    wait_actions,
+)
+from quorate.cli.chaos.rule_actions import FAULTS, injection
+from quorate.cli.chaos.scenario import Step
 from quorate.cli.chaos.scenario_run import ScenarioRun, StepFailed, Values
+from quorate.cli.chaos.steps import STEPS
 
 Action = Callable[[ScenarioRun, Values], Awaitable[None]]
 SLACK_MS = 60_000
@@ -29,6 +37,7 @@ ACTIONS: dict[str, Action] = {
     "start": node_actions.start,
     "stop": node_actions.stop,
     "roll": node_actions.roll,
+    "kill-rack": node_actions.kill_rack,
     "kill-all": node_actions.kill_all,
     "start-all": node_actions.start_all,
     "pause": node_actions.pause,
@@ -37,11 +46,16 @@ ACTIONS: dict[str, Action] = {
     "cut-controllers": link_actions.cut_controllers,
     "hold-fetches": link_actions.hold_fetches,
     "isolate": link_actions.isolate,
+    "cut-one-way": link_actions.cut_one_way,
+    **{do: injection(do) for do in FAULTS},
     "heal": link_actions.heal,
+    "reassign": reassign_actions.reassign,
+    "wait-reassigned": reassign_actions.wait_reassigned,
     "pin-writer": client_actions.pin_writer,
     "unpin-writer": client_actions.unpin_writer,
     "wait": wait_actions.wait,
     "wait-fenced": wait_actions.wait_fenced,
+    "wait-stopped": node_actions.wait_stopped,
     "wait-isr-shrunk": wait_actions.wait_isr_shrunk,
     "wait-controller": wait_actions.wait_controller,
     "wait-resigned": wait_actions.wait_resigned,

@@ -9,6 +9,7 @@ refusals of a pinned client in a run without one. A check that lacks what it nee
 - record_checks.py: no record is lost, changed or duplicated; all replicas are equal.
 - client_checks.py: enough writes before, during and after; the availability of writes and reads.
 - metadata_checks.py: the availability of metadata; another controller became active.
+- move_checks.py: the moves of leaders, ISRs and replicas.
 - session_checks.py: the length of an expired session, and the refusals of its broker."""
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from quorate.cli.chaos import (
     completion_checks,
     fault_checks,
     metadata_checks,
+    move_checks,
     record_checks,
     session_checks,
 )
@@ -68,6 +70,12 @@ FAMILIES = (
         ("no majority",),
         "No metadata changes without a majority.",
     ),
+    Family(
+        move_checks.moves,
+        ("leader moves", "isr moves"),
+        "Leaders and ISRs change as often as expected.",
+    ),
+    Family(move_checks.reassigned, ("reassigned",), "A reassignment ends, although faults happen."),
     Family(session_checks.session, ("session",), "A silent session has the configured length."),
     Family(session_checks.refused, ("refused",), "A broker that does not lead refuses writes."),
 )

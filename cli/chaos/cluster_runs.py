@@ -170,6 +170,7 @@ def run_on_temporary_cluster(
     root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
     cluster = ProcessCluster(root / "cluster", faults=scenario.needs_faults)
     options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]
+    options += [f"--racks={shape.racks}"]
     options += [f"--override={name}={value}" for name, value in config.items()]
     plan = Plan(scenario, variants, "chaos", seed)
     begin_s = time.monotonic()

@@ -15,7 +15,8 @@ from quorate.cli.chaos.compare import compare
 from quorate.cli.chaos.heal import heal
 from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load
 from quorate.cli.chaos.result import Result
-from quorate.cli.chaos.scenario import STEPS, TABLES, Scenario, Variant
+from quorate.cli.chaos.scenario import TABLES, Scenario, Variant
+from quorate.cli.chaos.steps import STEPS
 from quorate.cli.chaos.view import View, verdict_lines
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
@@ -59,8 +60,8 @@ def steps() -> None:
             default = "" if rule.required or rule.default in ("-", {}) else f" = {rule.default}"
             click.echo(f"  {key + default:<28}{rule.doc}")
     click.echo("[[variants.steps]]")
-    for do, (doc, table) in STEPS.items():
-        keys = ", ".join(key for key in table)
+    for do, kind in STEPS.items():
+        doc, keys = kind.doc, ", ".join(kind.keys)
         click.echo(f"  {do:<28}{doc}{f' Keys: {keys}.' if keys else ''}")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from quorate.cli.chaos.checks import FAMILIES
-from quorate.cli.chaos.scenario import EXPECT, STEPS, Scenario, Step
+from quorate.cli.chaos.scenario import EXPECT, Scenario, Step
+from quorate.cli.chaos.steps import STEPS
 
 
 def description(scenario: Scenario) -> Iterator[str]:
@@ -16,9 +17,10 @@ def description(scenario: Scenario) -> Iterator[str]:
         yield scenario.about
     shape, load = scenario.cluster, scenario.workload
     yield ""
+    racks = f" in {shape.racks} racks" if shape.racks else ""
     yield (
-        f"cluster   {shape.controllers} controllers and {shape.brokers} brokers, unless --dir "
-        "names another one"
+        f"cluster   {shape.controllers} controllers and {shape.brokers} brokers{racks}, unless "
+        "--dir names another one"
     )
     for name, value in shape.config.items():
         yield f"          {name}={value}"
@@ -35,8 +37,9 @@ def description(scenario: Scenario) -> Iterator[str]:
     yield ""
     yield "expected"
     for key in fields(scenario.expect):
-        rule = EXPECT[key.name]
-        yield f"          {key.name} = {getattr(scenario.expect, key.name):<8,} {rule.doc}"
+        bound = getattr(scenario.expect, key.name)
+        if bound is not None:
+            yield f"          {key.name} = {bound:<8,} {EXPECT[key.name].doc}"
     yield ""
     yield "checks"
     for family in FAMILIES:
@@ -50,5 +53,5 @@ def description(scenario: Scenario) -> Iterator[str]:
 def step_text(step: Step) -> str:
     """Return a step with its values and its meaning."""
     values = " ".join(f"{key}={value}" for key, value in step.values.items())
-    doc, _ = STEPS[step.do]
+    doc = STEPS[step.do].doc
     return f"{f'{step.do} {values}'.strip():<46}{doc}"

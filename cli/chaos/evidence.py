@@ -77,6 +77,8 @@ def evidence_of(run: ScenarioRun, examined: Examined, states: ClusterStates) -> 
         expiries=run.expiries,
         pinned=run.pinned,
         resignations=run.resignations,
+        reassignment=run.reassignment,
+        isr_shrinks=states.isr_shrinks,
         writes=availability(ledger.acknowledged_s, ledger.outages, clock),
         reads=availability(ledger.delays.read_s, ledger.delays.gaps, clock),
         metadata=MetadataWrites(

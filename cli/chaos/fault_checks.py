@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.cli.chaos.check import Check, first, listed
-from quorate.cli.chaos.observations import BROKER, KILL, STOP, Evidence, Fault
+from quorate.cli.chaos.observations import BROKER, DISK_FAULTS, KILL, STOP, Evidence, Fault
 from quorate.cli.chaos.scenario import Expected
 from quorate.cli.chaos.timeline import FENCED
 
-FENCING = frozenset({KILL, STOP})
+FENCING = frozenset({KILL, STOP, *DISK_FAULTS})
 """The kinds of faults after which the cluster must fence a broker, however short they are."""
 
 

@@ -22,6 +22,8 @@ class OpenFault:
     """The rules of the node's fault socket, empty for faults of the process."""
     before: int = 0
     """The count of what such rules had affected when the fault began."""
+    log_bytes: int = 0
+    """The size of the node's log when the fault began."""
     affected: int = 0
     effect: str = "unknown"
 

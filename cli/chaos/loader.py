@@ -17,15 +17,15 @@ from quorate.cli.chaos.checks import FAMILIES
 from quorate.cli.chaos.scenario import (
     Ablation,
     Expected,
-    Rule,
     Scenario,
     Shape,
     Step,
-    Table,
     Variant,
     Workload,
 )
+from quorate.cli.chaos.scenario_keys import Rule, Table
 from quorate.cli.chaos.step_order import WrongOrder, check_nodes, check_order
+from quorate.cli.chaos.steps import STEPS
 from quorate.cli.chaos.toml_lines import Path as KeyPath
 from quorate.cli.chaos.toml_lines import line_of, lines_of
 from quorate.config.key import ConfigError
@@ -116,6 +116,7 @@ class _Reading:
             cluster=Shape(
                 controllers=cluster["controllers"],
                 brokers=cluster["brokers"],
+                racks=cluster["racks"],
                 config=self._config(cluster["config"]),
             ),
             workload=Workload(**workload),
@@ -150,10 +151,10 @@ class _Reading:
 
     def _step(self, path: KeyPath, values: Mapping[str, Any]) -> Step:
         do = values.get("do")
-        if not isinstance(do, str) or do not in scenario.STEPS:
-            known = ", ".join(scenario.STEPS)
+        if not isinstance(do, str) or do not in STEPS:
+            known = ", ".join(STEPS)
             self._refuse((*path, "do"), f"do: value {do!r} must be one of {known}")
-        _, table = scenario.STEPS[do]
+        table = STEPS[do].keys
         rest = {key: value for key, value in values.items() if key != "do"}
         return Step(do, self._checked(path, rest, table, f"step {do}: "), line_of(self.lines, path))
 

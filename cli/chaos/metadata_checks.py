@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from quorate.cli.chaos.check import Check, first
-from quorate.cli.chaos.observations import ACTIVE_CONTROLLER, Evidence, Fault
+from quorate.cli.chaos.observations import ACTIVE_CONTROLLER, GONE, Evidence, Fault
 from quorate.cli.chaos.scenario import Expected
 
 
@@ -44,14 +44,14 @@ def refused_metadata(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
 
 def failover(evidence: Evidence, expected: Expected) -> Iterator[Check]:
-    """Yield a check for each fault of the active controller: another controller became active.
+    """Yield a check for each fault that removed the active controller: another one became active.
 
     It must have the first term after the begin of the fault. The term must begin before the end of
     the fault, or within `max_metadata_wait_ms` if the fault is shorter, as in a quick restart. If a
     fault leaves no majority, a new term after it is enough."""
     lost = without_majority(evidence)
     for fault in evidence.faults:
-        if fault.role != ACTIVE_CONTROLLER:
+        if fault.role != ACTIVE_CONTROLLER or fault.kind not in GONE:
             continue
         anyone = any(start <= fault.end_ms and fault.start_ms <= end for start, end in lost)
         terms = [each for each in evidence.controllers if each.start_ms >= fault.start_ms]
@@ -91,7 +91,9 @@ def resigned(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
 def without_majority(evidence: Evidence) -> list[tuple[int, int]]:
     """Return the intervals in which faults left no majority of the controllers."""
-    faults = [each for each in evidence.faults if each.node in evidence.voters]
+    faults = [
+        each for each in evidence.faults if each.node in evidence.voters and each.kind in GONE
+    ]
     edges = sorted({ms for each in faults for ms in (each.start_ms, each.end_ms)})
     found: list[tuple[int, int]] = []
     for start_ms, end_ms in pairwise(edges):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import time
+from collections.abc import Sequence
 
 from quorate.cli.chaos.fault_log import OpenFault
-from quorate.cli.chaos.observations import KILL, PAUSE, STOP
+from quorate.cli.chaos.observations import DISK_FAULTS, FULL_DISK, KILL, PAUSE, STOP
+from quorate.cli.chaos.scenario_keys import LEADER
 from quorate.cli.chaos.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.timeline import DEAD, PAUSED, partitions_text
 from quorate.cli.chaos.wait_actions import wait_caught_up, wait_in_sync
@@ -15,6 +19,9 @@ from quorate.cli.cluster_dir import alive
 ENDED_S = 10.0
 """Time, in s, within which a process must have ended after SIGKILL."""
 POLL_S = 0.005
+MAX_LOG_BYTES = 1 << 20
+STOPS, AGAIN = "the node stops: ", "start the node again"
+"""Parts of the line in the log of a node that stops because of its disk."""
 
 
 async def kill(run: ScenarioRun, values: Values) -> None:
@@ -42,14 +49,32 @@ async def ended(fault: OpenFault, pid: int) -> None:
     fault.effect = f"process {pid} {'ended' if gone else 'still runs'}"
 
 
+async def kill_rack(run: ScenarioRun, values: Values) -> None:
+    """Send SIGKILL to every broker of a rack. Raise StepFailed if no broker has this rack.
+
+    The rack `leader` is that of the broker that leads the most partitions."""
+    rack = values["rack"]
+    if rack == LEADER:
+        rack = run.racks.get(run.node_named(LEADER), "")
+    brokers = [each for each in run.broker_ids if run.racks.get(each) == rack and rack]
+    if not brokers:
+        raise StepFailed(f"kill-rack: no broker has the rack {rack or values['rack']!r}")
+    await kill_nodes(run, brokers, f"kill -9 of rack {rack}")
+
+
 async def kill_all(run: ScenarioRun, values: Values) -> None:
     """Send SIGKILL to all nodes that run, as a power failure does."""
-    running = [node for node in (*run.controllers, *run.broker_ids) if node not in run.faults.open]
-    faults = [(run.new_fault(KILL, node), run.cluster.pid(node)) for node in running]
+    nodes = [node for node in (*run.controllers, *run.broker_ids) if node not in run.faults.open]
+    await kill_nodes(run, nodes, "kill -9 of every node")
+
+
+async def kill_nodes(run: ScenarioRun, nodes: Sequence[int], what: str) -> None:
+    """Send SIGKILL to some nodes, and wait until their processes have ended."""
+    faults = [(run.new_fault(KILL, node), run.cluster.pid(node)) for node in nodes]
     for fault, _ in faults:
         run.cluster.kill(fault.node)
-        run.begin_fault(fault, DEAD, "kill -9 of every node")
-    run.note("kill -9 of every node", kind="fault")
+        run.begin_fault(fault, DEAD, what)
+    run.note(what, kind="fault")
     for fault, pid in faults:
         await ended(fault, pid)
 
@@ -98,6 +123,44 @@ async def roll(run: ScenarioRun, values: Values) -> None:
         one = {"node": node, "within_ms": values["within_ms"]}
         for action in (stop, start, wait_caught_up, wait_in_sync):
             await action(run, one)
+
+
+async def wait_stopped(run: ScenarioRun, values: Values) -> None:
+    """Wait until a node on a bad disk has ended by itself.
+
+    The effect of its fault is the line of its log that names the file and a remedy. Raise
+    StepFailed if the node has no such fault, or does not end in time."""
+    node = run.node_named(values["node"])
+    fault = run.faults.open.get(node)
+    if fault is None or fault.kind not in DISK_FAULTS:
+        raise StepFailed(f"wait-stopped: node {node} is not on a bad disk")
+    took_ms = await run.until(
+        lambda: not run.cluster.runs(node), values["within_ms"], f"node {node} ends by itself"
+    )
+    await asyncio.to_thread(ended_by_disk, run, node)
+    run.note(f"has ended by itself after {took_ms:,} ms", node, fault.effect)
+
+
+def ended_by_disk(run: ScenarioRun, node: int) -> None:
+    """Record that a node on a bad disk has ended. It is down from now on. Block."""
+    fault = run.faults.open[node]
+    with open(run.cluster.directory.node_log(node), "rb") as log:
+        log.seek(fault.log_bytes)
+        said = disk_line(log.read(MAX_LOG_BYTES).decode("utf-8", "replace"), fault.kind)
+    fault.rules = {}
+    fault.affected = int(bool(said))
+    fault.effect = said or "it ended, and its log names no file and remedy"
+    run.fault_states.begin(node, DEAD, run.clock.now_ms(), "its disk")
+
+
+def disk_line(log: str, kind: str) -> str:
+    """Return the message with which a node says that a disk fault of this kind stops it, or ""."""
+    error = os.strerror(errno.ENOSPC if kind == FULL_DISK else errno.EIO)
+    for line in log.splitlines():
+        _, stops, message = line.partition(STOPS)
+        if stops and error in message and AGAIN in message:
+            return message
+    return ""
 
 
 async def pause(run: ScenarioRun, values: Values) -> None:

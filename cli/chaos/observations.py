@@ -19,7 +19,15 @@ GRACE_MS = 250
 A follower that does not know the new leader yet may confirm such a write. The new leader then has
 it, too."""
 KILL, STOP, PAUSE, MUTE, ISOLATE = "kill", "stop", "pause", "mute", "isolate"
+ONE_WAY, SLOW_LINK, LOSS = "one-way cut", "slow link", "loss of messages"
+SLOW_CLIENTS, CUT_CLIENTS = "slow link of clients", "cut of clients"
+SLOW_DISK, FULL_DISK, BAD_FLUSH = "slow disk", "full disk", "failing flush"
+WRONG_CLOCK = "wrong clock"
 """The kinds of faults."""
+DISK_FAULTS = frozenset({FULL_DISK, BAD_FLUSH})
+"""The faults with which a node stops by itself."""
+GONE = frozenset({KILL, STOP, PAUSE, ISOLATE, ONE_WAY, *DISK_FAULTS})
+"""The faults during which a controller cannot be active, or take part in a majority."""
 BROKER, CONTROLLER, ACTIVE_CONTROLLER = "broker", "controller", "active controller"
 """The roles of a node when its fault began."""
 
@@ -182,6 +190,16 @@ class Resignation:
     """The number of its answers."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Reassignment:
+    """The move of the topic's replicas: the new replicas by partition, and its begin and end."""
+
+    targets: Mapping[int, Sequence[int]]
+    start_ms: int
+    end_ms: int | None = None
+    """The time at which every partition had exactly its new replicas. None: that was not seen."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Everything that the checks use."""
@@ -211,6 +229,9 @@ class Evidence:
     expiries: Sequence[Expiry]
     pinned: Sequence[Pinned]
     resignations: Sequence[Resignation] = ()
+    reassignment: Reassignment | None = None
+    isr_shrinks: int = 0
+    """The times that the ISR of a partition lost a replica."""
     writes: Availability
     reads: Availability
     metadata: MetadataWrites

@@ -14,12 +14,15 @@ from quorate.cli.chaos.page_lanes import Scale, lane
 from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.timeline import (
     ACTIVE,
+    BAD_DISK,
     CUT,
     DEAD,
     FENCED,
     MUTED,
     PAUSED,
     SERVING,
+    SKEWED,
+    SLOW,
     STANDBY,
     Event,
     StateInterval,
@@ -38,12 +41,15 @@ STATES = {
     STANDBY: "voter",
     ACTIVE: "active controller",
     FENCED: "fenced",
-    MUTED: "heartbeats dropped",
+    MUTED: "messages dropped",
     CUT: "cut off",
     PAUSED: "paused",
+    SLOW: "slow",
+    BAD_DISK: "bad disk",
+    SKEWED: "wrong clock",
     DEAD: "down",
 }
-OVER = (MUTED, CUT, PAUSED)
+OVER = (MUTED, CUT, PAUSED, SLOW, BAD_DISK, SKEWED)
 """States drawn over the state of the node in the cluster."""
 
 OWN_STYLE = """
@@ -61,7 +67,7 @@ OWN_STYLE = """
 .s-serving { background:var(--ok); } .s-active { background:var(--active); }
 .s-fenced { background:var(--quiet); } .s-dead { background:var(--down); z-index:2; }
 .tall.lane { height:28px; }
-.track i.s-muted, .track i.s-cut, .track i.s-paused { top:72%; z-index:2; border-left:0; background:
+.track i.over { top:72%; z-index:2; border-left:0; background:
   repeating-linear-gradient(45deg,var(--silent) 0 5px,var(--silent2) 5px 8px); }
 .s-standby { background:var(--track); }
 .track i.s-serving, .track i.s-fenced, .track i.s-standby { color:var(--fg); }
@@ -182,7 +188,8 @@ def _node_box(interval: StateInterval, scale: Scale) -> str:
         if interval.what in OVER or interval.end_ms - interval.start_ms < scale.end_ms / 20
         else text
     )
-    return scale.box(interval.start_ms, interval.end_ms, f"s-{interval.what}", title, label)
+    over = " over" if interval.what in OVER else ""
+    return scale.box(interval.start_ms, interval.end_ms, f"s-{interval.what}{over}", title, label)
 
 
 def _partitions(result: Result, scale: Scale) -> str:

@@ -88,12 +88,13 @@ async def started_run(
             reader=reader,
             probe=probe,
             tails=tails,
-            states=ClusterStates(brokers.topic_id, clock.start_wall_ms),
+            states=ClusterStates(brokers.topic_id, clock.start_wall_ms, clock.offsets_ms),
             session_timeout_ms=session_timeout_ms(cluster),
             say=view.say,
             since=since,
             serving=frozenset(brokers.known),
             first_active=active,
+            racks=racks(cluster),
             chance=random.Random(plan.seed),
         )
         run.states.begin(run.serving, active)
@@ -212,6 +213,13 @@ def create_topic(cluster: ProcessCluster, topic: str, workload: Workload) -> Non
     )
     if not cluster.wait_healed(topic, workload.replication_factor):
         raise Refused(f"topic {topic}: not every replica became in sync in time")
+
+
+def racks(cluster: ProcessCluster) -> dict[int, str]:
+    """Return the racks of the brokers that have one."""
+    ids = [node["id"] for node in cluster.entry["brokers"]]
+    found = {each: load(str(cluster.directory.node_file(each)))["broker.rack"] for each in ids}
+    return {broker: rack for broker, rack in found.items() if rack is not None}
 
 
 def session_timeout_ms(cluster: ProcessCluster) -> int:

@@ -1,85 +1,26 @@
 """The parts of a scenario: a cluster, a workload, expectations, and steps that inject faults.
 
-The tables below define the whole language of scenario files (`config/chaos/*.toml`): every table,
-key, default and allowed value. `loader.py` reads files with these tables, and `actions.py` carries
-the steps out."""
+The tables below, and those of `steps.py`, define the whole language of scenario files
+(`config/chaos/*.toml`): every table, key, default and allowed value. `loader.py` reads files with
+these tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-LEADER, FOLLOWER, ACTIVE, STANDBY, VICTIM = "leader", "follower", "controller", "standby", "victim"
-ANY_BROKER, ANY_CONTROLLER = "any-broker", "any-controller"
-ROLES = (LEADER, ACTIVE, VICTIM, FOLLOWER, STANDBY, ANY_BROKER, ANY_CONTROLLER)
-"""The names that `node` accepts: the broker that leads the most partitions, the active controller,
-the node that a step named last, the broker that leads the fewest partitions, a controller that is
-not active, and a broker or controller that is drawn with the seed of the run. Nodes with a fault
-are left out, except for the victim."""
-MAX_MS = 600_000
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """The rule of one key.
-
-    `wrong` checks a value: it returns the allowed values as text, or None if the value is allowed.
-    The default is not checked. The text "-" means that there is none."""
-
-    doc: str
-    wrong: Callable[[Any], str | None]
-    default: Any = None
-    required: bool = False
-
-
-def whole(low: int, high: int) -> Callable[[Any], str | None]:
-    """Return the check (`Rule.wrong`) of an integer from `low` to `high`."""
-
-    def wrong(value: Any) -> str | None:
-        fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        return None if fits else f"a whole number from {low} to {high}"
-
-    return wrong
-
-
-def text(value: Any) -> str | None:
-    """Check that the value is a text that is not empty. The result is that of `Rule.wrong`."""
-    return None if isinstance(value, str) and value.strip() else "a text that is not empty"
-
-
-def one_of(*names: str) -> Callable[[Any], str | None]:
-    """Return the check (`Rule.wrong`) of a value that must be one of `names`."""
-    return lambda value: None if value in names else "one of " + ", ".join(names)
-
-
-def node(value: Any) -> str | None:
-    """Check that the value is a node id or one of ROLES."""
-    is_id = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return None if is_id or value in ROLES else f"a node's id or one of {', '.join(ROLES)}"
-
-
-def settings(value: Any) -> str | None:
-    """Check that the value is a table of texts, numbers and booleans."""
-    fits = isinstance(value, dict) and all(
-        isinstance(each, str | int | bool) for each in value.values()
-    )
-    return None if fits else "a table of configuration keys, each with a text, number or boolean"
-
-
-def table(value: Any) -> str | None:
-    """Check that the value is a table."""
-    return None if isinstance(value, dict) else "a table"
-
-
-def tables(value: Any) -> str | None:
-    """Check that the value is a list of tables that is not empty."""
-    fits = isinstance(value, list) and value and all(isinstance(each, dict) for each in value)
-    return None if fits else "one or more tables, as [[variants]] and [[variants.steps]]"
-
-
-Table = Mapping[str, Rule]
-"""The rules of one table of a scenario file, by key."""
+from quorate.cli.chaos.scenario_keys import (
+    MAX_MS,
+    Rule,
+    Table,
+    settings,
+    table,
+    tables,
+    text,
+    whole,
+)
+from quorate.cli.chaos.steps import DISK, RULES, STEPS
 
 TOP: Table = {
     "title": Rule("The failure, in one line.", text, required=True),
@@ -95,6 +36,7 @@ TOP: Table = {
 CLUSTER: Table = {
     "controllers": Rule("The number of controllers.", whole(1, 9), 3),
     "brokers": Rule("The number of brokers.", whole(1, 100), 3),
+    "racks": Rule("Racks over which the brokers are spread. 0: no racks.", whole(0, 100), 0),
     "config": Rule("Configuration keys of every node.", settings, {}),
 }
 WORKLOAD: Table = {
@@ -136,6 +78,10 @@ EXPECT: Table = {
         whole(1, MAX_MS),
         10_000,
     ),
+    "min_leader_moves": Rule("The fewest new leaders of partitions.", whole(0, 1_000_000)),
+    "max_leader_moves": Rule("The most new leaders of partitions.", whole(0, 1_000_000)),
+    "min_isr_shrinks": Rule("The fewest times that an ISR loses a replica.", whole(0, 1_000_000)),
+    "max_isr_shrinks": Rule("The most times that an ISR loses a replica.", whole(0, 1_000_000)),
     "min_batches_before": Rule(
         "The fewest batches acknowledged before the first fault.", whole(0, 1_000_000), 20
     ),
@@ -165,76 +111,6 @@ TABLES: Mapping[str, Table] = {
     "ablation": ABLATION,
     "[variants]": VARIANT,
 }
-
-NODE = Rule("The node.", node, required=True)
-WITHIN_MS = Rule("The time limit.", whole(1, MAX_MS), 60_000)
-NODES = Rule("The nodes.", one_of("brokers", "controllers"), required=True)
-MS = Rule("The time.", whole(1, MAX_MS), required=True)
-# The description and the keys of each step.
-STEPS: Mapping[str, tuple[str, Table]] = {
-    "kill": ("Kill a node with SIGKILL (kill -9).", {"node": NODE}),
-    "start": ("Start a node that is down.", {"node": NODE}),
-    "stop": (
-        "Stop a node with SIGTERM, and wait until its process has ended.",
-        {"node": NODE, "within_ms": WITHIN_MS},
-    ),
-    "roll": (
-        "Restart the nodes one after another, and wait after each one until every ISR is full.",
-        {"nodes": NODES, "within_ms": WITHIN_MS},
-    ),
-    "kill-all": ("Kill every node with SIGKILL, as a power failure does.", {}),
-    "start-all": ("Start every node that is down.", {}),
-    "pause": ("Stop the process of a node with SIGSTOP, until `resume` or `heal`.", {"node": NODE}),
-    "resume": ("Let the process of a paused node continue.", {"node": NODE}),
-    "mute-heartbeats": ("Drop the heartbeats of a broker and nothing else.", {"node": NODE}),
-    "cut-controllers": (
-        "Hold all traffic between a broker and the controllers. No connection closes.",
-        {"node": NODE},
-    ),
-    "hold-fetches": (
-        "Hold the fetches of a broker from other brokers, so that it lags behind.",
-        {"node": NODE},
-    ),
-    "isolate": (
-        "Hold all traffic between a node and all other nodes. Clients still reach it.",
-        {"node": NODE},
-    ),
-    "heal": ("End all pauses and all faults of links.", {}),
-    "pin-writer": ("Start a producer that writes to this broker only.", {"node": NODE}),
-    "unpin-writer": ("Stop that producer.", {}),
-    "wait": ("Wait for a fixed time.", {"ms": MS}),
-    "wait-fenced": (
-        "Wait until the broker is fenced and leads no partition.",
-        {"node": NODE, "within_ms": WITHIN_MS},
-    ),
-    "wait-isr-shrunk": (
-        "Wait until no ISR of a partition that another broker leads holds the broker.",
-        {"node": NODE, "within_ms": WITHIN_MS},
-    ),
-    "wait-controller": (
-        "Wait until a controller without a fault is active.",
-        {"within_ms": WITHIN_MS},
-    ),
-    "wait-resigned": (
-        "Wait until a controller with a fault answers that it is not active.",
-        {"node": NODE, "within_ms": WITHIN_MS},
-    ),
-    "wait-caught-up": (
-        "Wait until the node has the same metadata log as the other controllers.",
-        {"node": NODE, "within_ms": WITHIN_MS},
-    ),
-    "wait-written": (
-        "Wait until every partition has acknowledged a write.",
-        {"within_ms": WITHIN_MS},
-    ),
-    "wait-in-sync": ("Wait until every ISR is full.", {"within_ms": WITHIN_MS}),
-    "write-metadata": (
-        "Wait until a change of metadata that is requested from now on is committed.",
-        {"within_ms": WITHIN_MS},
-    ),
-}
-NEED_FAULTS = frozenset({"mute-heartbeats", "cut-controllers", "hold-fetches", "isolate"})
-"""The steps that need nodes with `--faults`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +158,10 @@ class Expected:
     max_unread_ms: int = 10_000
     max_metadata_wait_ms: int = 10_000
     max_resign_ms: int = 10_000
+    min_leader_moves: int | None = None
+    max_leader_moves: int | None = None
+    min_isr_shrinks: int | None = None
+    max_isr_shrinks: int | None = None
     min_batches_before: int = 20
     min_batches_during: int = 20
     min_batches_after: int = 20
@@ -293,6 +173,7 @@ class Shape:
 
     controllers: int
     brokers: int
+    racks: int = 0
     config: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -332,4 +213,5 @@ class Scenario:
     @property
     def needs_faults(self) -> bool:
         """Return True if a step needs nodes with `--faults`."""
-        return any(step.do in NEED_FAULTS for variant in self.variants for step in variant.steps)
+        done = [STEPS[step.do] for variant in self.variants for step in variant.steps]
+        return any(kind.causes in (RULES, DISK) for kind in done)

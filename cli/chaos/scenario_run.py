@@ -24,15 +24,18 @@ from quorate.cli.chaos.observations import (
     ACTIVE_CONTROLLER,
     BROKER,
     CONTROLLER,
+    DISK_FAULTS,
     Expiry,
     Pinned,
+    Reassignment,
     Resignation,
 )
 from quorate.cli.chaos.pause_guard import Pauses
 from quorate.cli.chaos.process_cluster import ProcessCluster
 from quorate.cli.chaos.reader import Reader
 from quorate.cli.chaos.scenario import Scenario
-from quorate.cli.chaos.targets import TARGETS, Candidates
+from quorate.cli.chaos.scenario_keys import OF_PARTITION
+from quorate.cli.chaos.targets import TARGETS, Candidates, of
 from quorate.cli.chaos.timeline import (
     DEAD,
     SERVING,
@@ -68,6 +71,8 @@ class RunClock:
 
     start_s: float = field(default_factory=time.monotonic)
     start_wall_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    offsets_ms: set[int] = field(default_factory=lambda: {0})
+    """The offsets of the nodes' wall clocks that steps have set, with 0."""
 
     def now_ms(self) -> int:
         """Return the present time in ms since the start."""
@@ -110,6 +115,8 @@ class ScenarioRun:
     first_active: int
     """The active controller at the start of the run."""
     say: Callable[[Event], None]
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """The racks of the brokers that have one."""
     chance: random.Random
     """The random numbers of the run, from its seed. They choose the nodes of drawn roles."""
     timeline: list[Event] = field(default_factory=list)
@@ -129,6 +136,8 @@ class ScenarioRun:
     """The failed steps with their reasons, as texts."""
     problems: list[str] = field(default_factory=list)
     """The parts of the run outside of its steps that failed, with their reasons, as texts."""
+    reassignment: Reassignment | None = None
+    """The reassignment that a step has started last."""
     resignations: list[Resignation] = field(default_factory=list)
     """The answers of isolated controllers."""
     _next_offset: int = 0
@@ -179,6 +188,7 @@ class ScenarioRun:
         if isinstance(value, int):
             self.victim = self.cluster.node(value)["id"]
             return self.victim
+        of_partition = OF_PARTITION.fullmatch(value)
         among = Candidates(
             self.states,
             self.serving,
@@ -187,7 +197,10 @@ class ScenarioRun:
             self.victim,
             self.chance.choice,
         )
-        found = TARGETS[value](among)
+        if of_partition is not None:
+            found = of(among, of_partition[1], int(of_partition[2]))
+        else:
+            found = TARGETS[value](among)
         if found is None:
             raise StepFailed(f"{value}: no node without a fault has this role now")
         self.victim = found
@@ -252,9 +265,13 @@ class ScenarioRun:
         return now is not None and now.what == SERVING and now.start_ms >= max(downs, default=0)
 
     def died(self) -> list[int]:
-        """Return the nodes that do not run although no step has killed or stopped them."""
-        nodes, down = (*self.controllers, *self.broker_ids), self.down()
-        return [node for node in nodes if node not in down and not self.cluster.runs(node)]
+        """Return the nodes that do not run although no step has killed or stopped them.
+
+        A node on a bad disk may end."""
+        nodes = (*self.controllers, *self.broker_ids)
+        bad = [node for node, fault in self.faults.open.items() if fault.kind in DISK_FAULTS]
+        expected = {*self.down(), *bad}
+        return [node for node in nodes if node not in expected and not self.cluster.runs(node)]
 
     async def until(self, condition: Callable[[], bool], within_ms: int, what: str) -> int:
         """Wait until the condition is true, and return the ms that it took.
@@ -281,7 +298,7 @@ class ScenarioRun:
         During the run, records may have been shown that were replaced later."""
         nodes = [*self.controllers, *self.broker_ids]
         longest = max((self.log_dir(node) for node in nodes), key=log_end)
-        final = ClusterStates(self.states.topic_id, self.clock.start_wall_ms)
+        final = ClusterStates(self.states.topic_id, self.clock.start_wall_ms, self.clock.offsets_ms)
         final.begin(self.serving, self.first_active)
         records: list[LoggedRecord] = list(MetadataTail(longest, self.since).read())
         return list(final.apply(records)), final

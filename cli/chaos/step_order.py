@@ -5,49 +5,32 @@ file and the line."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from quorate.cli.chaos.scenario import (
+from quorate.cli.chaos.scenario import Scenario, Step
+from quorate.cli.chaos.scenario_keys import (
     ACTIVE,
     ANY_BROKER,
     ANY_CONTROLLER,
     FOLLOWER,
     LEADER,
+    OF_PARTITION,
     STANDBY,
     VICTIM,
-    Scenario,
-    Step,
 )
+from quorate.cli.chaos.steps import ANY, BROKER, DISK, DOWN, PAUSED, STEPS
 
-DOWN, PAUSED, LINKS = "down", "paused", "links"
-FAULT_STEPS = {
-    "kill": DOWN,
-    "stop": DOWN,
-    "pause": PAUSED,
-    "mute-heartbeats": LINKS,
-    "cut-controllers": LINKS,
-    "hold-fetches": LINKS,
-    "isolate": LINKS,
-}
-"""The state of the node after each step that causes a fault."""
-NEEDS_STATE = {"start": DOWN, "resume": PAUSED}
+NEEDS_STATE = {"start": DOWN, "resume": PAUSED, "wait-stopped": DISK}
 """The state that the node of a step must have before it."""
-ONLY_BROKERS = frozenset(
-    {
-        "mute-heartbeats",
-        "cut-controllers",
-        "hold-fetches",
-        "pin-writer",
-        "wait-fenced",
-        "wait-isr-shrunk",
-    }
-)
-ONLY_CONTROLLERS = frozenset({"wait-resigned"})
 CONTROLLER_ROLES = frozenset({ACTIVE, STANDBY, ANY_CONTROLLER})
 BROKER_ROLES = frozenset({LEADER, FOLLOWER, ANY_BROKER})
 EVERY = "every node"
 """The subject of `kill-all`."""
+RACK = "a rack"
+"""The subject of `kill-rack`."""
+SLOW = frozenset({"slow-link", "slow-clients"})
+"""The steps that need a delay or a throttle."""
 
 
 class WrongOrder(ValueError):
@@ -68,6 +51,7 @@ class Progress:
     roles: dict[str, str] = field(default_factory=dict)
     """The role, or the id as text, with which each node was named."""
     pinned: bool = False
+    reassigns: bool = False
 
 
 def check_order(steps: Collection[Step]) -> None:
@@ -77,7 +61,7 @@ def check_order(steps: Collection[Step]) -> None:
     progress = Progress()
     for step in steps:
         follow(progress, step)
-    caused = ("kill-all", "roll", *FAULT_STEPS)
+    caused = ("kill-all", "kill-rack", "roll", *(do for do, kind in STEPS.items() if kind.causes))
     if not any(step.do in caused for step in steps):
         line = next(iter(steps)).line
         raise WrongOrder(line, f"no step causes a fault: use one of {', '.join(caused)}")
@@ -91,34 +75,51 @@ def follow(progress: Progress, step: Step) -> None:
             raise WrongOrder(step.line, f"step {step.do}: {why}")
 
     node = named(progress, step)
-    state = progress.faults.get(node, "")
-    if step.do in FAULT_STEPS:
+    state, causes = progress.faults.get(node, ""), STEPS[step.do].causes
+    if step.do in SLOW:
+        slow = step.values["delay_ms"] or step.values["bytes_per_s"]
+        require(slow, "delay_ms or bytes_per_s must be more than 0")
+    if causes:
         require(EVERY not in progress.faults, "every node is down")
         require(not state, f"this node is {state} already")
-        progress.faults[node] = FAULT_STEPS[step.do]
-    elif step.do == "kill-all":
+        progress.faults[node] = causes
+    elif step.do in ("kill-all", "kill-rack"):
         require(not progress.faults, "some nodes have faults: end these first")
-        progress.faults[EVERY] = DOWN
+        progress.faults[EVERY if step.do == "kill-all" else RACK] = DOWN
     elif step.do == "start-all":
         require(DOWN in progress.faults.values(), "no node is down")
         progress.faults = {key: was for key, was in progress.faults.items() if was != DOWN}
     elif step.do in NEEDS_STATE:
         require(state == NEEDS_STATE[step.do], f"this node is not {NEEDS_STATE[step.do]}")
         del progress.faults[node]
+        if step.do == "wait-stopped":
+            progress.faults[node] = DOWN
     elif step.do == "heal":
         healed = {key for key, was in progress.faults.items() if was != DOWN}
         require(healed, "there is no fault to end: `start` starts nodes that are down")
         progress.faults = dict.fromkeys(progress.faults.keys() - healed, DOWN)
     elif step.do == "roll":
         require(not progress.faults, "some nodes have faults: end these first")
-    elif step.do == "pin-writer":
-        require(not progress.pinned, "a pinned writer runs already: use unpin-writer first")
-        progress.pinned = True
-    elif step.do == "unpin-writer":
-        require(progress.pinned, "no pinned writer runs: use pin-writer first")
-        progress.pinned = False
     elif step.do == "wait-resigned":
         require(state, "this node has no fault, so it need not resign")
+    else:
+        follow_pair(progress, step.do, require)
+
+
+def follow_pair(progress: Progress, do: str, require: Callable[[object, str], None]) -> None:
+    """Advance the progress by a step that another one must precede, or that occurs once."""
+    if do == "pin-writer":
+        require(not progress.pinned, "a pinned writer runs already: use unpin-writer first")
+        progress.pinned = True
+    elif do == "unpin-writer":
+        require(progress.pinned, "no pinned writer runs: use pin-writer first")
+        progress.pinned = False
+    elif do == "reassign":
+        require(not progress.reassigns, "a reassignment runs already: use wait-reassigned first")
+        progress.reassigns = True
+    elif do == "wait-reassigned":
+        require(progress.reassigns, "no reassignment runs: use reassign first")
+        progress.reassigns = False
 
 
 def named(progress: Progress, step: Step) -> str:
@@ -132,12 +133,9 @@ def named(progress: Progress, step: Step) -> str:
     else:
         progress.victim = f"node {value}" if isinstance(value, int) else f"{value}, {step.line}"
         progress.roles[progress.victim] = str(value)
-    role = progress.roles[progress.victim]
-    wrong = (step.do in ONLY_BROKERS and role in CONTROLLER_ROLES) or (
-        step.do in ONLY_CONTROLLERS and role in BROKER_ROLES
-    )
-    if wrong:
-        kind = "broker" if step.do in ONLY_BROKERS else "controller"
+    role, kind = progress.roles[progress.victim], STEPS[step.do].of
+    of_broker = role in BROKER_ROLES or OF_PARTITION.fullmatch(role) is not None
+    if kind != ANY and (role in CONTROLLER_ROLES if kind == BROKER else of_broker):
         raise WrongOrder(step.line, f"step {step.do}: the {role} is no {kind}")
     if step.do in NEEDS_STATE and isinstance(value, str) and value != VICTIM:
         raise WrongOrder(
@@ -152,10 +150,8 @@ def check_nodes(scenario: Scenario, controllers: Collection[int], brokers: Colle
         for step in variant.steps:
             value = step.values.get("node")
             known = set(controllers) | set(brokers)
-            if step.do in ONLY_BROKERS:
-                known = set(brokers)
-            elif step.do in ONLY_CONTROLLERS:
-                known = set(controllers)
+            if STEPS[step.do].of != ANY:
+                known = set(brokers if STEPS[step.do].of == BROKER else controllers)
             if isinstance(value, int) and value not in known:
                 ids = ", ".join(map(str, sorted(known)))
                 raise WrongOrder(
@@ -165,3 +161,14 @@ def check_nodes(scenario: Scenario, controllers: Collection[int], brokers: Colle
                 raise WrongOrder(step.line, f"step {step.do}: there is one controller only")
             if value == FOLLOWER and len(brokers) < 2:
                 raise WrongOrder(step.line, f"step {step.do}: there is one broker only")
+            replicas = scenario.workload.replication_factor
+            if step.do == "reassign" and len(brokers) <= replicas:
+                raise WrongOrder(
+                    step.line, f"step reassign: there must be more than {replicas} brokers"
+                )
+            named_partition = OF_PARTITION.fullmatch(str(value))
+            partitions = scenario.workload.partitions
+            if named_partition and int(named_partition[2]) >= partitions:
+                raise WrongOrder(
+                    step.line, f"step {step.do}: {value}: there are {partitions} partitions"
+                )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from quorate.cli.chaos.scenario_keys import LEADER
 from quorate.cli.chaos.timeline import ClusterStates
 
 
@@ -60,6 +61,16 @@ def any_controller(among: Candidates) -> int | None:
 def victim(among: Candidates) -> int | None:
     """Return the node that a step named last."""
     return among.victim
+
+
+def of(among: Candidates, role: str, partition: int) -> int | None:
+    """Return the leader of a partition, or, for the role `follower`, the first other broker in its
+    ISR. It has no fault."""
+    now = among.states.leadership.now(partition)
+    leads = -1 if now is None else now.leader
+    isr = among.states.isr.get(partition, ())
+    found = [leads] if role == LEADER else [each for each in isr if each != leads]
+    return next((each for each in found if each >= 0 and each not in among.faulty), None)
 
 
 TARGETS: Mapping[str, Callable[[Candidates], int | None]] = {

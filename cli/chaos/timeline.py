@@ -6,7 +6,7 @@ the start of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from quorate.cli.chaos.metadata_tail import LoggedRecord
@@ -24,9 +24,10 @@ from quorate.quorum.raft.control_records import LeaderChangeMessage
 # The states of nodes in the metadata log: a broker is serving (unfenced) or fenced, a controller is
 # standby or active.
 SERVING, FENCED, STANDBY, ACTIVE = "serving", "fenced", "standby", "active"
-# The states of nodes that a step causes: killed or stopped, without heartbeats, cut off from other
-# nodes, and paused (SIGSTOP).
+# The states of nodes that a step causes: killed or stopped, without some messages such as
+# heartbeats, cut off from others, paused (SIGSTOP), slow, on a bad disk, and with a wrong clock.
 DEAD, MUTED, CUT, PAUSED = "dead", "muted", "cut", "paused"
+SLOW, BAD_DISK, SKEWED = "slow", "bad-disk", "skewed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,8 @@ class ClusterStates:
     topic_id: Uuid
     start_wall_ms: int
     """The start of the run, in ms since 1970."""
+    offsets_ms: Collection[int] = (0,)
+    """The offsets that the clock of a record's writer may have."""
     leadership: StateTracker = field(default_factory=StateTracker)
     """The states of the topic's partitions, led or leaderless."""
     brokers: StateTracker = field(default_factory=StateTracker)
@@ -147,6 +150,8 @@ class ClusterStates:
     """The states of the active controllers. Standby controllers are not in it."""
     isr: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The present ISR of each partition."""
+    isr_shrinks: int = 0
+    """The changes after which the ISR of a partition lacked a broker that it had before."""
     active: int | None = None
     """The id of the active controller."""
     fences: list[Event] = field(default_factory=list)
@@ -181,7 +186,7 @@ class ClusterStates:
         moved: dict[tuple[int, str], list[tuple[int, int]]] = {}
         shrunk: dict[tuple[int, str, str], list[int]] = {}
         for each in logged:
-            ms = max(0, each.wall_ms - self.start_wall_ms)
+            ms = since_start(each.wall_ms, self.start_wall_ms, self.offsets_ms)
             match each.record:
                 case LeaderChangeMessage(leader_id=leader):
                     yield from self._controller(ms, leader, each.epoch)
@@ -194,6 +199,7 @@ class ClusterStates:
                 case PartitionChangeRecord() as change if change.topic_id == self.topic_id:
                     key = change.partition_id
                     if change.isr is not None:
+                        self.isr_shrinks += not set(self.isr.get(key, ())) <= set(change.isr)
                         self.isr[key] = change.isr
                     if change.leader != NO_LEADER_CHANGE:
                         self._lead(ms, key, change.leader, change.cause)
@@ -237,6 +243,14 @@ class ClusterStates:
         self._epochs[partition] = epoch
         what = "leaderless" if leader == NO_LEADER else "led"
         self.leadership.begin(partition, what, ms, cause, leader=leader, epoch=epoch)
+
+
+def since_start(wall_ms: int, start_wall_ms: int, offsets_ms: Collection[int]) -> int:
+    """Return a time of the metadata log as ms since the start of the run, at least 0.
+
+    If steps have set clocks, the writer's clock is the one that gives the time nearest to the
+    start. The offsets differ by more than the length of a run."""
+    return max(0, min((wall_ms - start_wall_ms - each for each in offsets_ms), key=abs))
 
 
 def leaders_text(changes: Sequence[tuple[int, int]]) -> str:

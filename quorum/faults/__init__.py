@@ -1,4 +1,4 @@
-"""Fault injection for one running node: cut, held, slow or lossy links, a pause, and a crash.
+"""Fault injection for one running node: faults of its links, clock, disk and process.
 
 Input: fault rules, from a test in the same process or over a Unix socket. Effect: the node's seams
 (clock, transport, disk; see `quorum/seams.py`) obey the rules. The node's own code does not change.
@@ -17,7 +17,7 @@ Files in reading order:
 
 - rules.py: the rules and their JSON
 - faults.py: the rules in force, and the gate for callbacks
-- wrappers.py, clock.py, disk.py, transport.py, link.py: the wrapped seams
+- wrappers.py, clock.py, disk.py, transport.py, link.py, line.py: the wrapped seams
 - witness.py: the time at which each message type was last sent
 - control.py: the Unix socket, and the leases that end faults whose tool has ended
 """

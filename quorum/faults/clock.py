@@ -1,7 +1,7 @@
 """A clock under fault rules. While its node is paused, timers that become due wait in order.
 
-No clock is changed or stopped. After a pause the node sees that time has passed, as a process that
-was stopped does.
+The monotonic clock is never changed or stopped. After a pause the node sees that time has passed,
+as a process that was stopped does. The wall clock may be wrong (`Rules.clock_offset_ms`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ class FaultClock:
         return self._inner.now_ms()
 
     def wall_ms(self) -> int:
-        """Return the wall time in milliseconds."""
-        return self._inner.wall_ms()
+        """Return the wall time in milliseconds, which is wrong if the rules say so."""
+        offset_ms = self.faults.rules.clock_offset_ms
+        if offset_ms:
+            self.faults.affected["clock_offset_ms"] += 1
+        return self._inner.wall_ms() + offset_ms
 
     def cpu_ms(self) -> float:
         """Return the inner clock's CPU time in milliseconds."""

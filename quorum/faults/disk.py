@@ -3,17 +3,23 @@
 Its results wait while the node is paused. Work that was submitted before a pause is still done;
 only its result waits. After a crash the disk writes nothing. The files are closed and the locks are
 released, so another node can use the directory.
+
+The rules make it slow, full or faulty. A flush sleeps in the thread that calls it, which is the
+disk's thread while a node serves. A full disk writes the first half of the bytes, as a file system
+does that has some blocks left, and raises ENOSPC. A flush that fails with EIO has flushed nothing.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
 from quorate.quorum.faults.faults import Faults
+from quorate.quorum.faults.rules import covers
 from quorate.quorum.seams import Buffer, DirectoryLock, Disk, File
 
 T = TypeVar("T")
@@ -33,11 +39,17 @@ class FaultDisk:
         self._working = threading.Lock()
         self._working_long = threading.Lock()
         self._opened: dict[FaultFile | FaultLock, None] = {}
+        self._counting = threading.Lock()
+        self._woken = threading.Event()
+        """Set for a moment when the rules change, which ends the sleep of slow flushes."""
         faults.watch(self)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> FaultFile:
         """Open a file. It is closed when the node crashes."""
-        file = FaultFile(self, self.alive().open(path, create=create, writable=writable))
+        disk = self.alive()
+        if create and not disk.exists(path):
+            self.require_space(path)
+        file = FaultFile(self, disk.open(path, create=create, writable=writable))
         self._opened[file] = None
         return file
 
@@ -55,10 +67,13 @@ class FaultDisk:
 
     def make_dir(self, path: str) -> None:
         """Create a directory."""
+        self.require_space(path)
         self.alive().make_dir(path)
 
     def make_dirs(self, path: str) -> None:
         """Create a directory and its missing parents, durably."""
+        if not self.alive().is_dir(path):
+            self.require_space(path)
         self.alive().make_dirs(path)
 
     def rename(self, source: str, target: str) -> None:
@@ -80,6 +95,7 @@ class FaultDisk:
 
     def sync_dir(self, path: str) -> None:
         """Flush a directory, which makes its names durable."""
+        self.before_flush(path)
         self.alive().sync_dir(path)
 
     def lock(self, path: str) -> FaultLock:
@@ -130,16 +146,47 @@ class FaultDisk:
             raise OSError(errno.ESHUTDOWN, "the node has crashed")
         return self._inner
 
+    def require_space(self, path: str) -> None:
+        """Raise OSError (ENOSPC) if the rules say that the disk is full at this path."""
+        if self.is_full(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def is_full(self, path: str) -> bool:
+        """Return True, and count the call, if the disk is full at this path."""
+        full = covers(self._faults.rules.disk_full, path)
+        if full:
+            self._count("disk_full")
+        return full
+
+    def before_flush(self, path: str) -> None:
+        """Sleep if flushes are slow. Raise OSError (EIO) if the rules say that flushes fail at this
+        path. A change of the rules, or a crash, ends the sleep."""
+        rules = self._faults.rules
+        if rules.disk_delay_ms:
+            self._count("disk_delay_ms")
+            self._woken.wait(rules.disk_delay_ms / 1000)
+        if covers(rules.disk_error, path):
+            self._count("disk_error")
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def _count(self, rule: str) -> None:
+        with self._counting:
+            self._faults.affected[rule] += 1
+
     def forget(self, closed: FaultFile | FaultLock) -> None:
         """Remove a file or lock that is closed."""
         self._opened.pop(closed, None)
 
     def rules_changed(self) -> None:
-        """Do nothing: `Faults.run` holds the callbacks while the node is paused."""
+        """End the sleep of slow flushes. `Faults.run` holds the callbacks while the node is
+        paused."""
+        woken, self._woken = self._woken, threading.Event()
+        woken.set()
 
     def crash(self) -> None:
         """Close all files and locks. This blocks the loop until the work in progress ends, which
         takes milliseconds."""
+        self._woken.set()
         with self._working, self._working_long:
             for opened in self._opened:
                 opened.crash()
@@ -162,8 +209,11 @@ class FaultFile:
         return self._inner.pread(size, offset)
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        """Write all bytes at `offset`."""
+        """Write all bytes at `offset`, or the first half of them if the disk is full."""
         self._disk.alive()
+        if self._disk.is_full(self.path):
+            self._inner.pwrite(memoryview(data)[: len(data) // 2], offset)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         self._inner.pwrite(data, offset)
 
     def truncate(self, size: int) -> None:
@@ -174,6 +224,7 @@ class FaultFile:
     def sync(self) -> None:
         """Flush the file to the disk."""
         self._disk.alive()
+        self._disk.before_flush(self.path)
         self._inner.sync()
 
     def size(self) -> int:

@@ -28,8 +28,22 @@ from quorate.quorum.faults.rules import Peer, Rules, named
 from quorate.quorum.seams import Address
 
 Callback = Callable[[], None]
-AFFECTED = ("cut", "hold", "drop", "delay_ms")
+AFFECTED = (
+    "cut",
+    "hold",
+    "hold_to",
+    "hold_from",
+    "drop",
+    "delay_ms",
+    "bytes_per_s",
+    "clock_offset_ms",
+    "disk_delay_ms",
+    "disk_full",
+    "disk_error",
+)
 """The rules whose effects are counted, by their names in `Rules`."""
+HOLDS = ("hold", "hold_to", "hold_from")
+"""The rules that hold links, in both directions or in one."""
 
 
 class Subject(Protocol):
@@ -52,8 +66,9 @@ class Faults:
     `peer_of` returns the id of the node with the given address for node links, or None if it is
     unknown. Until it is set, a peer is identified by its address and by the id in its handshake.
 
-    `affected` counts the frames and connects that each kind of rule has affected so far, by its
-    name in AFFECTED. A fault whose count does not grow had no effect.
+    `affected` counts the frames, connects, readings of the clock and disk calls that each kind of
+    rule has affected so far, by its name in AFFECTED. A fault whose count does not grow had no
+    effect.
 
     `on_failure` gets each exception that a callback of the node raises; the default is the loop's
     exception handler.
@@ -116,13 +131,21 @@ class Faults:
         """End the pause. Queued callbacks run in order on the next iteration of the loop."""
         self.apply(replace(self.rules, paused=False))
 
-    def cuts(self, node_id: int | None, address: Address | None) -> bool:
-        """Return True if links to this peer are cut."""
-        return named(self.rules.cut, node_id, address)
+    def cuts(self, node_id: int | None, address: Address | None, client: bool = False) -> bool:
+        """Return True if links to this peer are cut. `client` is True for a client of Kafka's
+        protocol."""
+        return named(self.rules.cut, node_id, address, client)
 
-    def holds(self, node_id: int | None, address: Address | None) -> bool:
-        """Return True if links to this peer are held."""
-        return named(self.rules.hold, node_id, address)
+    def holds(
+        self,
+        node_id: int | None,
+        address: Address | None,
+        client: bool = False,
+        ways: tuple[str, ...] = HOLDS,
+    ) -> bool:
+        """Return True if one of the rules `ways` holds links to this peer."""
+        rules = self.rules
+        return any(named(getattr(rules, way), node_id, address, client) for way in ways)
 
     # --- the end
 

@@ -10,84 +10,57 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import msgpack  # type: ignore[import-untyped]
 
-from quorate.quorum.faults.faults import Callback, Faults
-from quorate.quorum.faults.rules import KINDS
+from quorate.quorum.faults.faults import HOLDS, Faults
+from quorate.quorum.faults.line import Line, Way
+from quorate.quorum.faults.rules import CLIENTS, KINDS, REQUESTS
+from quorate.quorum.protocol.headers import read_client_id
 from quorate.quorum.rpc.hello import Hello, HelloReply
 from quorate.quorum.rpc.messages import rows_of, sole_message
-from quorate.quorum.seams import Accept, Address, Buffer, Link, LinkHandler, ProtocolError, joined
+from quorate.quorum.seams import (
+    Accept,
+    Address,
+    Buffer,
+    Link,
+    LinkHandler,
+    ProtocolError,
+    Wire,
+    joined,
+)
 
 logger = logging.getLogger(__name__)
+
+
+FETCHER = re.compile(r"broker-(\d{1,10})-fetcher-\d+")
+"""The client id of a follower that fetches, as Kafka names it. It tells who opened the link."""
+MAX_QUEUED_BYTES = 1 << 20
+"""A link with more received bytes that wait in a queue is not read, so that its peer waits, too."""
 
 
 class Nature(NamedTuple):
     """The kind of a link, and the facts about its other end when it is made."""
 
-    of_messages: bool  # the link carries MessagePack messages of nodes
-    between_nodes: bool
+    wire: Wire
+    opened: bool  # by this node
+    of_client: bool = False  # on a listener for clients
     peer_id: int | None = None
     peer_address: Address | None = None  # of the peer's node port, not of the connection
 
+    @property
+    def of_messages(self) -> bool:
+        """Return True if the link carries MessagePack messages of nodes."""
+        return self.wire is Wire.NODE
 
-class Line:
-    """One direction of a link. A frame is a callable that passes it on. It is called immediately if
-    no rule stops it.
-
-    The thread of the event loop owns the object. `queued_bytes` is the size of the queued frames.
-    """
-
-    def __init__(
-        self, holds: Callable[[], bool], delay_ms: Callable[[], int], affected: dict[str, int]
-    ) -> None:
-        self.queued_bytes = 0
-        self._affected = affected
-        self._holds = holds
-        self._delay_ms = delay_ms
-        self._queue: deque[tuple[float, int, Callback]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def put(self, act: Callback, size_bytes: int = 0) -> None:
-        """Pass the frame on, or queue it behind the others if it is held or delayed."""
-        delay_ms, held = self._delay_ms(), self._holds()
-        if not delay_ms and not self._queue and not held:
-            return act()
-        self._affected["hold"] += held
-        self._affected["delay_ms"] += delay_ms > 0
-        due_s = asyncio.get_running_loop().time() + delay_ms / 1000
-        self._queue.append((due_s, size_bytes, act))
-        self.queued_bytes += size_bytes
-        return self.go_on()
-
-    def go_on(self) -> None:
-        """Pass on all queued frames that are due and not held. Start a timer for the next one."""
-        loop = asyncio.get_running_loop()
-        while self._queue and not self._holds():
-            due_s, size_bytes, act = self._queue[0]
-            if due_s > loop.time():
-                if self._timer is None:
-                    self._timer = loop.call_at(due_s, self._due)
-                return
-            self._queue.popleft()
-            self.queued_bytes -= size_bytes
-            act()
-
-    def clear(self) -> None:
-        """Discard all queued frames."""
-        self._queue.clear()
-        self.queued_bytes = 0
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _due(self) -> None:
-        self._timer = None
-        self.go_on()
+    @property
+    def of_requests(self) -> bool:
+        """Return True if the link carries Kafka's protocol."""
+        return self.wire is Wire.KAFKA
 
 
 class FaultLink:
@@ -104,16 +77,17 @@ class FaultLink:
         self._inner = inner
         self._nature = nature
         self._peer_id = nature.peer_id
-        self._greeted = not nature.of_messages
+        self._greeted = nature.wire is Wire.HTTP or (nature.of_requests and nature.opened)
         self._handler: LinkHandler | None = None
         self._ended = False
         self._error: Exception | None = None
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._reads = True  # the node's wish; the rules may stop reading anyway
-        self._was_held = False
+        self._was_held = ""
+        self._full = False  # more than MAX_QUEUED_BYTES wait, so the transport is not read
         self._unread: deque[memoryview] = deque()  # received while the node did not read
-        self._in = Line(self._held, self._delay_ms, faults.affected)
-        self._out = Line(self._held, self._delay_ms, faults.affected)
+        self._in = Line(Way(self._held_in, self._delay_ms, self._bytes_per_s), faults.affected)
+        self._out = Line(Way(self._held_out, self._delay_ms, self._bytes_per_s), faults.affected)
         faults.watch(self)
         self.rules_changed()
         faults.run(partial(self._accept, accept))
@@ -125,8 +99,8 @@ class FaultLink:
         Messages of dropped types are removed first."""
         if self.closed:
             return
-        if self._nature.of_messages and self._faults.rules.drop:
-            frame = self._without(joined(parts))
+        if self._faults.rules.drop:
+            frame = self._without(joined(parts), self._nature.opened)
             if frame is None:
                 return
             parts = (frame,)
@@ -170,11 +144,14 @@ class FaultLink:
     def on_frame(self, frame: memoryview) -> None:
         """Accept a frame from the transport. The first frame of a message link identifies the peer,
         and the rules about that peer apply from then on."""
-        if self._nature.of_messages and not self._greeted:
+        if not self._greeted:
             self._meet(frame)
             if self._cut():
                 return
-        self._in.put(partial(self._faults.run, partial(self._take, frame)))
+        self._in.put(partial(self._faults.run, partial(self._take, frame)), len(frame))
+        if self._in.queued_bytes > MAX_QUEUED_BYTES and not self._full:
+            self._full = True
+            self._read_or_not()
 
     def on_closed(self, error: Exception | None) -> None:
         """Accept the end of the transport's link. `error` is None after a regular close."""
@@ -209,31 +186,66 @@ class FaultLink:
             self._faults.closing(self._gone)
 
     def _cut(self) -> bool:
-        return self._faults.cuts(self._peer_id, self._nature.peer_address)
+        nature = self._nature
+        return self._faults.cuts(self._peer_id, nature.peer_address, nature.of_client)
 
-    def _held(self) -> bool:
-        holds = self._faults.holds(self._peer_id, self._nature.peer_address)
-        return holds and not self._cut()
+    def _held(self, *ways: str) -> str:
+        """Return the first of the rules `ways`, by default of all, that holds this link, or ""."""
+        nature = self._nature
+        for way in ways or HOLDS:
+            if self._faults.holds(self._peer_id, nature.peer_address, nature.of_client, (way,)):
+                return "" if self._cut() else way
+        return ""
+
+    def _held_in(self) -> str:
+        return self._held("hold", "hold_from")
+
+    def _held_out(self) -> str:
+        return self._held("hold", "hold_to")
 
     def _count_hold(self) -> None:
         """Count this link if it is now held and was not before. A held link that waits for a
         response queues no frame, because it is not read."""
         was, self._was_held = self._was_held, self._held()
-        self._faults.affected["hold"] += self._was_held and not was
+        if self._was_held and not was:
+            self._faults.affected[self._was_held] += 1
 
-    def _without(self, frame: Buffer) -> Buffer | None:
-        """Return the frame without the messages that the rules drop, as `without` does."""
-        kept = without(self._faults.rules.drop, frame)
+    def _without(self, frame: Buffer, requests: bool) -> Buffer | None:
+        """Return the frame without the messages that the rules drop, or None if nothing remains.
+
+        `requests` is True for the direction of requests, if the link carries Kafka's protocol."""
+        kept: Buffer | None = frame
+        if self._nature.of_messages:
+            kept = without(self._faults.rules.drop, frame)
+        elif self._nature.of_requests and requests and is_dropped(self._faults.rules.drop, frame):
+            kept = None
         self._faults.affected["drop"] += kept is not frame
         return kept
 
+    def _slow(self) -> bool:
+        """Return True if the rules about slow links affect this one.
+
+        Links between nodes are those of node messages, those that this node opened, and those of
+        followers that fetch."""
+        chosen, nature = self._faults.rules.slow_links, self._nature
+        if nature.of_client:
+            return chosen in (CLIENTS, "all")
+        between_nodes = nature.opened or nature.of_messages or self._peer_id is not None
+        return between_nodes and chosen != CLIENTS
+
     def _delay_ms(self) -> int:
-        return self._faults.rules.delay_ms if self._nature.between_nodes else 0
+        delay_ms = self._faults.rules.delay_ms
+        return delay_ms if delay_ms and self._slow() else 0
+
+    def _bytes_per_s(self) -> int:
+        rate = self._faults.rules.bytes_per_s
+        return rate if rate and self._slow() else 0
 
     def _read_or_not(self) -> None:
-        """Read from the transport unless the node, a pause or a hold prevents it. Then the peer's
-        buffers fill and not this node's memory."""
-        if self._reads and not self._faults.rules.paused and not self._held():
+        """Read from the transport unless the node, a pause, a hold or a long queue prevents it.
+        Then the peer's buffers fill and not this node's memory."""
+        stopped = self._faults.rules.paused or self._in.queued_bytes > MAX_QUEUED_BYTES
+        if self._reads and not stopped and not self._held_in():
             self._inner.resume_reading()
         else:
             self._inner.pause_reading()
@@ -244,6 +256,9 @@ class FaultLink:
         self._handler = accept(self)
 
     def _take(self, frame: memoryview) -> None:
+        if self._full and self._in.queued_bytes <= MAX_QUEUED_BYTES:
+            self._full = False
+            self._read_or_not()
         self._unread.append(frame)
         self._read_on()
 
@@ -255,8 +270,8 @@ class FaultLink:
         assert self._handler is not None
         kept: Buffer | None = frame
         try:
-            if self._nature.of_messages and self._faults.rules.drop:
-                kept = self._without(frame)
+            if self._faults.rules.drop:
+                kept = self._without(frame, not self._nature.opened)
             if kept is not None:
                 self._handler.on_frame(memoryview(kept))
         except ProtocolError as error:
@@ -281,23 +296,44 @@ class FaultLink:
             self._handler.on_closed(self._error or error)
 
     def _meet(self, frame: memoryview) -> None:
-        """Take the peer's id from the first frame."""
+        """Take the peer's id from the first frame: a Hello, or the client id of a fetcher."""
         self._greeted = True
+        found = self._greeting(frame) if self._nature.of_messages else fetcher_of(frame)
+        if self._peer_id is None and found is not None:
+            self._peer_id = found
+            self.rules_changed()
+
+    def _greeting(self, frame: memoryview) -> int | None:
+        """Return the id of the node that a Hello names, or None."""
         ours = self._nature.peer_address is not None
         try:
             message = sole_message(frame, HelloReply if ours else Hello)
         except ProtocolError:
-            return  # the node itself rejects this frame
+            return None  # the node itself rejects this frame
         hello: Hello | None = message.hello if ours else message
-        if self._peer_id is None and hello is not None:
-            self._peer_id = hello.node_id
-            self.rules_changed()
+        return None if hello is None else hello.node_id
+
+
+def fetcher_of(frame: Buffer) -> int | None:
+    """Return the id of the broker whose fetcher sent the request in the frame, or None."""
+    try:
+        client_id, _ = read_client_id(frame, 0)
+    except ProtocolError:
+        return None  # the node itself rejects this frame
+    found = FETCHER.fullmatch(client_id or "")
+    return None if found is None else int(found[1])
+
+
+def is_dropped(dropped: tuple[str, ...], frame: Buffer) -> bool:
+    """Return True if the frame is a request of Kafka's protocol that the rules drop."""
+    api_key = int.from_bytes(frame[:2], "big")
+    return any(REQUESTS.get(name) == api_key for name in dropped)
 
 
 def without(dropped: tuple[str, ...], frame: Buffer) -> Buffer | None:
     """Return the frame without its messages of the dropped types, or None if no message remains.
     Raise ProtocolError if the frame does not consist of node messages."""
-    kinds = [KINDS[name] for name in dropped]
+    kinds = [KINDS[name] for name in dropped if name in KINDS]
     rows = rows_of(frame)
     kept = [row for row in rows if row[0] not in kinds]
     if len(kept) == len(rows):

@@ -1,10 +1,11 @@
 """A transport whose links obey the fault rules of one node.
 
-A rule about a peer applies to every link that this node opens to it. It also applies to a message
-link that the peer opens, once the peer's Hello has identified it. A replica fetch that arrives does
-not identify its sender in time, so only the rules of the fetching node apply to it. A full
-partition therefore needs a rule at each end. For links of clients, only the pause and the crash
-apply.
+A rule about a peer applies to every link that this node opens to it. It also applies to a link that
+the peer opens, once its first frame has identified it: the Hello of a message link, or the client
+id of a follower's fetch. The handshake of a WebSocket still passes.
+
+A listener that accepts only Kafka's protocol is one for clients. The rules about the peer "clients"
+apply to its links, and no rule about a node.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from quorate.quorum.faults.faults import Faults
+from quorate.quorum.faults.faults import HOLDS, Faults
 from quorate.quorum.faults.link import FaultLink, Nature
 from quorate.quorum.seams import (
     Accept,
@@ -51,7 +52,12 @@ class FaultTransport:
         links: Links = WeakKeyDictionary()
         inner = await self._inner.listen(
             address,
-            {wire: self._wrapped(wire, each, links) for wire, each in accept.items()},
+            {
+                wire: self._wrapped(
+                    Nature(wire, False, tuple(accept) == (Wire.KAFKA,)), each, links
+                )
+                for wire, each in accept.items()
+            },
             max_frame_bytes=max_frame_bytes,
         )
         return FaultListener(inner, self._faults, links)
@@ -71,7 +77,7 @@ class FaultTransport:
         self._connecting[task] = None
         made: list[FaultLink] = []
         node_id = self._faults.peer_of(address)
-        nature = Nature(wire is Wire.NODE, True, node_id, address)
+        nature = Nature(wire, True, peer_id=node_id, peer_address=address)
 
         def wrapped(link: Link) -> LinkHandler:
             made.append(FaultLink(self._faults, link, accept, nature))
@@ -117,10 +123,14 @@ class FaultTransport:
                 raise PeerUnreachable(f"cannot reach {address}: its links are cut")
             if not self._faults.holds(node_id, address):
                 return
-            self._faults.affected["hold"] += 1
+            self._faults.affected[self._way(node_id, address)] += 1
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append(waiter)
             await waiter
+
+    def _way(self, node_id: int | None, address: Address) -> str:
+        """Return the rule that holds links to this peer."""
+        return next(way for way in HOLDS if self._faults.holds(node_id, address, ways=(way,)))
 
     async def _running(self) -> None:
         """Wait until the node is not paused and earlier callbacks have run."""
@@ -129,10 +139,7 @@ class FaultTransport:
             self._faults.run(partial(_open, through))
             await through
 
-    def _wrapped(self, wire: Wire, accept: Accept, links: Links) -> Accept:
-        of_messages = wire is Wire.NODE
-        nature = Nature(of_messages, of_messages)
-
+    def _wrapped(self, nature: Nature, accept: Accept, links: Links) -> Accept:
         def wrapped(inner: Link) -> LinkHandler:
             link = FaultLink(self._faults, inner, accept, nature)
             links[link] = None

@@ -21,7 +21,8 @@ Files in reading order:
 
 - `batch.py`, `record.py`: record batches, format v2; `compression.py`: the codecs, bounded;
   `record_framing.py`, `compression_frames.py`: cheap checks of a payload that a client sent.
-- `names.py`, `settings.py`, `errors.py`: file names, settings and errors.
+- `names.py`, `settings.py`, `errors.py`, `disk_failures.py`: file names, settings, errors, and the
+  text about a failed disk.
 - `log.py`, `log_reader.py`: the log; `append_check.py`, `rolling.py`, `retention.py`: its rules.
 - `segment_list.py`, `segment.py`, `indexed_file.py`, `batch_file.py`, `index.py`: segments, from
   the list down to the file and its indexes.

@@ -7,17 +7,25 @@ for it."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import Any
 
 from quorate.broker.partition.leadership import Leadership
 from quorate.cli.main import main
-from quorate.quorum.controller import broker_changes
+from quorate.quorum.controller import broker_changes, partition_change, placement
+from quorate.quorum.controller.reassignment_completion import Completion
 from quorate.quorum.controller.sessions import NEVER_MS, Sessions
+from quorate.quorum.faults.clock import FaultClock
 from quorate.quorum.log import recovery
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.flush import Flush
 from quorate.quorum.log.scan import scan
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
+from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft import check_quorum, follower, high_watermark
 from quorate.quorum.raft.vote import campaign
 
@@ -50,6 +58,42 @@ def discard_unflushed(segment: Any) -> Iterator[tuple[int, Any, bool]]:
         yield 0, None, False
 
 
+def flush_on_the_loop(self: OsDisk, work: Any, done: Any) -> None:
+    """Do the disk's work in the thread of the event loop, which stands still meanwhile."""
+    result, failed = None, None
+    try:
+        result = work()
+    except BaseException as error:
+        failed = error
+    asyncio.get_running_loop().call_soon(done, result, failed)
+
+
+def flush_without_errors(self: Flush) -> None:
+    """Flush, and count a failure as a success."""
+    with contextlib.suppress(OSError):
+        RUN(self)
+
+
+def without_racks(image: Any) -> list[placement.UsableBroker]:
+    """Return the usable brokers as if none had a rack."""
+    return [replace(each, rack=None) for each in USABLE(image)]
+
+
+def complete_early(
+    isr: tuple[int, ...],
+    replicas: tuple[int, ...],
+    *,
+    removing: tuple[int, ...],
+    adding: tuple[int, ...],
+) -> Completion | None:
+    """Return a completion whose new replicas count as in sync, although they lack records."""
+    if not removing and not adding:
+        return None
+    kept = tuple(each for each in replicas if each not in removing)
+    return Completion(kept, kept)
+
+
+RUN, USABLE = Flush.run, placement.usable_brokers
 Ablation = tuple[Any, str, Any]
 ABLATIONS: dict[str, Ablation] = {
     "fencing": (broker_changes, "fence", fence_alone),
@@ -60,6 +104,16 @@ ABLATIONS: dict[str, Ablation] = {
     "isr-shrink": (Leadership, "maybe_shrink", lambda self, end_offset, now_ms: None),
     "check-quorum": (check_quorum, "has_expired", lambda core, state: False),
     "metadata-majority": (high_watermark, "majority_offset", max),
+    "disk-failure": (NodeCore, "fail", lambda self, error: None),
+    "flush-failure": (Flush, "run", flush_without_errors),
+    "flush-thread": (OsDisk, "submit", flush_on_the_loop),
+    "monotonic-time": (
+        FaultClock,
+        "now_ms",
+        lambda self: self._inner.now_ms() + self.faults.rules.clock_offset_ms,
+    ),
+    "rack-placement": (placement, "usable_brokers", without_racks),
+    "reassignment-completion": (partition_change, "completion", complete_early),
     "log-recovery": (recovery, "scan", discard_unflushed),
 }
 

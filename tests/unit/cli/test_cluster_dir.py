@@ -131,3 +131,10 @@ def test_a_cluster_json_that_is_too_large_is_not_read_whole(tmp_path: Path) -> N
         made.truncate(1 << 40)
     with pytest.raises(Refused, match="more than 1048576 bytes"):
         read_cluster(file)
+
+
+def test_brokers_are_spread_over_racks(tmp_path: Path) -> None:
+    directory = ClusterDir(tmp_path)
+    directory.create(Shape(controllers=1, brokers=3, port=0, racks=2))
+    racks = [load(str(directory.node_file(each)))["broker.rack"] for each in (1, 2, 3, 4)]
+    assert racks == [None, "rack-1", "rack-2", "rack-1"]

@@ -30,6 +30,9 @@ EXPECTED = Expected(
     max_unread_ms=2500,
     max_metadata_wait_ms=3000,
     max_resign_ms=3500,
+    min_leader_moves=1,
+    max_leader_moves=13,
+    max_isr_shrinks=3,
 )
 
 

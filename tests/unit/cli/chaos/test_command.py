@@ -17,7 +17,8 @@ from quorate.cli.chaos.cluster_runs import existing_cluster
 from quorate.cli.chaos.command import chaos
 from quorate.cli.chaos.loader import bundled_scenarios, load
 from quorate.cli.chaos.pause_guard import is_stopped, process_state
-from quorate.cli.chaos.scenario import STEPS, Scenario
+from quorate.cli.chaos.scenario import Scenario
+from quorate.cli.chaos.steps import STEPS
 from quorate.cli.cluster_dir import ClusterDir, Shape
 from tests.unit.cli.chaos.histories import result
 
@@ -61,7 +62,7 @@ def test_the_list_of_steps() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("nonsense",), 1, "no such scenario; it must be one of controller-kill"),
+        (("nonsense",), 1, "no such scenario; it must be one of clock-skew"),
         (("leader-kill", "--variant", "x"), 2, "--variant: value 'x' must be one of kill"),
         (("leader-kill", "--partitions", "0"), 2, "0 is not in the range"),
         (("leader-kill", "--override", "x"), 2, "'x' must be KEY=VALUE"),

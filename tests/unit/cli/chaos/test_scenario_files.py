@@ -8,7 +8,7 @@ import pytest
 
 from quorate.cli.chaos.actions import ACTIONS
 from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load, parse
-from quorate.cli.chaos.scenario import STEPS
+from quorate.cli.chaos.steps import STEPS
 from quorate.cli.chaos.toml_lines import line_of, lines_of
 
 GOOD = """\
@@ -32,8 +32,11 @@ ms = 5
 
 def test_the_bundled_scenarios() -> None:
     assert list(bundled_scenarios()) == [
+        "clock-skew",
         "controller-kill",
         "controller-partition",
+        "disk-error",
+        "disk-full",
         "flapping-isr",
         "heartbeat-timeout",
         "leader-kill",
@@ -41,7 +44,11 @@ def test_the_bundled_scenarios() -> None:
         "paused-controller",
         "power-loss",
         "quorum-loss",
+        "rack-loss",
+        "reassign-under-fire",
         "rolling-restart",
+        "slow-disk",
+        "slow-link",
     ]
     for name in bundled_scenarios():
         assert load(name).name == name
@@ -85,7 +92,7 @@ def test_defaults_and_values() -> None:
         ('do = "kill"', 'do = "kil"', 11, "do: value 'kil' must be one of kill, start, stop"),
         ('do = "kill"', "", 10, "do: value None must be one of kill"),
         ('node = "leader"', "", 10, "step kill: node is missing: The node."),
-        ('"leader"', '"boss"', 12, "node: value 'boss' must be a node's id or one of leader, c"),
+        ('"leader"', '"boss"', 12, "node: value 'boss' must be a node's id, one of leader, c"),
         (
             "ms = 5",
             "ms = 5\nnode = 1",
@@ -113,7 +120,7 @@ def test_a_variant_stands_once() -> None:
 
 
 def test_neither_a_name_nor_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="it must be one of controller-kill, controller-part"):
+    with pytest.raises(ScenarioError, match="it must be one of clock-skew, controller-kill"):
         load("leader-kil")
     with pytest.raises(ScenarioError, match="cannot be read"):
         load(str(tmp_path / "none.toml"))

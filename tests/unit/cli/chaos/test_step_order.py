@@ -42,11 +42,19 @@ def refusal(*steps: str) -> str:
         (("kill-all", "kill 4"), 8, "step kill: every node is down"),
         (("pin-writer 4", "kill 5", "pin-writer 6"), 12, "a pinned writer runs already"),
         (("kill 4", "unpin-writer"), 8, "step unpin-writer: no pinned writer runs"),
+        (("slow-link 4",), 4, "step slow-link: delay_ms or bytes_per_s must be more than 0"),
+        (("fill-disk 4", "start 4"), 8, "step start: this node is not down"),
+        (("kill 4", "wait-stopped 4"), 8, "step wait-stopped: this node is not on a bad disk"),
+        (("fill-disk 4", "kill victim"), 8, "step kill: this node is on a bad disk already"),
+        (("slow-clients controller",), 4, "the controller is no broker"),
+        (("kill 1", "wait-resigned leader of 3"), 8, "the leader of 3 is no controller"),
+        (("kill 4", "wait-reassigned"), 8, "no reassignment runs: use reassign first"),
+        (("reassign", "reassign"), 8, "a reassignment runs already: use wait-reassigned first"),
         (("kill 1", "start 1", "wait-resigned 1"), 12, "this node has no fault"),
         (("kill 1", "wait-resigned leader"), 8, "step wait-resigned: the leader is no controller"),
         (("mute-heartbeats controller",), 4, "the controller is no broker"),
         (("kill standby", "wait-fenced victim"), 8, "step wait-fenced: the standby is no broker"),
-        (("wait-written",), 4, "no step causes a fault: use one of kill-all, roll, kill"),
+        (("wait-written",), 4, "no step causes a fault: use one of kill-all, kill-rack, roll"),
     ],
 )
 def test_a_step_without_effect(steps: tuple[str, ...], line: int, why: str) -> None:
@@ -68,6 +76,10 @@ def test_a_roll_needs_healthy_nodes() -> None:
         ("pause 4", "kill 5", "heal", "start 5"),
         ("pin-writer 4", "unpin-writer", "pin-writer 5", "kill 6"),
         ("kill standby", "kill controller", "start-all"),
+        ("fill-disk leader of 3", "wait-stopped victim", "start victim"),
+        ("fail-flushes controller", "heal"),
+        ("reassign", "kill 4", "wait-reassigned", "reassign"),
+        ("cut-one-way follower of 0", "isolate 1", "heal"),
     ],
 )
 def test_what_may_follow(steps: tuple[str, ...]) -> None:
@@ -81,6 +93,8 @@ def test_what_may_follow(steps: tuple[str, ...]) -> None:
         (("kill 4", "wait-fenced 1"), "mine.toml:8: step wait-fenced: node: value 1 must be one"),
         (("isolate 4", "wait-resigned 4"), "mine.toml:8: step wait-resigned: node: value 4 must"),
         (("kill standby",), "mine.toml:4: step kill: there is one controller only"),
+        (("kill leader of 12",), "mine.toml:4: step kill: leader of 12: there are 12 partitions"),
+        (("kill 4", "reassign"), "mine.toml:8: step reassign: there must be more than 3 brokers"),
     ],
 )
 def test_a_node_that_the_cluster_lacks(steps: tuple[str, ...], said: str) -> None:

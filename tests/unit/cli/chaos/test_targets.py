@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from quorate.cli.chaos.scenario import ROLES
-from quorate.cli.chaos.targets import TARGETS, Candidates
+from quorate.cli.chaos.scenario_keys import ROLES
+from quorate.cli.chaos.targets import TARGETS, Candidates, of
 from quorate.cli.chaos.timeline import ClusterStates
 from tests.unit.cli.chaos.test_timeline import logged, moved, story
 
@@ -41,6 +41,18 @@ def test_controllers() -> None:
     assert chosen("standby") == 2
     assert chosen("standby", 2) == 3
     assert chosen("standby", 2, 3) is None
+
+
+def test_the_leader_and_the_follower_of_a_partition() -> None:
+    def found(role: str, partition: int, *faulty: int) -> int | None:
+        draw = random.Random(7).choice
+        return of(Candidates(states(), [4, 5, 6], [], faulty, None, draw), role, partition)
+
+    assert (found("leader", 0), found("leader", 1)) == (4, 5)
+    assert (found("follower", 0), found("follower", 1)) == (5, 6)
+    assert found("follower", 0, 5) == 6
+    assert found("leader", 0, 4) is None
+    assert found("leader", 7) is None
 
 
 def test_the_victim_is_the_node_that_was_named_last() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.cli.chaos.metadata_tail import LoggedRecord
-from quorate.cli.chaos.timeline import FENCED, SERVING, ClusterStates, partitions_text
+from quorate.cli.chaos.timeline import FENCED, SERVING, ClusterStates, partitions_text, since_start
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -120,3 +120,20 @@ def test_another_controller_is_active() -> None:
 def test_a_long_list_is_cut() -> None:
     assert partitions_text([3]) == "partition 3"
     assert partitions_text(list(range(12))) == "partitions 0, 1, 2, 3, 4, 5, 6, 7 and 4 more"
+
+
+def test_a_record_of_a_wrong_clock_has_its_true_time() -> None:
+    hour_ms = 3_600_000
+    for offset_ms in (-hour_ms, 0, hour_ms):
+        found = since_start(START_MS + 60_000 + offset_ms, START_MS, {0, hour_ms, -hour_ms})
+        assert found == 60_000
+    assert since_start(START_MS + hour_ms, START_MS, {0}) == hour_ms
+    assert since_start(START_MS - 50, START_MS, {0}) == 0
+
+
+def test_isrs_that_lose_a_replica_are_counted() -> None:
+    found = story()
+    for isr in ((4, 5), (5, 4, 6), (4, 5, 7), (4, 5, 7)):
+        change = PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=isr)
+        list(found.apply([logged(1, change)]))
+    assert found.isr_shrinks == 2

@@ -15,6 +15,7 @@ from quorate.cli.chaos.observations import (
     CONTROLLER,
     ISOLATE,
     KILL,
+    SLOW_DISK,
     STOP,
     Availability,
     Expiry,
@@ -22,11 +23,20 @@ from quorate.cli.chaos.observations import (
     MetadataWrites,
     Outage,
     Pinned,
+    Reassignment,
     Refusal,
     Resignation,
 )
 from quorate.cli.chaos.timeline import ACTIVE, FENCED, SERVING, StateInterval
-from tests.unit.cli.chaos.histories import EXPECTED, compared, evidence, killed, result, times
+from tests.unit.cli.chaos.histories import (
+    EXPECTED,
+    compared,
+    evidence,
+    intervals,
+    killed,
+    result,
+    times,
+)
 
 
 def bad(**changed: Any) -> dict[str, str]:
@@ -87,6 +97,11 @@ def controller(node: int = 1, role: str = ACTIVE_CONTROLLER, **changed: Any) -> 
 def terms(*began: tuple[int, int]) -> list[StateInterval]:
     """Return the terms of active controllers, given as (node, begin)."""
     return [StateInterval(node, ACTIVE, ms, ms + 1_000) for node, ms in began]
+
+
+def moving(end_ms: int | None) -> Reassignment:
+    """Return a reassignment that began at 1,000 ms."""
+    return Reassignment(targets={0: (5, 6), 1: (5, 6)}, start_ms=1_000, end_ms=end_ms)
 
 
 LOST_QUORUM = {
@@ -190,6 +205,14 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "no majority",
         "from 2,500 to 8,000 ms; 0 refused or unanswered",
     ),
+    ({"leadership": intervals(14)}, "leader moves", "14 partitions got another leader, or none"),
+    ({"isr_shrinks": 4}, "isr moves", "4 times an ISR lost a replica (expected: 0 to 3)"),
+    ({"reassignment": moving(None)}, "reassigned", "the replicas of 2 partitions have not moved"),
+    (
+        {"reassignment": moving(1_999)},
+        "reassigned",
+        "the replicas of 2 partitions moved in 999 ms, but without any fault meanwhile",
+    ),
     ({"expiries": [expiry(4_501)]}, "session", "fenced 3,501 ms after its last heartbeat"),
     ({"expiries": [expiry(3_499)]}, "session", "fenced 2,499 ms after its last heartbeat"),
     ({"pinned": [pinned([(0, 5_251)])]}, "refused", "acknowledged 1 batches of the client"),
@@ -258,6 +281,9 @@ def test_the_table_of_checks_names_what_they_yield() -> None:
                 controller(3, CONTROLLER, start_ms=4_000),
             ),
         },
+        # A slow controller may stay active.
+        {"faults": (killed(), controller(kind=SLOW_DISK)), "controllers": terms((1, 0))},
+        {"reassignment": moving(2_000)},
         {"faults": (killed(kind=ISOLATE),), "brokers": (StateInterval(4, SERVING, 0, 10_000),)},
     ],
 )
