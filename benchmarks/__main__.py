@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import (
+    checks_alone,
     cold_start,
     commits,
     compaction,
@@ -39,6 +40,7 @@ MODULES = (
     image,
     recovery,
     compaction,
+    checks_alone,
     cost_of_checks,
     produce_while_cleaning,
 )

@@ -1,7 +1,7 @@
 """The command `quorate server FILE` without the checks of input that REMOVED lists.
 
-Only the benchmark `cost_of_checks` runs it. A message that the checks would refuse can stop such a
-node.
+Only the benchmarks `cost_of_checks` and `checks_alone` use it. A message that the checks would
+refuse can stop such a node.
 """
 
 from __future__ import annotations
