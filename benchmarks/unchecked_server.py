@@ -82,11 +82,14 @@ REMOVED = (
     Removed("quorate.quorum.controller.configs", "check_keys", nothing),
     Removed("quorate.quorum.controller.configs", "check_sizes", nothing),
     Removed(f"{NODE}.controller_decision", "read_back", encoded),
+    # the budgets of memory and of requests in flight of a client's connection
+    Removed(f"{RPC}.kafka.connection:Connection", "report_memory", nothing),
+    Removed(f"{RPC}.kafka.connection:Connection", "update_reading", nothing),
     # batches of producers: fields of the header, timestamps, the frame and the payload
     Removed("quorate.broker.partition.partition", "validate_client_batch", header_of_client_batch),
 )
 """The checks that a node can run without, if all of its input is good. The incremental handling of
-requests and the budgets of memory are parts of the structure and stay."""
+requests is a part of the structure and stays."""
 
 
 def holder_of(path: str) -> Any:
