@@ -14,9 +14,10 @@ import click
 from quorate.cli.archives import unpack
 from quorate.cli.client.errors import Refused
 from quorate.cli.cluster_dir import read_cluster
+from quorate.quorum.analytics.log.agreement import complete
 from quorate.quorum.analytics.log.errors import AnalyticsError
-from quorate.quorum.analytics.log.seek import last_batch
-from quorate.quorum.analytics.log.segments import PARTITION_DIR, metadata_dir
+from quorate.quorum.analytics.log.places import moved, rank_of
+from quorate.quorum.analytics.log.segments import PARTITION_DIR
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.protocol.varint import DecodeError
@@ -82,17 +83,14 @@ def longest_log(directory: Path, *, within: Path | None = None) -> Path:
         ]
         for nodes in (entry["controllers"], entry["brokers"])
     )
-    voters = _longest_first(controllers)
-    majority = len(entry["controllers"]) // 2 + 1
-    if len(voters) >= majority:
-        # A committed record is on a majority of the voters. By Raft's election rule, the log at
-        # this place of the order therefore has every committed record (leader completeness, Raft,
-        # section 5.4.3).
-        return voters[majority - 1]
-    others = _longest_first([*voters, *brokers])
+    voters = _with_a_log(controllers)
+    if len(voters) > len(entry["controllers"]) // 2:
+        ranks = [rank_of(str(node / PARTITION_DIR)) for node in voters]
+        return voters[complete(ranks, len(entry["controllers"]))]
+    others = _with_a_log([*voters, *brokers])
     if not others:
         raise Refused(f"{directory}: no node of this cluster has a metadata log yet")
-    return others[0]
+    return max(others, key=lambda node: rank_of(str(node / PARTITION_DIR)))
 
 
 def _place(root: Path, log_dir: str, within: Path | None) -> Path | None:
@@ -102,24 +100,11 @@ def _place(root: Path, log_dir: str, within: Path | None) -> Path | None:
     written = Path(log_dir)
     if within is None and written.is_dir():
         return written
-    parts = written.parts
-    below = parts[parts.index("nodes") :] if "nodes" in parts else parts[-1:]
-    place = root.joinpath(*below)
+    place = root / moved(log_dir)
     if within is not None and not place.resolve().is_relative_to(within.resolve()):
         return None
     return place
 
 
-def _longest_first(nodes: list[Path]) -> list[Path]:
-    held = [node for node in nodes if (node / PARTITION_DIR).is_dir()]
-    return sorted(held, key=log_end, reverse=True)
-
-
-def log_end(node: Path) -> tuple[int, int]:
-    """Return the epoch and the last offset of a node's log, or (-1, -1) if it is empty.
-
-    Such pairs compare as Raft compares logs.
-
-    The log with the later epoch is more up to date, whatever its length (Raft, section 5.4.1)."""
-    last = last_batch(metadata_dir(str(node)))
-    return (-1, -1) if last is None else (last.leader_epoch, last.last_offset)
+def _with_a_log(nodes: list[Path]) -> list[Path]:
+    return [node for node in nodes if (node / PARTITION_DIR).is_dir()]

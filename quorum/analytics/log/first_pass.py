@@ -19,8 +19,8 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 
+from quorate.quorum.analytics.log.files import opened
 from quorate.quorum.log.batch import (
     CODEC_MASK,
     CONTROL,
@@ -115,15 +115,14 @@ class Pass:
         return position
 
 
-def pass_over(path: Path, range_bytes: int) -> Pass:
-    """Pass over one segment, divided into ranges of about the same size.
+def pass_over(path: str, size: int, range_bytes: int) -> Pass:
+    """Pass over a segment of `size` bytes, divided into ranges of about the same size.
 
     A range has at most `range_bytes` and the rest of the batch in which they end."""
-    size = path.stat().st_size
     count = max(1, -(-size // range_bytes))
     passed = Pass(-(-size // count))
     base, rest = 0, b""
-    with open(path, "rb") as file:
+    with opened(path) as file:
         while more := file.read(WINDOW_BYTES):
             data = rest + more
             used = passed.over(data, base)

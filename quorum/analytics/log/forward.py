@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from quorate.quorum.analytics.log.files import opened
 from quorate.quorum.analytics.log.seek import last_before
 from quorate.quorum.analytics.log.segments import (
     SEGMENT_NAME,
@@ -24,7 +25,7 @@ from quorate.quorum.log.batch import MIN_LENGTH, PREFIX_BYTES
 LENGTH_AT, LENGTH_BYTES = 8, 4
 
 
-def forward(directory: Path, start: Slice | None = None) -> Iterator[Slice]:
+def forward(directory: Path | str, start: Slice | None = None) -> Iterator[Slice]:
     """Yield the slices of the snapshot `start` and of the log after it.
 
     Without `start`, begin with the base snapshot, or with the log if it has none."""
@@ -35,24 +36,24 @@ def forward(directory: Path, start: Slice | None = None) -> Iterator[Slice]:
     yield from log_from(directory, from_offset)
 
 
-def log_from(directory: Path, from_offset: int) -> Iterator[Slice]:
+def log_from(directory: Path | str, from_offset: int) -> Iterator[Slice]:
     """Yield the slices of the log that hold records at `from_offset` or after it."""
     segments = files_named(directory, SEGMENT_NAME)
-    for path, following in zip(segments, [*segments[1:], None], strict=True):
-        if following is not None and int(following.stem) <= from_offset:
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        if following is not None and following.offset <= from_offset:
             continue
         position = 0
-        if int(path.stem) < from_offset:
-            position = last_before(path, lambda header: header.base_offset <= from_offset)
-        size = path.stat().st_size
-        whole = Slice(str(path), position, size, size, may_be_torn=following is None)
-        yield from pieces(replace(whole, first_offset=max(from_offset, int(path.stem))))
+        if segment.offset < from_offset:
+            position = last_before(segment, lambda header: header.base_offset <= from_offset)
+        size = segment.size_bytes
+        whole = Slice(segment.path, position, size, size, may_be_torn=following is None)
+        yield from pieces(replace(whole, first_offset=max(from_offset, segment.offset)))
 
 
 def pieces(whole: Slice) -> Iterator[Slice]:
     """Cut a slice that begins with a batch at the ends of batches, about SLICE_BYTES apart."""
     position = whole.start
-    with open(whole.path, "rb") as file:
+    with opened(whole.path) as file:
         while position < whole.end:
             file.seek(position)
             end = min(position + _whole_batches(file.read(SLICE_BYTES)), whole.end)

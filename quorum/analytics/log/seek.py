@@ -13,6 +13,7 @@ from pathlib import Path
 from quorate.quorum.analytics.log.segments import (
     SEGMENT_NAME,
     Slice,
+    StoredFile,
     files_named,
     read_batches,
 )
@@ -25,51 +26,51 @@ Before = Callable[[BatchHeader], bool]
 """Returns True for all batches up to some place in the log, and False for all later ones."""
 
 
-def last_before(path: Path, before: Before) -> int:
+def last_before(segment: StoredFile, before: Before) -> int:
     """Return the position of the last batch of the segment for which `before` returns True.
 
     The first batch counts as one of them, so the result is 0 if there is no other."""
-    size = path.stat().st_size
-    low, high = 0, size
+    low, high = 0, segment.size_bytes
     while high - low > PROBE_BYTES:
         middle = (low + high) // 2
-        found = _next_batch(path, size, middle, high)
+        found = _next_batch(segment, middle, high)
         if found is not None and before(found[1]):
             low = found[0]
         else:
             high = middle
-    for position, header in batches_from(path, low):
+    for position, header in batches_from(segment, low):
         if not before(header):
             break
         low = position
     return low
 
 
-def batches_from(path: Path, position: int) -> Iterator[tuple[int, BatchHeader]]:
+def batches_from(segment: StoredFile, position: int) -> Iterator[tuple[int, BatchHeader]]:
     """Yield (position, header) of the sound batches from `position` on, where a batch begins.
 
     The batches end without an error at the end of the segment and at damage."""
-    size = path.stat().st_size
-    while (found := _next_batch(path, size, position, position + 1)) is not None:
+    while (found := _next_batch(segment, position, position + 1)) is not None:
         yield found
         position += found[1].size_bytes
 
 
-def _next_batch(path: Path, size: int, start: int, end: int) -> tuple[int, BatchHeader] | None:
+def _next_batch(segment: StoredFile, start: int, end: int) -> tuple[int, BatchHeader] | None:
     """Return (position, header) of the first batch that begins in [start, end)."""
+    path, _, size = segment
     while start < min(end, size):
         stop = min(start + PROBE_BYTES, end, size)
         # A torn end is no error here, so a probe never raises DamagedLog.
-        for header, _, position in read_batches(Slice(str(path), start, stop, size, True)):
+        for header, _, position in read_batches(Slice(path, start, stop, size, True)):
             return start + position, header
         start = stop
     return None
 
 
-def last_batch(directory: Path) -> BatchHeader | None:
+def last_batch(directory: Path | str) -> BatchHeader | None:
     """Return the header of the last whole batch of the log, or None if the log is empty."""
-    for path in reversed(files_named(directory, SEGMENT_NAME)):
-        headers = [header for _, header in batches_from(path, last_before(path, lambda _: True))]
+    for segment in reversed(files_named(directory, SEGMENT_NAME)):
+        last = last_before(segment, lambda _: True)
+        headers = [header for _, header in batches_from(segment, last)]
         if headers:
             return headers[-1]
     return None

@@ -14,16 +14,23 @@ The log may be in use:
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, NamedTuple
 
 from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, GAP, Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import MissingBase, NoMetadataLog
+from quorate.quorum.analytics.log.files import (
+    absolute,
+    below,
+    files_in,
+    local_path,
+    name_of,
+    opened,
+)
 from quorate.quorum.analytics.log.first_pass import (
     FOREVER,
     Border,
@@ -63,6 +70,27 @@ class SnapshotId:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The cluster and the node that a log belongs to.
+
+    `cluster_id` is never null, because it is a key of all tables. Without a meta.properties it is
+    the path of the log. `node_id` is then None."""
+
+    cluster_id: str = ""
+    node_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The part of a log that is committed: the records below `end_offset`.
+
+    If `rest_is_known`, all others are not committed. Otherwise nothing is known about them."""
+
+    end_offset: int = 0
+    rest_is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """A range of bytes of one file that one reader reads.
 
@@ -84,42 +112,69 @@ class Slice:
     only_named: bool = False
     """True for a snapshot whose content is not read. Its name proves that the records below its end
     offset are committed."""
+    origin: Origin = Origin()
+    committed: Committed = Committed()
+    before: int = FOREVER
+    """Records at this offset and above are left out. `read_batches` does not know it."""
+
+
+class StoredFile(NamedTuple):
+    """A file of a log: its path or URL, the offset in its name, and its size when it was listed."""
+
+    path: str
+    offset: int
+    size_bytes: int
+
+
+def partition_dir(location: str) -> str | None:
+    """Return the path of the metadata partition, or None if the location holds none.
+
+    The location is this directory, or a node's log directory that contains it. It may be a URL."""
+    for each in (below(location, PARTITION_DIR), location):
+        if any(SEGMENT_NAME.fullmatch(name) for name in files_in(each)):
+            return each
+    return None
 
 
 def metadata_dir(directory: str) -> Path:
-    """Return the directory of the metadata partition.
+    """Return the local directory of the metadata partition.
 
     `directory` is either this directory, or a node's log directory that contains it. A prefix
     `file:` is ignored. Raise NoMetadataLog if neither holds segments."""
-    given = Path(directory.removeprefix("file:"))
-    for each in (given / PARTITION_DIR, given):
-        if each.is_dir() and any(SEGMENT_NAME.fullmatch(name) for name in os.listdir(each)):
-            return each
-    raise NoMetadataLog(
-        f"{given} holds no metadata log: give a node's log directory (the one that contains "
-        f"{PARTITION_DIR}) or that {PARTITION_DIR} directory itself"
+    given = local_path(directory)
+    found = None if given is None else partition_dir(given)
+    if found is None:
+        raise NoMetadataLog(no_log_in(directory if given is None else given))
+    return Path(found)
+
+
+def no_log_in(location: str) -> str:
+    """Return the sentence about a location that holds no metadata log."""
+    return (
+        f"{absolute(location)} holds no metadata log: give a node's log directory (the one that "
+        f"contains {PARTITION_DIR}) or that {PARTITION_DIR} directory itself"
     )
 
 
 def log_slices(
-    directory: Path, slice_bytes: int = SLICE_BYTES, *, from_offset: int = 0
+    directory: Path | str, slice_bytes: int = SLICE_BYTES, *, from_offset: int = 0
 ) -> list[Slice]:
     """Return the slices of all segments, in the order of the log.
 
     Slices below `from_offset` are left out, and `first_offset` of the others is at least this
     offset. The first pass reads every segment whole. `directory` is that of `metadata_dir`."""
     segments = files_named(directory, SEGMENT_NAME)
-    passes = [pass_over(path, slice_bytes) for path in segments]
+    passes = [pass_over(each.path, each.size_bytes, slice_bytes) for each in segments]
     without_effect = undone(marker for each in passes for marker in each.markers)
     slices: list[Slice] = []
-    for path, following, passed in zip_longest(segments, segments[1:], passes):
-        last = FOREVER if following is None else int(following.stem)
-        borders = passed.borders or [Border(0, int(path.stem))]
-        size = path.stat().st_size
+    for segment, following, passed in zip_longest(segments, segments[1:], passes):
+        last = FOREVER if following is None else following.offset
+        borders = passed.borders or [Border(0, segment.offset)]
+        size = segment.size_bytes
         ends = [*((each.position, each.base_offset) for each in borders[1:]), (size, last)]
         slices += [
             Slice(
-                str(path),
+                segment.path,
                 border.position,
                 end,
                 size,
@@ -134,21 +189,20 @@ def log_slices(
     return slices
 
 
-def snapshot_slices(directory: Path, *, only_base: bool = False) -> list[Slice]:
+def snapshot_slices(directory: Path | str, *, only_base: bool = False) -> list[Slice]:
     """Return one slice per snapshot, or only that of the base snapshot if there is one (see
     `base_snapshot`). A snapshot is not divided."""
     if only_base:
         base = base_snapshot(directory)
         return [] if base is None else [base]
     slices = []
-    for path in files_named(directory, SNAPSHOT_NAME):
-        end_offset, epoch = (int(part) for part in path.stem.split("-"))
-        size = path.stat().st_size
-        slices.append(Slice(str(path), 0, size, size, snapshot=SnapshotId(end_offset, epoch)))
+    for path, end_offset, size in files_named(directory, SNAPSHOT_NAME):
+        epoch = int(name_of(path).split("-")[1].split(".")[0])
+        slices.append(Slice(path, 0, size, size, snapshot=SnapshotId(end_offset, epoch)))
     return slices
 
 
-def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
+def history_slices(directory: Path | str, slice_bytes: int = SLICE_BYTES) -> list[Slice]:
     """Return the slices of the whole known history: the base snapshot, if there is one, the log
     after it, and the names of all snapshots.
 
@@ -163,7 +217,7 @@ def history_slices(directory: Path, slice_bytes: int = SLICE_BYTES) -> list[Slic
     return [base, *log_slices(directory, slice_bytes, from_offset=from_offset), *names]
 
 
-def base_snapshot(directory: Path) -> Slice | None:
+def base_snapshot(directory: Path | str) -> Slice | None:
     """Return the snapshot that the log starts from.
 
     Return None if the log starts at offset 0, or if no such snapshot is in the directory. If older
@@ -176,7 +230,7 @@ def base_snapshot(directory: Path) -> Slice | None:
     return None
 
 
-def refuse_missing_base(directory: Path) -> None:
+def refuse_missing_base(directory: Path | str) -> None:
     """Raise MissingBase if older segments were deleted and no snapshot holds their records."""
     if (start := log_start_offset(directory)) and base_snapshot(directory) is None:
         raise MissingBase(
@@ -185,14 +239,19 @@ def refuse_missing_base(directory: Path) -> None:
         )
 
 
-def log_start_offset(directory: Path) -> int:
+def log_start_offset(directory: Path | str) -> int:
     """Return the first offset of the first segment, which is in its file name. There must be a
     segment."""
-    return int(files_named(directory, SEGMENT_NAME)[0].stem)
+    return files_named(directory, SEGMENT_NAME)[0].offset
 
 
-def files_named(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
-    return [directory / name for name in sorted(os.listdir(directory)) if pattern.fullmatch(name)]
+def files_named(directory: Path | str, pattern: re.Pattern[str]) -> list[StoredFile]:
+    """Return the files whose names match, in the order of the offsets in their names."""
+    return [
+        StoredFile(below(str(directory), name), int(match[1]), size)
+        for name, size in sorted(files_in(str(directory)).items())
+        if (match := pattern.fullmatch(name))
+    ]
 
 
 def read_batches(piece: Slice, found: Found = refuse) -> Iterator[tuple[BatchHeader, bytes, int]]:
@@ -206,7 +265,7 @@ def read_batches(piece: Slice, found: Found = refuse) -> Iterator[tuple[BatchHea
     the first batch of the next slice would skip a damaged batch, so this slice must find it. Call
     `found` for each damage, except a torn end. The default raises DamagedLog. If `found` returns,
     continue with the next good batch."""
-    with open(piece.path, "rb") as file:
+    with opened(piece.path) as file:
         window = _Window(file, piece)
         position = 0 if piece.start == 0 else window.next_batch(piece.start, piece.end)
         expected = _first_expected(piece)
@@ -233,7 +292,8 @@ def _first_expected(piece: Slice) -> int | None:
     """Return the offset that the slice must begin with, or None if only its content says so."""
     if piece.snapshot is not None or piece.start:
         return None
-    return int(Path(piece.path).stem)
+    named = SEGMENT_NAME.fullmatch(name_of(piece.path))
+    return int(named[1]) if named else None
 
 
 def _gap(piece: Slice, expected: int, following: int) -> Damage:
@@ -249,7 +309,7 @@ def _gap(piece: Slice, expected: int, following: int) -> Damage:
 class _Window:
     """The bytes of a slice, and as many bytes after it as its last batch needs."""
 
-    def __init__(self, file: BinaryIO, piece: Slice) -> None:
+    def __init__(self, file: IO[bytes], piece: Slice) -> None:
         self._file = file
         self._piece = piece
         file.seek(piece.start)

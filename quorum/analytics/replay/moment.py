@@ -14,11 +14,12 @@ from typing import Any
 
 from quorate.quorum.analytics.log.errors import DamagedLog, OutOfHistory
 from quorate.quorum.analytics.log.forward import forward, log_from, pieces
+from quorate.quorum.analytics.log.leaders import leader_of
 from quorate.quorum.analytics.log.seek import last_batch
 from quorate.quorum.analytics.log.segments import log_start_offset, metadata_dir
 from quorate.quorum.analytics.log.text import RESOURCES, clock
 from quorate.quorum.analytics.log.walk import Logged, logged, never, settled, walk
-from quorate.quorum.analytics.replay.starts import last_timestamp_ms, leader_of, starts
+from quorate.quorum.analytics.replay.starts import last_timestamp_ms, starts
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError, ReplayError

@@ -1,8 +1,7 @@
 """The snapshots from which the replay to a moment can begin.
 
 The image after a replay from the nearest snapshot equals that after a replay from the beginning.
-Only Raft's record of the leader is not in a snapshot. It is the first record of the leader's epoch
-in the log (`leader_of`).
+Only Raft's record of the leader is not in a snapshot (`log/leaders.py`).
 """
 
 from __future__ import annotations
@@ -12,18 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from quorate.quorum.analytics.log.errors import DamagedLog
-from quorate.quorum.analytics.log.seek import batches_from, last_before
 from quorate.quorum.analytics.log.segments import (
-    SEGMENT_NAME,
     Slice,
-    files_named,
     log_start_offset,
     read_batches,
     snapshot_slices,
 )
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.metadata.record_text import control_message
-from quorate.quorum.raft.control_records import LeaderChangeMessage, SnapshotHeaderRecord
+from quorate.quorum.raft.control_records import SnapshotHeaderRecord
 
 
 def starts(directory: Path, offset: int | None, time_ms: int | None) -> Iterator[Slice]:
@@ -68,29 +64,3 @@ def last_timestamp_ms(snapshot: Slice) -> int:
                 return message.last_contained_log_timestamp
         return header.max_timestamp_ms
     return 0
-
-
-def leader_of(directory: Path, epoch: int) -> LeaderChangeMessage | None:
-    """Return Raft's record of the leader of `epoch`, or None if the log does not hold it."""
-    place = None
-    for path in reversed(files_named(directory, SEGMENT_NAME)):
-        begins_before = False
-        position = last_before(path, lambda header: header.leader_epoch < epoch)
-        for at, header in batches_from(path, position):
-            begins_before |= header.leader_epoch < epoch
-            if header.leader_epoch >= epoch:
-                place = (path, at) if header.leader_epoch == epoch else place
-                break
-        if begins_before:
-            break
-    return None if place is None else _leader_at(*place)
-
-
-def _leader_at(path: Path, position: int) -> LeaderChangeMessage | None:
-    piece = Slice(str(path), position, position + 1, path.stat().st_size, may_be_torn=True)
-    for header, data, at in read_batches(piece):
-        for record in records_of(data, at, header) if header.is_control else ():
-            message, _ = control_message(record)
-            if isinstance(message, LeaderChangeMessage):
-                return message
-    return None

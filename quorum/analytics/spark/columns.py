@@ -29,6 +29,8 @@ from quorate.quorum.metadata.unsupported_records import AccessControlEntryRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
 COLUMNS: dict[str, str] = {
+    "cluster_id": "string",  # of meta.properties, or the path of the log; never null
+    "node_id": "int",  # of the node whose log this is
     "offset": "bigint",
     "snapshot_index": "int",  # null for rows of the log
     "epoch": "int",  # of the controller that wrote the record
@@ -65,6 +67,8 @@ COLUMNS: dict[str, str] = {
     "cause": "string",
     "remark": "string",  # a problem with the log here; see `REMARKS`
     "remark_end": "bigint",  # of damage: the first offset that can be read again
+    "committed": "boolean",  # null: the files do not prove it
+    "file": "string",
     "record": "string",
 }
 """The Spark type of each column, in the order of the schema."""

@@ -23,13 +23,18 @@ def remarks_on(piece: Slice, damage: Sequence[Damage]) -> list[dict[str, Any]]:
         for each in damage
     ]
     if piece.snapshot is None:
-        return rows
+        return [_from(piece) | row for row in rows]
     last_offset, epoch = piece.snapshot.end_offset - 1, piece.snapshot.epoch
     for row in rows:
         row |= {"offset": last_offset, "remark_end": None, "epoch": epoch, "snapshot_index": 0}
     if piece.only_named:
         rows.append(_remark(SNAPSHOT_NAME, last_offset, epoch=epoch, value=piece.path))
-    return rows
+    return [_from(piece) | row for row in rows]
+
+
+def _from(piece: Slice) -> dict[str, Any]:
+    origin = piece.origin
+    return {"cluster_id": origin.cluster_id, "node_id": origin.node_id, "file": piece.path}
 
 
 def _remark(kind: str, offset: int, **more: Any) -> dict[str, Any]:

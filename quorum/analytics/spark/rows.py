@@ -106,7 +106,8 @@ def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Itera
         passed = [head for head, kind in kinds.items() if kind and kind.name not in request.types]
         keep = ~np.isin(heads, passed)
         framed, heads = framed.chosen(keep), heads[keep]
-    if (keep := framed.offset >= piece.first_offset).any():
+    keep = (framed.offset >= piece.first_offset) & (framed.offset < piece.before)
+    if keep.any():
         if not keep.all():
             framed, heads = framed.chosen(keep), heads[keep]
         rows = _Rows(framed, request)
@@ -270,6 +271,7 @@ class _Rows:
         framed, snapshot, count = self._framed, piece.snapshot, len(self._framed)
         int32, int64 = pa.int32(), pa.int64()
         made = {
+            **self._of_the_file(piece),
             "offset": lambda: pa.array(framed.offset, int64),
             "snapshot_index": lambda: pa.nulls(count, int32),
             "epoch": lambda: pa.array(framed.epoch, int64).cast(int32),
@@ -286,6 +288,23 @@ class _Rows:
             made["snapshot_index"] = lambda: pa.array(framed.offset, int64).cast(int32)
             made["epoch"] = lambda: pa.repeat(pa.scalar(snapshot.epoch, int32), count)
         return made
+
+    def _of_the_file(self, piece: Slice) -> dict[str, Callable[[], pa.Array]]:
+        count, origin = len(self._framed), piece.origin
+        return {
+            "cluster_id": lambda: pa.repeat(pa.scalar(origin.cluster_id, pa.string()), count),
+            "node_id": lambda: pa.repeat(pa.scalar(origin.node_id, pa.int32()), count),
+            "file": lambda: pa.repeat(pa.scalar(piece.path, pa.string()), count),
+            "committed": lambda: self._committed(piece),
+        }
+
+    def _committed(self, piece: Slice) -> pa.Array:
+        """Return true for the committed records, and for others false, or null if not known."""
+        count, known = len(self._framed), piece.committed
+        if piece.snapshot is not None:
+            return pa.repeat(pa.scalar(True), count)
+        committed = self._framed.offset < known.end_offset
+        return pa.array(committed, mask=None if known.rest_is_known else ~committed)
 
     def _effective(self, piece: Slice) -> Mask:
         """Return a mask: false for records of metadata transactions without effect."""

@@ -1,9 +1,16 @@
 """The Spark data source `quorate.metadata`, which returns one row per record of a metadata log.
 
     spark.read.format("quorate.metadata").load("/var/lib/quorate/1")
+    spark.read.format("quorate.metadata").load(["/backup/*/1", "s3://logs/west/node-1"])
+
+A location is a node's directory, a metadata log, the directory of `quorate up`, or a pattern of
+these. It is local, or a URL that pyarrow or fsspec reads (`log/places.py`, `log/files.py`).
 
 Options:
 
+- `nodes`: if several logs of one cluster are given, the default "one" reads the log that certainly
+  has every committed record. If the logs of all voters are given, it leaves out the records that
+  are not committed. "all" reads every log, and the column `committed` tells them apart.
 - `include`: "snapshots" adds the rows of every snapshot. "base" adds the rows of the snapshot that
   the log starts from, if older segments were deleted, and leaves out the rows of the log that this
   snapshot covers. The default adds none.
@@ -32,16 +39,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from quorate.quorum.analytics.log.errors import BadOption
-from quorate.quorum.analytics.log.segments import (
-    SLICE_BYTES,
-    Slice,
-    history_slices,
-    log_slices,
-    metadata_dir,
-    refuse_missing_base,
-    snapshot_slices,
-)
+from quorate.quorum.analytics.log.plan import Choice, planned
+from quorate.quorum.analytics.log.segments import Slice
 from quorate.quorum.analytics.spark.columns import COLUMNS, spark_schema
+from quorate.quorum.analytics.spark.options import Options
 from quorate.quorum.analytics.spark.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
 NAME = "quorate.metadata"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-INCLUDES = ("base", "snapshots")
-MODES = ("permissive", "strict")
 GC_THRESHOLD = 100_000
 """Objects between two runs of the garbage collector while a task makes rows.
 
@@ -83,24 +82,13 @@ class MetadataLogSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader for the chosen columns and options.
 
-        Raise BadOption if a column, `include` or `mode` is invalid, and ValueError if `sliceBytes`
-        is no number. Only "false" switches `json` off, and any other text than "false" switches
-        `pushdown` on."""
-        made = NarrowingReader if self._is("pushdown", "false") else MetadataLogReader
+        Raise BadOption if a column or the value of an option is invalid. Only "false" switches
+        `json` off, and any other text than "false" switches `pushdown` on."""
+        options = Options(dict(self.options))
+        made = NarrowingReader if options.flag("pushdown", "false") else MetadataLogReader
         return made(
-            directory=self._option("path", ""),
-            include=self._option("include", ""),
-            slice_bytes=int(self._option("sliceBytes", str(SLICE_BYTES))),
-            columns=columns_of(schema),
-            with_json=self._is("json", "true"),
-            mode=self._option("mode", MODES[0]),
+            options.choice(), columns=columns_of(schema), with_json=options.flag("json", "true")
         )
-
-    def _is(self, name: str, default: str) -> bool:
-        return self._option(name, default).lower() != "false"
-
-    def _option(self, name: str, default: str) -> str:
-        return str(self.options.get(name, default))
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
@@ -120,24 +108,8 @@ class MetadataLogReader(DataSourceReader):
 
     Spark pickles the reader and sends it to the workers."""
 
-    def __init__(
-        self,
-        *,
-        directory: str,
-        include: str,
-        slice_bytes: int,
-        columns: tuple[str, ...],
-        with_json: bool,
-        mode: str,
-    ) -> None:
-        if include and include not in INCLUDES:
-            raise BadOption(f"include is {include!r}: it must be one of {', '.join(INCLUDES)}")
-        if mode not in MODES:
-            raise BadOption(f"mode is {mode!r}: it must be one of {', '.join(MODES)}")
-        self.strict = mode == "strict"
-        self.directory = directory
-        self.include = include
-        self.slice_bytes = slice_bytes
+    def __init__(self, choice: Choice, *, columns: tuple[str, ...], with_json: bool) -> None:
+        self.choice = choice
         self.columns = columns
         self.with_json = with_json and "record" in columns
         self.wanted = Wanted()
@@ -145,18 +117,11 @@ class MetadataLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one partition per slice that the query's conditions do not exclude.
 
-        Raise NoMetadataLog if the directory holds no metadata log. A strict reader raises
+        Raise NoMetadataLog if a location holds no metadata log. A strict reader raises
         MissingBase."""
-        directory = metadata_dir(self.directory)
-        if self.include == "base":
-            if self.strict:
-                refuse_missing_base(directory)
-            slices = history_slices(directory, self.slice_bytes)
-        else:
-            slices = log_slices(directory, self.slice_bytes)
-        if self.include == "snapshots":
-            slices += snapshot_slices(directory)
-        return [SlicePartition(piece) for piece in slices if self.wanted.reaches(piece)]
+        return [
+            SlicePartition(piece) for piece in planned(self.choice) if self.wanted.reaches(piece)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Errors are those of `rows.arrow_batches`."""
@@ -164,7 +129,7 @@ class MetadataLogReader(DataSourceReader):
 
         if not isinstance(partition, SlicePartition):
             return iter(())  # Spark passes another object if there is no partition at all.
-        request = Request(self.columns, self.with_json, self.wanted.types, self.strict)
+        request = Request(self.columns, self.with_json, self.wanted.types, self.choice.strict)
         return _with_rare_collections(arrow_batches(partition.piece, request))
 
 

@@ -94,7 +94,7 @@ def rows_of(directory: Path, request: Request, slice_bytes: int) -> list[dict[st
 
 def same(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows with lists in place of tuples, as the oracle has them."""
-    left_out = ("timestamp", "effective")
+    left_out = ("timestamp", "effective", "cluster_id", "node_id", "file", "committed")
     return [
         {
             name: list(value) if isinstance(value, tuple) else value

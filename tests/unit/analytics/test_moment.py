@@ -14,7 +14,13 @@ from quorate.quorum.analytics.log import seek
 from quorate.quorum.analytics.log.errors import OutOfHistory
 from quorate.quorum.analytics.log.forward import forward, log_from
 from quorate.quorum.analytics.log.seek import Before, last_batch, last_before
-from quorate.quorum.analytics.log.segments import log_slices, metadata_dir, read_batches
+from quorate.quorum.analytics.log.segments import (
+    SEGMENT_NAME,
+    files_named,
+    log_slices,
+    metadata_dir,
+    read_batches,
+)
 from quorate.quorum.analytics.replay.moment import Moment, as_json, moment
 from quorate.quorum.log.batch import build_value_batch, read_header
 from quorate.quorum.metadata.batches import metadata_batches
@@ -174,15 +180,15 @@ def test_bisection_finds_the_batch_that_a_scan_finds(
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
     bases = long_log(directory, sizes)
-    (path,) = (directory / "__cluster_metadata-0").iterdir()
-    data = path.read_bytes()
+    (segment,) = files_named(metadata_dir(str(directory)), SEGMENT_NAME)
+    data = Path(segment.path).read_bytes()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seek, "PROBE_BYTES", 512)
         for offset in chance.choices(range(sum(sizes)), k=5):
-            position = last_before(path, not_after(offset))
+            position = last_before(segment, not_after(offset))
             expected = max(base for base in bases if base <= offset)
             assert read_header(data, position).base_offset == expected
-        last = last_batch(path.parent)
+        last = last_batch(metadata_dir(str(directory)))
     assert last is not None and last.next_offset == sum(sizes)
 
 

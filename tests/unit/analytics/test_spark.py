@@ -143,6 +143,20 @@ def test_damage_is_said_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
         report(tmp_path, tmp_path / "out.html", spark=spark, strict=True)
 
 
+def test_a_list_of_directories_is_loaded_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark passes a list in another option than one path."""
+    write_segment(tmp_path, 0, b"".join(batches()))
+    rows = (
+        spark.read.format("quorate.metadata")
+        .option("json", "false")
+        .load([str(C1), str(tmp_path)])
+        .groupBy("node_id")
+        .count()
+        .collect()
+    )
+    assert {row["node_id"]: row["count"] for row in rows} == {1: 479, None: 42}
+
+
 def test_slices_snapshots_and_a_wrong_option(spark: SparkSession) -> None:
     source = spark.read.format("quorate.metadata").option("sliceBytes", "6000")
     counts = {

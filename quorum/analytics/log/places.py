@@ -1,0 +1,180 @@
+"""The metadata logs at the locations that a user names.
+
+A location is one of these, local or a URL (`files.py`), and may contain wildcards:
+
+- a node's log directory, or the directory of its metadata log;
+- the directory of a cluster of `quorate up`, which stands for all its nodes.
+
+If a cluster has several logs, one is read: of the voters' logs the one that certainly has every
+committed record, and the fewest others (`agreement.py`). If half of the voters' logs or more are
+missing, it is the most up-to-date log. On request all logs are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from quorate.config import properties
+from quorate.config.key import ConfigError
+from quorate.quorum.analytics.log.agreement import complete
+from quorate.quorum.analytics.log.errors import BadOption, NoMetadataLog
+from quorate.quorum.analytics.log.files import (
+    absolute,
+    below,
+    expanded,
+    local_path,
+    name_of,
+    parent_of,
+    read_small,
+)
+from quorate.quorum.analytics.log.leaders import leader_of
+from quorate.quorum.analytics.log.seek import last_batch
+from quorate.quorum.analytics.log.segments import (
+    PARTITION_DIR,
+    Committed,
+    Origin,
+    no_log_in,
+    partition_dir,
+)
+
+CLUSTER_FILE, META_FILE = "cluster.json", "meta.properties"
+MAX_FILE_BYTES = 1 << 20
+ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLog:
+    """The metadata log of one node: its directory, its cluster and node, and what is committed."""
+
+    directory: str
+    origin: Origin
+    committed: Committed = Committed()
+
+
+def logs_at(locations: Sequence[str]) -> list[NodeLog]:
+    """Return all logs at the locations. Block.
+
+    Two names of one directory count once. Raise NoMetadataLog if a location holds no log, and
+    BadOption if there is no location, a pattern matches nothing, or a location is an archive."""
+    if not locations:
+        raise BadOption("load() needs a directory or a list of directories")
+    found: dict[str, NodeLog] = {}
+    for location in locations:
+        for each in expanded(location):
+            for directory in _directories(each):
+                found.setdefault(directory, NodeLog(directory, origin_of(directory)))
+    return list(found.values())
+
+
+def _directories(location: str) -> list[str]:
+    """Return the paths of all metadata logs at one location without wildcards."""
+    if location.endswith(ARCHIVE_SUFFIXES):
+        raise BadOption(
+            f"{location} is an archive. Extract it and load the directory, or give it to "
+            "`quorate history`, which extracts archives"
+        )
+    found = partition_dir(absolute(location))
+    if found is not None:
+        return [found]
+    nodes = cluster_nodes(location)
+    if nodes is None:
+        raise NoMetadataLog(no_log_in(location))
+    held = [directory for node in nodes if (directory := partition_dir(node)) is not None]
+    if not held:
+        raise NoMetadataLog(f"{location}: no node of this cluster has a metadata log yet")
+    return held
+
+
+def cluster_nodes(location: str) -> list[str] | None:
+    """Return the log directories of the nodes in a cluster.json, or None if there is no such file.
+
+    A directory that is gone is searched in the same place below `location`, because the cluster's
+    directory may have been moved. Raise NoMetadataLog if the file cannot be read."""
+    content = read_small(below(location, CLUSTER_FILE), MAX_FILE_BYTES)
+    if content is None:
+        return None
+    try:
+        entry = json.loads(content)
+        nodes = [str(node["log_dir"]) for node in (*entry["controllers"], *entry["brokers"])]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise NoMetadataLog(f"{location}: its {CLUSTER_FILE} cannot be read: {error}") from None
+    is_local = local_path(location) is not None
+    return [
+        node if is_local and Path(node).is_dir() else below(absolute(location), moved(node))
+        for node in nodes
+    ]
+
+
+def moved(log_dir: str) -> str:
+    """Return the place of a node's log directory below a cluster's directory that was moved."""
+    parts = PurePosixPath(log_dir).parts
+    return "/".join(parts[parts.index("nodes") :] if "nodes" in parts else parts[-1:])
+
+
+def origin_of(directory: str) -> Origin:
+    """Return the cluster and the node that meta.properties names, in or above the directory."""
+    places = [directory]
+    if name_of(directory) == PARTITION_DIR:
+        places.append(parent_of(directory))
+    for place in places:
+        content = read_small(below(place, META_FILE), MAX_FILE_BYTES)
+        if content is not None and (origin := _origin_in(content)) is not None:
+            return origin
+    return Origin(directory, None)
+
+
+def _origin_in(content: bytes) -> Origin | None:
+    try:
+        named = {each.name: each.value for each in properties.parse(content.decode(), META_FILE)}
+        return Origin(named["cluster.id"], int(named["node.id"]))
+    except (ConfigError, UnicodeDecodeError, KeyError, ValueError):
+        return None
+
+
+def one_for_each_cluster(logs: Iterable[NodeLog]) -> list[NodeLog]:
+    """Return the best log of each cluster."""
+    clusters: defaultdict[str, list[NodeLog]] = defaultdict(list)
+    for log in logs:
+        clusters[log.origin.cluster_id].append(log)
+    return [best_of(each) for each in clusters.values()]
+
+
+def best_of(logs: Sequence[NodeLog]) -> NodeLog:
+    """Return the log of a cluster that certainly has every committed record (`complete`), or the
+    most up-to-date one if too many are missing."""
+    if len(logs) == 1:
+        return logs[0]
+    voters = voters_of(logs)
+    of_voters = [log for log in logs if log.origin.node_id in voters]
+    if len(of_voters) <= len(voters) // 2:
+        return _newest(logs)
+    return of_voters[complete([rank_of(log.directory) for log in of_voters], len(voters))]
+
+
+def voters_of(logs: Sequence[NodeLog]) -> frozenset[int]:
+    """Return the voters of a cluster, as its most up-to-date log names them, or no voter."""
+    return voters_in(_newest(logs).directory)
+
+
+def _newest(logs: Sequence[NodeLog]) -> NodeLog:
+    return max(logs, key=lambda log: rank_of(log.directory))
+
+
+def rank_of(directory: str) -> tuple[int, int]:
+    """Return the epoch and the last offset of a log, or (-1, -1) if it is empty.
+
+    Such pairs compare as Raft compares logs: first by the epoch, whatever the length (Raft, section
+    5.4.1)."""
+    last = last_batch(directory)
+    return (-1, -1) if last is None else (last.leader_epoch, last.last_offset)
+
+
+def voters_in(directory: str) -> frozenset[int]:
+    """Return the voters at the election of the last leader, empty if the log does not name them."""
+    last = last_batch(directory)
+    leader = None if last is None else leader_of(directory, last.leader_epoch)
+    return frozenset(() if leader is None else (voter.voter_id for voter in leader.voters))

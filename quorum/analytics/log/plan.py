@@ -1,0 +1,66 @@
+"""The slices that the readers of a data source read, for any number of clusters and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from quorate.quorum.analytics.log.commits import with_commits
+from quorate.quorum.analytics.log.places import NodeLog, logs_at, one_for_each_cluster
+from quorate.quorum.analytics.log.segments import (
+    SLICE_BYTES,
+    Committed,
+    Slice,
+    history_slices,
+    log_slices,
+    refuse_missing_base,
+    snapshot_slices,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The part of the logs that is read: the options of the data source."""
+
+    locations: tuple[str, ...]
+    include: str = ""
+    """"base", "snapshots" or ""."""
+    every_node: bool = False
+    slice_bytes: int = SLICE_BYTES
+    strict: bool = False
+
+
+def planned(choice: Choice) -> list[Slice]:
+    """Return the slices of all chosen logs. Block.
+
+    If one log stands for its cluster, the records that are certainly not committed are left out.
+    Raise NoMetadataLog or BadOption for a location, and MissingBase if `strict`."""
+    logs = with_commits(logs_at(choice.locations))
+    if choice.every_node:
+        return [piece for log in logs for piece in _of_log(log, choice)]
+    return [
+        piece
+        for log in one_for_each_cluster(logs)
+        for piece in _up_to(log.committed, _of_log(log, choice))
+    ]
+
+
+def _up_to(committed: Committed, slices: Iterable[Slice]) -> Iterator[Slice]:
+    """Yield the slices without the records that are certainly not committed."""
+    for piece in slices:
+        if piece.snapshot is not None or not committed.rest_is_known:
+            yield piece
+        elif piece.first_offset < committed.end_offset:
+            yield replace(piece, before=committed.end_offset)
+
+
+def _of_log(log: NodeLog, choice: Choice) -> list[Slice]:
+    if choice.include == "base":
+        if choice.strict:
+            refuse_missing_base(log.directory)
+        slices = history_slices(log.directory, choice.slice_bytes)
+    else:
+        slices = log_slices(log.directory, choice.slice_bytes)
+    if choice.include == "snapshots":
+        slices += snapshot_slices(log.directory)
+    return [replace(piece, origin=log.origin, committed=log.committed) for piece in slices]

@@ -1,0 +1,70 @@
+"""The options of the data source `quorate.metadata`, which Spark passes as texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quorate.quorum.analytics.log.errors import BadOption
+from quorate.quorum.analytics.log.plan import Choice
+from quorate.quorum.analytics.log.segments import SLICE_BYTES
+
+VALUES = {
+    "include": ("", "base", "snapshots"),
+    "mode": ("permissive", "strict"),
+    "nodes": ("one", "all"),
+}
+"""The allowed values of each option. The first one is the default."""
+MIN_SLICE_BYTES, MAX_SLICE_BYTES = 1, 64 << 20
+"""A task holds a slice in memory, with its rows, which may take several times as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of one `load`."""
+
+    given: Mapping[str, str]
+
+    def choice(self) -> Choice:
+        """Return the part of the logs to read. Raise BadOption for an invalid value."""
+        return Choice(
+            locations=self.locations(),
+            include=self._one_of("include"),
+            every_node=self._one_of("nodes") == "all",
+            slice_bytes=self._slice_bytes(),
+            strict=self._one_of("mode") == "strict",
+        )
+
+    def locations(self) -> tuple[str, ...]:
+        """Return the locations of `load`. Spark passes a list as JSON in `paths`."""
+        if several := self._text("paths", ""):
+            return tuple(json.loads(several))
+        path = self._text("path", "")
+        return (path,) if path else ()
+
+    def flag(self, name: str, default: str) -> bool:
+        """Return False only for the text "false"."""
+        return self._text(name, default).lower() != "false"
+
+    def _one_of(self, name: str) -> str:
+        allowed = VALUES[name]
+        value = self._text(name, allowed[0])
+        if value not in allowed:
+            named = ", ".join(each for each in allowed if each)
+            raise BadOption(f"{name} is {value!r}: it must be one of {named}")
+        return value
+
+    def _slice_bytes(self) -> int:
+        text = self._text("sliceBytes", str(SLICE_BYTES))
+        if not text.isdecimal() or not MIN_SLICE_BYTES <= int(text) <= MAX_SLICE_BYTES:
+            raise BadOption(
+                f"sliceBytes is {text!r}: it must be a number from {MIN_SLICE_BYTES} to "
+                f"{MAX_SLICE_BYTES}"
+            )
+        return int(text)
+
+    def _text(self, name: str, default: str) -> str:
+        return str(
+            {key.lower(): value for key, value in self.given.items()}.get(name.lower(), default)
+        )

@@ -1,0 +1,188 @@
+"""The locations that a user names, and the part of several logs of a cluster that is committed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+
+from quorate.quorum.analytics.log.agreement import LogEnd
+from quorate.quorum.analytics.log.commits import log_end_of
+from quorate.quorum.analytics.log.errors import AnalyticsError, BadOption, NoMetadataLog
+from quorate.quorum.analytics.log.plan import Choice, planned
+from quorate.quorum.analytics.log.seek import PROBE_BYTES
+from quorate.quorum.analytics.log.segments import Committed, Slice
+from quorate.quorum.analytics.spark.options import Options
+from quorate.quorum.analytics.spark.rows import Request, arrow_batches
+from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import NoOpRecord
+from tests.unit.analytics.logs import START_MS, batches, leadership_of, write_segment
+from tests.unit.metadata.kafka_dump import C1
+
+COLUMNS = ("cluster_id", "node_id", "offset", "epoch", "committed")
+Row = tuple[str, int | None, int, int, bool | None]
+
+
+def rows(*locations: Path | str, nodes: str = "one", snapshots: bool = False) -> list[Row]:
+    options = {"paths": json.dumps([str(each) for each in locations]), "nodes": nodes}
+    pieces = planned(Options(options).choice())
+    request = Request(COLUMNS, with_json=False)
+    return [
+        tuple(row[name] for name in COLUMNS)
+        for piece in pieces
+        for batch in arrow_batches(piece, request)
+        for row in batch.to_pylist()
+    ]
+
+
+def node(
+    root: Path, node_id: int, epochs: list[int], cluster_id: str = "c", voters: int = 3
+) -> Path:
+    """Write the log of a node, with one record for each of these epochs. Return its directory."""
+    directory = root / str(node_id)
+    made, leader = [], tuple(range(1, voters + 1))
+    for offset, epoch in enumerate(epochs):
+        if offset == 0 or epochs[offset - 1] != epoch:
+            made.append(leadership_of(1, epoch=epoch, offset=offset, at_ms=START_MS, voters=leader))
+        else:
+            batch = build_value_batch(
+                [encode_record(NoOpRecord())],
+                base_offset=offset,
+                leader_epoch=epoch,
+                timestamp_ms=START_MS + offset,
+            )
+            made.append(bytes(batch))
+    write_segment(directory, 0, b"".join(made))
+    (directory / "meta.properties").write_text(
+        f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n"
+    )
+    return directory
+
+
+def test_a_list_of_directories_is_read_whole(tmp_path: Path) -> None:
+    one = node(tmp_path / "a", 1, [1, 1, 1], "east", voters=1)
+    two = node(tmp_path / "b", 7, [1, 1], "west", voters=3)
+    assert rows(one, two) == [
+        ("east", 1, 0, 1, True),
+        ("east", 1, 1, 1, True),
+        ("east", 1, 2, 1, True),
+        ("west", 7, 0, 1, None),
+        ("west", 7, 1, 1, None),
+    ]
+    assert rows(two, two, f"file://{two}", f"file:{two}/__cluster_metadata-0") == rows(two)
+    assert rows(tmp_path / "?" / "[0-9]") == rows(one, two)
+
+
+def test_a_log_without_an_identity_is_a_cluster_of_its_own(tmp_path: Path) -> None:
+    found = [write_segment(tmp_path / each, 0, b"".join(batches())) for each in "ab"]
+    assert {row[:2] for row in rows(tmp_path / "a", tmp_path / "b")} == {
+        (str(path.parent), None) for path in found
+    }
+
+
+def test_a_real_kafkas_log_names_its_cluster_and_what_its_snapshots_prove() -> None:
+    found = rows(C1)
+    assert {row[:2] for row in found} == {("MkU3OEVBNTcwNTJENDM2Qg", 1)}
+    assert [row[4] for row in found] == [True] * 368 + [None] * 111
+
+
+def up_directory(root: Path, logs: list[list[int]]) -> Path:
+    nodes = [
+        {"id": number, "log_dir": str(node(root / "nodes", number, epochs))}
+        for number, epochs in enumerate(logs, 1)
+    ]
+    (root / "cluster.json").write_text(json.dumps({"controllers": nodes, "brokers": []}))
+    return root
+
+
+def test_the_directory_of_a_local_cluster_is_read_as_one_cluster(tmp_path: Path) -> None:
+    """Two of three voters have four records, so those are committed and the fifth is not."""
+    root = up_directory(tmp_path / "was", [[1, 1, 1, 1, 1], [1, 1, 1, 1], [1]])
+    assert [row[2:] for row in rows(root)] == [(offset, 1, True) for offset in range(4)]
+    moved = root.rename(tmp_path / "is")
+    assert [row[2:] for row in rows(moved)] == [(offset, 1, True) for offset in range(4)]
+
+
+def test_nodes_that_diverge_show_what_is_committed(tmp_path: Path) -> None:
+    """Node 1 led epoch 1 and kept two records that the leader of epoch 2 never had."""
+    root = up_directory(tmp_path, [[1, 1, 1, 1], [1, 1, 2, 2, 2], [1, 1, 2, 2]])
+    assert [row[2:] for row in rows(root)] == [
+        (0, 1, True), (1, 1, True), (2, 2, True), (3, 2, True),
+    ]  # fmt: skip
+    seen = {
+        number: [row[2:] for row in rows(root, nodes="all") if row[1] == number]
+        for number in (1, 2, 3)
+    }
+    common = [(0, 1, True), (1, 1, True)]
+    assert seen == {
+        1: [*common, (2, 1, False), (3, 1, False)],
+        2: [*common, (2, 2, True), (3, 2, True), (4, 2, False)],
+        3: [*common, (2, 2, True), (3, 2, True)],
+    }
+
+
+def test_without_a_voters_log_no_record_is_left_out(tmp_path: Path) -> None:
+    root = up_directory(tmp_path, [[1, 1, 1, 1], [1, 1, 2, 2, 2], [1, 1, 2, 2]])
+    shutil.rmtree(root / "nodes" / "3")
+    assert [row[2:] for row in rows(root)] == [
+        (offset, epoch, None) for offset, epoch in enumerate([1, 1, 2, 2, 2])
+    ]
+
+
+def test_the_epochs_of_a_long_log_are_found_by_bisection(tmp_path: Path) -> None:
+    epochs = [epoch for epoch in (1, 2, 5, 6) for _ in range(500)]
+    directory = node(tmp_path, 1, epochs) / "__cluster_metadata-0"
+    assert sum(file.stat().st_size for file in directory.iterdir()) > 2 * PROBE_BYTES
+    assert log_end_of(str(directory)) == LogEnd(((1, 0), (2, 500), (5, 1000), (6, 1500)), 2000)
+
+
+@pytest.mark.parametrize(
+    ("locations", "error", "text"),
+    [
+        ([], BadOption, "needs a directory"),
+        (["{}/nothing"], NoMetadataLog, "give a node's log directory"),
+        (["{}/nothing*"], BadOption, "nothing matches this pattern"),
+        (["{}/log.tar.gz"], BadOption, "is an archive. Extract it"),
+        (["gopher://host/log"], BadOption, "gopher://host"),
+    ],
+)
+def test_what_cannot_be_loaded_is_refused_with_a_sentence(
+    tmp_path: Path, locations: list[str], error: type[AnalyticsError], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        rows(*(each.format(tmp_path) for each in locations))
+
+
+def test_a_cluster_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text("{")
+    with pytest.raises(NoMetadataLog, match=r"cluster.json cannot be read"):
+        rows(tmp_path)
+    (tmp_path / "cluster.json").write_text('{"controllers": [], "brokers": []}')
+    with pytest.raises(NoMetadataLog, match="no node of this cluster has a metadata log yet"):
+        rows(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("nodes", "two"), ("mode", "loose"), ("include", "all"), ("sliceBytes", "0"),
+     ("sliceBytes", "big"), ("sliceBytes", str(65 << 20))],
+)  # fmt: skip
+def test_a_wrong_option_is_named(name: str, value: str) -> None:
+    with pytest.raises(BadOption, match=f"{name} is '{value}': it must be"):
+        Options({"path": str(C1), name.lower(): value}).choice()
+
+
+def test_a_snapshots_rows_are_committed() -> None:
+    pieces = planned(Choice(locations=(str(C1),), include="snapshots", every_node=True))
+    snapshots = [piece for piece in pieces if piece.snapshot is not None]
+    request = Request(("committed", "file"), with_json=False)
+    for piece in snapshots:
+        assert isinstance(piece, Slice) and piece.committed == Committed(368, False)
+        for batch in arrow_batches(piece, request):
+            assert set(batch["committed"].to_pylist()) == {True}
+            assert set(batch["file"].to_pylist()) == {piece.path}
