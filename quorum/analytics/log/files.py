@@ -13,28 +13,11 @@ import glob
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 from urllib.parse import unquote, urlsplit
 
 from quorate.quorum.analytics.log.errors import BadOption
-
-WILDCARDS = frozenset("*?[")
-
-
-class Store(Protocol):
-    """One remote filesystem. Paths are without the scheme and the query."""
-
-    def files(self, path: str) -> dict[str, int]:
-        """Return the names and sizes of the files in a directory, empty if there is none."""
-        ...
-
-    def matching(self, pattern: str) -> list[str]:
-        """Return the sorted paths that match a pattern with wildcards."""
-        ...
-
-    def open(self, path: str) -> IO[bytes]:
-        """Return the file, which can seek."""
-        ...
+from quorate.quorum.analytics.log.remote_files import WILDCARDS, Store, store_for
 
 
 def local_path(location: str) -> str | None:
@@ -137,6 +120,4 @@ def _store(path: str) -> Store:
 
 @lru_cache(maxsize=16)
 def _stores(scheme: str, authority: str, query: str) -> Store:
-    from quorate.quorum.analytics.log.remote_files import store_for
-
     return store_for(f"{scheme}://{authority}", query)

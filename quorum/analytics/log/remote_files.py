@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import IO, Any, cast
+from typing import IO, Any, Protocol, cast
 
 from quorate.quorum.analytics.log.errors import BadOption
-from quorate.quorum.analytics.log.files import WILDCARDS, Store
+
+WILDCARDS = frozenset("*?[")
+
+
+class Store(Protocol):
+    """One remote filesystem. Paths are without the scheme and the query."""
+
+    def files(self, path: str) -> dict[str, int]:
+        """Return the names and sizes of the files in a directory, empty if there is none."""
+        ...
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the sorted paths that match a pattern with wildcards."""
+        ...
+
+    def open(self, path: str) -> IO[bytes]:
+        """Return the file, which can seek."""
+        ...
 
 
 def store_for(root: str, query: str) -> Store:
