@@ -18,6 +18,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EXPORTS = ("parquet", "json", "csv")
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail if the log is damaged, incomplete or of a newer version. Without this option, use "
+    "what can be read, and print the errors.",
+)
+
+
+def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or a number of ms.
+
+    Raise BadParameter if it is neither."""
+    if value is None or value.isdecimal():
+        return None if value is None else int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        text = f"{value!r} must be a time such as 2026-01-31T23:59:59, or ms since 1970"
+        raise click.BadParameter(text) from None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
 
 
 @click.group()
@@ -48,13 +69,43 @@ def history() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Also write the tables to this directory, as Parquet.",
 )
+@click.option("--from", "from_ms", callback=moment_ms, help="Begin at this time, as in `at`.")
+@click.option("--to", "to_ms", callback=moment_ms, help="End before this time.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic. May be repeated.")
+@click.option(
+    "--broker",
+    "brokers",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="Only this broker and the partitions that it ever had a replica of. May be repeated.",
+)
+@strict_option
 @format_option
-def report(directory: Path, out: Path, parquet: Path | None, output: str) -> None:
-    """Write one self-contained HTML page about the history of the cluster."""
-    from quorate.quorum.analytics.page.report import report as write_report
+def report(
+    directory: Path,
+    out: Path,
+    parquet: Path | None,
+    from_ms: int | None,
+    to_ms: int | None,
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+    strict: bool,
+    output: str,
+) -> None:
+    """Write one self-contained HTML page about the history of the cluster.
 
+    The page shows the worst and the newest rows first, and says what it leaves out. The key figures
+    count everything."""
+    from quorate.quorum.analytics.page.report import report as write_report
+    from quorate.quorum.analytics.page.scope import Scope
+
+    if from_ms is not None and to_ms is not None and to_ms <= from_ms:
+        raise click.UsageError("--to must be later than --from")
+    scope = Scope(from_ms=from_ms, to_ms=to_ms, topics=topics, brokers=brokers)
     with history_in(directory) as source:
-        summary = write_report(source, out, parquet)
+        summary = write_report(source, out, parquet, scope=scope, strict=strict)
+    for line in summary.warnings:
+        click.echo(line, err=True)
     if output == "json":
         click.echo(json.dumps(asdict(summary)))
         return
@@ -65,13 +116,14 @@ def report(directory: Path, out: Path, parquet: Path | None, output: str) -> Non
 @history.command()
 @click.argument("query")
 @directory_argument
+@strict_option
 @format_option
-def sql(query: str, directory: Path, output: str) -> None:
+def sql(query: str, directory: Path, strict: bool, output: str) -> None:
     """Print the result of a Spark SQL query over the tables of DIR.
 
-    The tables are records, topics, partitions, leadership, isr, elr, sessions, availability,
-    reassignments, configs, quorum and causes. `DESCRIBE TABLE leadership` shows a table's
-    columns."""
+    `DESCRIBE TABLE leadership` shows a table's columns. Warnings about the log are printed on
+    standard error. The tables are records, topics, partitions, leadership, isr, elr, sessions,
+    availability, min_isr_windows, reassignments, configs, quorum, causes and warnings."""
     from pyspark.errors import AnalysisException
 
     from quorate.quorum.analytics.log.errors import damage_said_plainly
@@ -80,11 +132,12 @@ def sql(query: str, directory: Path, output: str) -> None:
 
     with history_in(directory) as source, local_session("quorate history sql") as spark:
         try:
-            views(spark, source, used_by=query)
+            views(spark, source, used_by=f"{query} warnings", strict=strict)
             with damage_said_plainly():
                 result = spark.sql(query)
                 names = result.columns
                 rows = [row.asDict(recursive=True) for row in result.collect()]
+                print_warnings(spark.table("warnings"))
         except AnalysisException as error:
             raise click.UsageError(str(error).strip().splitlines()[0]) from None
     if output == "json":
@@ -111,7 +164,8 @@ def sql(query: str, directory: Path, output: str) -> None:
     show_default=True,
     help="Format of the files.",
 )
-def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str) -> None:
+@strict_option
+def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, strict: bool) -> None:
     """Write the tables of DIR as files. CSV files contain lists as JSON."""
     from quorate.quorum.analytics.log.errors import damage_said_plainly
     from quorate.quorum.analytics.spark.session import local_session
@@ -125,10 +179,21 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str) -> No
         local_session("quorate history export") as spark,
         damage_said_plainly(),
     ):
-        for name, table in read_tables(spark, source, only=wanted).items():
+        needed = (*wanted, "warnings") if wanted else ()
+        tables = read_tables(spark, source, only=needed, strict=strict)
+        for name in wanted or tables:
             path = out / name
-            write(table, path, kind)
+            write(tables[name], path, kind)
             click.echo(str(path))
+        print_warnings(tables["warnings"])
+
+
+def print_warnings(warnings: DataFrame) -> None:
+    """Print the table `warnings` as lines on standard error."""
+    from quorate.quorum.analytics.tables.warning_lines import warning_lines
+
+    for line in warning_lines(row.asDict() for row in warnings.collect()):
+        click.echo(line, err=True)
 
 
 def write(table: DataFrame, path: Path, kind: str) -> None:
@@ -139,21 +204,6 @@ def write(table: DataFrame, path: Path, kind: str) -> None:
     # The path is absolute because Spark's Java process may have another working directory.
     target = str(path.absolute())
     whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(target)
-
-
-def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or a number of ms.
-
-    Raise BadParameter if it is neither."""
-    if value is None or value.isdecimal():
-        return None if value is None else int(value)
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        text = f"{value!r} must be a time such as 2026-01-31T23:59:59, or ms since 1970"
-        raise click.BadParameter(text) from None
-    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(zoned.timestamp() * 1000)
 
 
 @history.command()

@@ -3,6 +3,7 @@
 Files in reading order:
 
 - `report.py`: the command `quorate history report`.
-- `page.py`, `page_tables.py`, `page_timeline.py`: the parts of the page.
-- `page_text.py`, `page_assets.py`: its words; its style and script.
+- `scope.py`, `digest.py`: the rows of the page, which Spark counts and chooses.
+- `page.py`, `page_tables.py`, `page_timeline.py`, `page_axis.py`: the parts of the page.
+- `page_text.py`, `page_assets.py`: its words; its style and scripts.
 """

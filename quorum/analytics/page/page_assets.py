@@ -1,14 +1,16 @@
-"""The style sheet and the script of the report's page. Both are inlined, so nothing is
-downloaded.
+"""The style sheet and the scripts of the report's page. They are inlined, so nothing is
+downloaded. The page of `quorate chaos` uses STYLE and SCRIPT too.
 """
 
 STYLE = """
 :root { color-scheme: light dark; --bg:#fbfbfa; --fg:#1c1e21; --soft:#6b7077; --line:#dfe1e4;
-  --panel:#fff; --track:#eceef0; --lost:#d4212c; --lost2:#f4a3a8; --accent:#2b6cb0;
-  --b0:#4c78a8; --b1:#b3620e; --b2:#3f8546; --b3:#8f63b8; --b4:#137887; --b5:#8f6a1c;
+  --panel:#fff; --up:#2f7d3b; --part:#d99a1b; --track:#eceef0;
+  --lost:#d4212c; --lost2:#f4a3a8; --accent:#2b6cb0;
+  --b0:#4c78a8; --b1:#a8590b; --b2:#3f8546; --b3:#8f63b8; --b4:#137887; --b5:#8f6a1c;
   --b6:#b34f80; --b7:#65742c; --b8:#9c6b4e; --b9:#5a6b7b; --on:#fff; }
 @media (prefers-color-scheme: dark) { :root { --bg:#15171a; --fg:#e6e7e9; --soft:#989ea6;
-  --line:#2d3136; --panel:#1c1f23; --track:#292d32; --lost:#ff5a5f; --lost2:#7a2529;
+  --line:#2d3136; --panel:#1c1f23; --up:#72c480; --part:#e2ad45; --track:#292d32;
+  --lost:#ff5a5f; --lost2:#7a2529;
   --accent:#78b0ea; --b0:#6f9bd0; --b1:#e9a355; --b2:#72b878; --b3:#ad88d2; --b4:#4db0bf;
   --b5:#d3aa55; --b6:#d980ae; --b7:#9db057; --b8:#bd8c6f; --b9:#8496a7; --on:#101214; } }
 * { box-sizing: border-box; }
@@ -30,6 +32,7 @@ p { margin:.2rem 0 .6rem; } .soft { color:var(--soft); } code { font-size:.92em;
   max-height:78vh; overflow:auto; }
 .scale { width:calc(var(--label) + (100% - var(--label)) * var(--zoom)); --label:11rem; --zoom:1;
   min-width:46rem; }
+@media (max-width:40rem) { .scale { --label:6.5rem; } body { padding:1rem; } }
 .lane { display:flex; align-items:center; height:22px; } .dense .lane { height:14px; }
 .lane > span { flex:0 0 var(--label); position:sticky; left:0; z-index:3; overflow:hidden;
   text-overflow:ellipsis; white-space:nowrap; padding-right:.5rem; background:var(--panel);
@@ -58,6 +61,17 @@ td time { white-space:nowrap; font-variant-numeric:tabular-nums; } tr.bad td { c
 .meter { display:inline-block; width:6rem; height:.55rem; background:var(--track);
   border-radius:3px; overflow:hidden; margin-right:.4rem; }
 .meter i { display:block; height:100%; background:var(--lost); }
+.meter.up { background:var(--lost); } .meter.up i { background:var(--up); }
+.track i.isr { top:auto; height:34%; z-index:2; min-width:2px; border-left:0; padding:0; }
+i.isr.part { background:var(--part); } i.isr.low { background:var(--lost); }
+.head.pinned { position:sticky; top:calc(20px - .5rem); z-index:4; background:var(--panel);
+  border-bottom:1px solid var(--line); }
+th button { all:unset; cursor:pointer; } th button:focus-visible,
+.chart:focus-visible, .frame:focus-visible { outline:2px solid var(--accent); }
+h1, p, td { overflow-wrap:anywhere; } td.n, td time { overflow-wrap:normal; }
+th[aria-sort=ascending]::after { content:" \\25b4"; }
+th[aria-sort=descending]::after { content:" \\25be"; }
+.none { padding:.5rem; color:var(--soft); }
 .b0{background:var(--b0)} .b1{background:var(--b1)} .b2{background:var(--b2)}
 .b3{background:var(--b3)} .b4{background:var(--b4)} .b5{background:var(--b5)}
 .b6{background:var(--b6)} .b7{background:var(--b7)} .b8{background:var(--b8)}
@@ -75,6 +89,7 @@ for (const search of document.querySelectorAll('input[data-filters]')) {
       const text = (row.dataset.name || row.textContent).toLowerCase();
       row.hidden = !wanted.every(word => text.includes(word));
     }
+    search.dispatchEvent(new CustomEvent('filtered', {bubbles: true}));
   });
 }
 for (const zoom of document.querySelectorAll('input[data-zooms]')) {
@@ -87,6 +102,8 @@ for (const zoom of document.querySelectorAll('input[data-zooms]')) {
   });
 }
 for (const head of document.querySelectorAll('th')) {
+  const label = head.querySelector('button');
+  if (label) label.type = 'button';
   head.addEventListener('click', () => {
     const body = head.closest('table').tBodies[0];
     const at = head.cellIndex;
@@ -98,6 +115,56 @@ for (const head of document.querySelectorAll('th')) {
       return down === '1' ? -order : order;
     });
     body.append(...rows);
+    for (const other of head.parentElement.cells) other.removeAttribute('aria-sort');
+    head.setAttribute('aria-sort', down === '1' ? 'descending' : 'ascending');
   });
 }
+"""
+
+ZOOM_SCRIPT = """
+const lanes = document.getElementById('lanes');
+const axis = lanes.querySelector('.axis');
+const steps = JSON.parse(axis.dataset.steps);
+const start = Number(lanes.dataset.start), end = Number(lanes.dataset.end);
+const whole = Math.max(end - start, 1);
+function tick(at, step) {
+  const text = new Date(at).toISOString();
+  if (step >= 86400000) return text.slice(0, 10);
+  return text.slice(11, step >= 60000 ? 16 : step >= 1000 ? 19 : 23);
+}
+function drawAxis() {
+  const track = axis.querySelector('.track');
+  const chart = lanes.parentElement;
+  const label = axis.firstElementChild.offsetWidth;
+  const seen = Math.max(chart.clientWidth - label, 1) / Math.max(track.clientWidth, 1);
+  const room = Math.max(Math.min(Number(axis.dataset.ticks), (chart.clientWidth - label) / 70), 1);
+  const step = steps.find(each => whole * seen / each <= room) || steps[steps.length - 1];
+  const from = start + whole * (chart.scrollLeft / track.clientWidth - seen);
+  const to = start + whole * (chart.scrollLeft / track.clientWidth + 2 * seen);
+  const marks = [];
+  const last = Math.min(to, end);
+  for (let at = Math.ceil(Math.max(from, start) / step) * step; at <= last; at += step) {
+    const left = (at - start) * 100 / whole;
+    if (left > 100 - 5 * seen) break;
+    const mark = document.createElement('em');
+    mark.style.left = left + '%';
+    mark.textContent = tick(at, step);
+    marks.push(mark);
+  }
+  track.replaceChildren(...marks);
+}
+for (const zoom of document.querySelectorAll('input[data-zooms]')) {
+  zoom.addEventListener('input', drawAxis);
+}
+lanes.parentElement.addEventListener('scroll', drawAxis, {passive: true});
+window.addEventListener('resize', drawAxis);
+drawAxis();
+const none = document.createElement('div');
+none.className = 'none';
+none.textContent = 'No partition of this page matches. It shows the worst ones only.';
+none.hidden = true;
+lanes.append(none);
+document.addEventListener('filtered', () => {
+  none.hidden = !!lanes.querySelector('.rule ~ .lane:not([hidden])');
+});
 """

@@ -1,63 +1,86 @@
 """The timeline of the report: lanes of the active controllers, of each broker and of each
 partition, on a common time axis.
+
+A lane consists of HTML boxes whose positions are percentages. It therefore scales, zooms and prints
+without a drawing library. The upper part of a partition's lane shows its leaders, the lower part
+its ISR.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from quorate.quorum.analytics.log.text import clock, span
-from quorate.quorum.analytics.page.page_text import MAX_LANES, History, Row, cut, topic, why
+from quorate.quorum.analytics.page.page_axis import axis, percent
+from quorate.quorum.analytics.page.page_text import (
+    History,
+    Row,
+    cut,
+    internal_last,
+    named,
+    why,
+)
 from quorate.quorum.metadata.records import NO_LEADER
 
 DENSE_FROM_LANES = 40
 """The number of partitions above which the lanes are drawn with less height."""
 COLOURS = 10
 """The number of colours of brokers. With more brokers, some share a colour."""
+MAX_KEYS = 24
+"""Maximum number of brokers in the legend."""
+PINNED_BROKERS = 12
+"""Maximum number of brokers whose lanes stay in view while the partitions scroll."""
 TERM_COLOURS = ("b9", "b8")
-AXIS_STEPS_MS = tuple(
-    unit * count
-    for unit, counts in (
-        (1, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
-        (1_000, (1, 2, 5, 10, 15, 30)),
-        (60_000, (1, 2, 5, 10, 15, 30)),
-        (3_600_000, (1, 2, 4, 6, 12)),
-        (86_400_000, (1, 2, 7, 14, 30, 90, 365)),
-    )
-    for count in counts
+LEGEND = (
+    ("lost", "no leader"),
+    ("isr part", "ISR incomplete"),
+    ("isr low", "ISR below min.insync.replicas"),
+    ("b9", "terms of active controllers, in turn with"),
+    ("b8", ""),
 )
-"""The distances of the labels on the axis to choose from, in ms."""
-MAX_TICKS = 9
-"""About the maximum number of labels on the axis."""
-LAST_TICK_PERCENT = 95.0
-"""The largest position of a label on the axis. A label further right would be cut off at the
-edge.
-"""
+"""The classes of boxes that are not those of brokers, and their meanings."""
+Key = tuple[str, int]
+"""Topic id and partition."""
 
 
 def timeline(history: History) -> str:
     """Return the timeline as HTML."""
     colours = _colours(history)
-    lanes = _by_partition(history.leadership)
-    shown = list(lanes.items())[:MAX_LANES]
-    dense = " dense" if len(shown) > DENSE_FROM_LANES else ""
-    keys = "".join(
-        f'<span class=key><i class="{colour}"></i>broker {broker}</span>'
-        for broker, colour in colours.items()
+    leaders, isrs = _by_partition(history.leadership), _by_partition(history.isr)
+    dense = " dense" if len(history.lanes) > DENSE_FROM_LANES else ""
+    rows = "".join(
+        _partition_lane(lane, leaders[_key(lane)], isrs[_key(lane)], history, colours)
+        for lane in internal_last(history.lanes)
     )
-    rows = "".join(_partition_lane(name, spells, history, colours) for name, spells in shown)
+    pinned = " pinned" if len(colours) <= PINNED_BROKERS else ""
+    note = cut(len(history.lanes), history.figures.partitions, "partitions", "worst")
     return (
-        "<h2>Leadership</h2><div class=bar>"
+        "<h2>Timeline</h2><div class=bar>"
         '<input type=search placeholder="filter partitions" aria-label="filter partitions" '
-        'data-filters="#lanes .lane[data-name]">'
+        'data-filters="#lanes .rule ~ .lane">'
         "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
-        f'{keys}<span class=key><i class="lost"></i>no leader</span></div>'
-        f'{cut(len(lanes), MAX_LANES, "partitions")}<div class=chart><div class="scale{dense}" '
-        f"id=lanes>{_axis(history)}<div class=rule>active controller</div>"
-        f"{_controller_lane(history)}<div class=rule>brokers in service</div>"
-        f"{_broker_lanes(history, colours)}<div class=rule>partitions</div>{rows}</div></div>"
+        f"{_legend(colours)}</div>{note}"
+        "<p class=soft>The partitions to which most happened come first, internal topics last.</p>"
+        f"<div class=chart tabindex=0 role=region aria-label=timeline>"
+        f'<div class="scale{dense}" id=lanes data-start={history.start_ms} '
+        f"data-end={history.end_ms}>{axis(history)}<div class='head{pinned}'>"
+        f"{_controller_lane(history)}{_broker_lanes(history, colours)}</div>"
+        f"<div class=rule>partitions</div>{rows}</div></div>"
     )
+
+
+def _legend(colours: Mapping[int, str]) -> str:
+    keys = [(colour, f"broker {broker}") for broker, colour in colours.items()]
+    shown = [*keys[:MAX_KEYS], *LEGEND]
+    more = len(keys) - MAX_KEYS
+    text = "".join(
+        f'<span class=key><i class="{colour}"></i>{name}</span>' for colour, name in shown
+    )
+    if more > 0:
+        text += f"<span class=key>and {more:,} more brokers, which the boxes name</span>"
+    return text
 
 
 def _colours(history: History) -> dict[int, str]:
@@ -66,33 +89,67 @@ def _colours(history: History) -> dict[int, str]:
     return {broker: f"b{index % COLOURS}" for index, broker in enumerate(sorted(brokers))}
 
 
-def _by_partition(leadership: Iterable[Row]) -> dict[tuple[str, int, str], list[Row]]:
-    lanes: dict[tuple[str, int, str], list[Row]] = {}
-    for row in leadership:
-        lanes.setdefault((topic(row), row["partition"], row["topic_id"]), []).append(row)
-    return dict(sorted(lanes.items()))
+def _key(row: Row) -> Key:
+    return row["topic_id"], row["partition"]
+
+
+def _by_partition(rows: Iterable[Row]) -> defaultdict[Key, list[Row]]:
+    lanes: defaultdict[Key, list[Row]] = defaultdict(list)
+    for row in rows:
+        lanes[_key(row)].append(row)
+    return lanes
 
 
 def _partition_lane(
-    key: tuple[str, int, str], spells: Sequence[Row], history: History, colours: Mapping[int, str]
+    lane: Row,
+    spells: Sequence[Row],
+    isrs: Sequence[Row],
+    history: History,
+    colours: Mapping[int, str],
 ) -> str:
-    topic, partition, topic_id = key
+    name = named(lane)
     boxes = []
     for row in spells:
         leader = row["leader"]
         lost = leader == NO_LEADER
         who = "no leader" if lost else f"broker {leader}"
         title = (
-            f"{topic}-{partition}: {who}, leader epoch {row['leader_epoch']}\n"
+            f"{name}: {who}, leader epoch {row['leader_epoch']}\n"
             f"from {clock(row['start_ms'])} (offset {row['start_offset']}) for "
             f"{span(row['duration_ms'])}\n{why(row['cause'])}"
         )
         css = "lost" if lost else colours[leader]
-        boxes.append(_box(row["start_ms"], row["end_ms"], history, css, title, leader))
-    gone = spells[-1]["end_ms"] is not None
-    name = f"{topic}-{partition}"
-    about = f"{name}, topic id {topic_id}{', deleted' if gone else ''}"
-    return _lane(name, about, boxes, "lane gone" if gone else "lane")
+        boxes.append(_box(row, history, css, title, "" if lost else str(leader)))
+    boxes += [
+        _box(row, history, f"isr {css}", _isr_title(name, row), "")
+        for row in isrs
+        if (css := _isr_class(row))
+    ]
+    gone = lane["gone_ms"] is not None
+    about = f"{name}, topic id {lane['topic_id']}{', deleted' if gone else ''}"
+    if (left_out := lane["spells"] - len(spells)) > 0:
+        about += f", {left_out:,} older leader epochs are not drawn"
+    summary = (
+        f"{name}: {lane['leader_changes']} leader changes, {span(lane['leaderless_ms'])} without a "
+        f"leader, {lane['isr_shrinks']} ISR shrinks"
+    )
+    return _lane(name, about, boxes, "lane gone" if gone else "lane", summary)
+
+
+def _isr_class(row: Row) -> str:
+    """Return the class of an ISR's box, or "" for a complete ISR, which has none."""
+    if row["below_min"]:
+        return "low"
+    return "part" if row["size"] < row["replication_factor"] else ""
+
+
+def _isr_title(name: str, row: Row) -> str:
+    setting = "unknown" if row["min_isr"] is None else row["min_isr"]
+    return (
+        f"{name}: ISR {row['isr']}, {row['size']} of {row['replication_factor']} replicas, "
+        f"min.insync.replicas {setting}\nfrom {clock(row['start_ms'])} "
+        f"(offset {row['start_offset']}) for {span(row['duration_ms'])}\n{why(row['cause'])}"
+    )
 
 
 def _broker_lanes(history: History, colours: Mapping[int, str]) -> str:
@@ -106,12 +163,10 @@ def _broker_lanes(history: History, colours: Mapping[int, str]) -> str:
             f"broker {row['broker']}, epoch {row['broker_epoch']}\nin service from "
             f"{clock(row['unfenced_ms'])} for {span(row['duration_ms'])}\n{end}"
         )
-        box = _box(
-            row["unfenced_ms"], row["end_ms"], history, colours[row["broker"]], title, row["broker"]
-        )
-        lanes[row["broker"]].append(box)
+        css = colours[row["broker"]]
+        lanes[row["broker"]].append(_box(row, history, css, title, str(row["broker"])))
     return "".join(
-        _lane(f"broker {broker}", f"broker {broker}", boxes, "lane")
+        _lane(f"broker {broker}", f"broker {broker}", boxes, "lane", f"broker {broker} in service")
         for broker, boxes in lanes.items()
     )
 
@@ -126,48 +181,22 @@ def _controller_lane(history: History) -> str:
             f"voters {', '.join(map(str, row['voters']))}"
         )
         css = TERM_COLOURS[term % len(TERM_COLOURS)]
-        boxes.append(_box(row["start_ms"], row["end_ms"], history, css, title, controller))
-    return _lane("controller", "the quorum's leader", boxes, "lane")
+        boxes.append(_box(row, history, css, title, str(controller)))
+    return _lane("controller", "the quorum's leader", boxes, "lane", "active controllers")
 
 
-def _lane(name: str, about: str, boxes: Sequence[str], css: str) -> str:
+def _lane(name: str, about: str, boxes: Sequence[str], css: str, summary: str) -> str:
     return (
         f'<div class="{css}" data-name="{escape(name)}"><span title="{escape(about)}">'
-        f"{escape(name)}</span><div class=track>{''.join(boxes)}</div></div>"
+        f'{escape(name)}</span><div class=track role=img aria-label="{escape(summary)}">'
+        f"{''.join(boxes)}</div></div>"
     )
 
 
-def _box(
-    start_ms: int, end_ms: int | None, history: History, css: str, title: str, label: int
-) -> str:
-    left = _percent(start_ms, history)
-    right = 100.0 if end_ms is None else _percent(end_ms, history)
-    text = "" if label == NO_LEADER else label
+def _box(row: Row, history: History, css: str, title: str, label: str) -> str:
+    left = percent(row["start_ms"], history)
+    right = 100.0 if row["end_ms"] is None else percent(row["end_ms"], history)
     return (
         f'<i class="{css}" style="left:{left:.3f}%;width:{max(right - left, 0):.3f}%" '
-        f'title="{escape(title)}">{text}</i>'
+        f'title="{escape(title)}">{label}</i>'
     )
-
-
-def _percent(at_ms: int, history: History) -> float:
-    whole = max(history.end_ms - history.start_ms, 1)
-    return min(max((at_ms - history.start_ms) * 100.0 / whole, 0.0), 100.0)
-
-
-def _axis(history: History) -> str:
-    whole = max(history.end_ms - history.start_ms, 1)
-    step = next((each for each in AXIS_STEPS_MS if whole / each <= MAX_TICKS), AXIS_STEPS_MS[-1])
-    first = -(-history.start_ms // step) * step
-    ticks = "".join(
-        f'<em style="left:{_percent(at, history):.3f}%">{_tick(at, step)}</em>'
-        for at in range(first, history.end_ms + 1, step)
-        if _percent(at, history) <= LAST_TICK_PERCENT
-    )
-    return f'<div class="lane axis"><span>UTC</span><div class=track>{ticks}</div></div>'
-
-
-def _tick(at_ms: int, step_ms: int) -> str:
-    text = clock(at_ms)
-    if step_ms >= 86_400_000:
-        return text[:10]
-    return text[11:16] if step_ms >= 60_000 else text[11:19] if step_ms >= 1_000 else text[11:]

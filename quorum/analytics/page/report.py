@@ -10,63 +10,57 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
+from quorate.quorum.analytics.log.cluster import cluster_id_of
 from quorate.quorum.analytics.log.errors import damage_said_plainly
 from quorate.quorum.analytics.log.segments import metadata_dir
 from quorate.quorum.analytics.log.text import clock, span
+from quorate.quorum.analytics.page.digest import digest, tables_of
 from quorate.quorum.analytics.page.page import render
-from quorate.quorum.analytics.page.page_text import History
-from quorate.quorum.analytics.spark.remarks import REMARK
+from quorate.quorum.analytics.page.page_text import Figures, History
+from quorate.quorum.analytics.page.scope import Scope
 from quorate.quorum.analytics.spark.session import local_session
-from quorate.quorum.analytics.tables import TABLES, read_log
-from quorate.quorum.analytics.tables.isr import isr
-from quorate.quorum.analytics.tables.leadership import availability_of, leadership
-from quorate.quorum.analytics.tables.quorum import quorum
-from quorate.quorum.analytics.tables.records import records, understood
-from quorate.quorum.analytics.tables.sessions import sessions
+from quorate.quorum.analytics.tables import read_log
+from quorate.quorum.analytics.tables.warning_lines import warning_lines
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-MAX_ROWS = 20_000
-"""Maximum number of rows of one table on the page and in the key figures. Later rows are left out.
-
-The page does not say that rows are missing. The Parquet files contain all rows."""
+WHOLE = Scope()
+"""The scope without restrictions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The key figures of a report, for the terminal. Durations are in ms, times in ms since 1970.
 
-    `start_ms` and `end_ms` are the earliest and the latest timestamp of the log. `records` counts
-    all its records, also those of the snapshot that it starts from and those without effect.
-
-    The figures about partitions and leaders count MAX_ROWS rows of a table at most.
-    `leader_changes` counts the leader epochs above 0. `partitions_without_leader` counts the
-    partitions that had no leader at some time; `longest_without_leader_ms` is the longest of these
-    times. `source`, `html` and `parquet` are the paths of the log, the page and the tables."""
+    `start_ms` and `end_ms` are the shown range. `scope` says in words what was left out by request,
+    and is "" for the whole history. `figures` counts all rows in the scope; only `records` counts
+    those of the whole log. `warnings` are the sentences of the shown errors. `source`, `html` and
+    `parquet` are the paths of the log, the page and the tables."""
 
     source: str
-    records: int
+    cluster_id: str | None
+    scope: str
     start_ms: int
     end_ms: int
-    partitions: int
-    leader_changes: int
-    partitions_without_leader: int
-    longest_without_leader_ms: int
+    figures: Figures
+    warnings: tuple[str, ...]
     html: str
     parquet: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """Return the lines to print."""
+        figures = self.figures
         lasted = span(self.end_ms - self.start_ms)
         period = f"{clock(self.start_ms)} to {clock(self.end_ms)} UTC ({lasted})"
-        lost, longest = self.partitions_without_leader, span(self.longest_without_leader_ms)
+        lost, longest = figures.partitions_without_leader, span(figures.longest_without_leader_ms)
+        changes, shrinks = figures.leader_changes, figures.isr_shrinks
         return [
-            f"{self.source}: {self.records} records, {period}",
-            f"{self.partitions} partitions, {self.leader_changes} changes of leader epoch",
+            f"{self.source}: {figures.records} records, {period}",
+            *([f"only {self.scope}"] if self.scope else []),
+            f"{figures.partitions} partitions, {changes} leader changes, {shrinks} ISR shrinks",
             f"{lost} partitions without a leader at some time, longest {longest}",
+            f"{figures.outages} times in which acks=all failed for a partition",
             f"page: {self.html}",
             *(f"table: {path}" for path in self.parquet),
         ]
@@ -78,14 +72,15 @@ def report(
     parquet_dir: Path | None = None,
     *,
     spark: SparkSession | None = None,
+    scope: Scope = WHOLE,
     strict: bool = False,
 ) -> Summary:
     """Write the page to `out_html`, and return the key figures. Block.
 
     An old page is replaced, and missing directories are created. `source_dir` is a node's log
     directory, or the directory of its metadata log. If `parquet_dir` is given, write the tables
-    `leadership`, `isr`, `sessions`, `availability` and `quorum` there, before the page. Tables that
-    are written already stay after an error.
+    behind the page there, before the page. They are those of the whole history, also with a
+    `scope`. Tables that are written already stay after an error.
 
     Run in `spark`, or in a local session if it is None. Raise NoMetadataLog, or NoJava if a local
     session cannot start. If `strict` is true, raise DamagedLog, NewerRecord or MissingBase in place
@@ -95,44 +90,15 @@ def report(
     metadata_dir(str(source_dir))
     given = nullcontext(spark) if spark else local_session("quorate history report")
     with given as session, damage_said_plainly():
-        return _report(session, source_dir, out_html, parquet_dir, strict)
-
-
-def _report(
-    spark: SparkSession, source_dir: Path, out_html: Path, parquet_dir: Path | None, strict: bool
-) -> Summary:
-    log = read_log(spark, source_dir, strict=strict).cache()
-    effective = understood(records(log))
-    spells = leadership(effective).cache()
-    tables = {
-        "leadership": spells,
-        "isr": isr(effective).cache(),
-        "sessions": sessions(effective).cache(),
-        "availability": availability_of(spells).cache(),
-        "quorum": quorum(effective).cache(),
-    }
-    written = [] if parquet_dir is None else write_parquet(tables, parquet_dir)
-    bounds = (
-        log.where(f.col("type") != REMARK)
-        .agg(
-            f.count("*").alias("records"),
-            f.min("timestamp_ms").alias("start_ms"),
-            f.max("timestamp_ms").alias("end_ms"),
-        )
-        .collect()[0]
-    )
-    rows = {name: _rows(table, TABLES[name].order) for name, table in tables.items()}
-    history = History(
-        source=str(source_dir),
-        start_ms=bounds["start_ms"] or 0,
-        end_ms=bounds["end_ms"] or 0,
-        records=bounds["records"],
-        **rows,
-    )
+        log = read_log(session, source_dir, strict=strict).cache()
+        tables = tables_of(log)
+        written = [] if parquet_dir is None else write_parquet(tables.all(), parquet_dir)
+        cluster_id = cluster_id_of(source_dir)
+        history = digest(session, log, tables, scope, source=str(source_dir), cluster_id=cluster_id)
+        for table in (*tables.all().values(), log):
+            table.unpersist()
     out_html.parent.mkdir(parents=True, exist_ok=True)
     out_html.write_text(render(history), encoding="utf-8")
-    for table in (*tables.values(), log):
-        table.unpersist()
     return _summary(history, out_html, written)
 
 
@@ -148,22 +114,15 @@ def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
     return written
 
 
-def _rows(table: DataFrame, order: Sequence[str]) -> list[dict[str, object]]:
-    rows: list[Row] = table.orderBy(*order).limit(MAX_ROWS).collect()
-    return [row.asDict(recursive=True) for row in rows]
-
-
 def _summary(history: History, out_html: Path, written: Sequence[str]) -> Summary:
-    lost = [row["longest_ms"] for row in history.availability if row["leaderless_ms"]]
     return Summary(
         source=history.source,
-        records=history.records,
+        cluster_id=history.cluster_id,
+        scope=history.scope,
         start_ms=history.start_ms,
         end_ms=history.end_ms,
-        partitions=len(history.availability),
-        leader_changes=sum(1 for row in history.leadership if row["leader_epoch"]),
-        partitions_without_leader=len(lost),
-        longest_without_leader_ms=max(lost, default=0),
+        figures=history.figures,
+        warnings=tuple(warning_lines(history.warnings)),
         html=str(out_html),
         parquet=tuple(written),
     )

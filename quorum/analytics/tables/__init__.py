@@ -32,6 +32,7 @@ from quorate.quorum.analytics.tables.causes import causes
 from quorate.quorum.analytics.tables.configs import configs
 from quorate.quorum.analytics.tables.isr import elr, isr
 from quorate.quorum.analytics.tables.leadership import availability, leadership
+from quorate.quorum.analytics.tables.min_isr_windows import min_isr_windows
 from quorate.quorum.analytics.tables.quorum import quorum
 from quorate.quorum.analytics.tables.reassignments import reassignments
 from quorate.quorum.analytics.tables.records import records, understood
@@ -61,6 +62,7 @@ TABLES: dict[str, Table] = {
     "elr": Table(elr, ("offset", "topic_id", "partition")),
     "sessions": Table(sessions, ("registered_offset", "unfenced_offset", "broker")),
     "availability": Table(availability, ("topic", "topic_id", "partition")),
+    "min_isr_windows": Table(min_isr_windows, ("start_offset", "topic_id", "partition")),
     "reassignments": Table(reassignments, ("start_offset", "topic_id", "partition")),
     "configs": Table(configs, ("start_offset", "resource_type", "resource_name", "name")),
     "quorum": Table(quorum, ("start_offset",)),

@@ -34,9 +34,8 @@ def settings_by_topic(records: DataFrame) -> DataFrame:
     )
     none = f.lit(None).cast("int")
     topics = lifetimes(records).select("topic_id", "topic", "created_offset", "removed_offset")
-    lived = (f.col("offset") >= f.col("created_offset")) & (
-        f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset"))
-    )
+    lives_on = f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset"))
+    lived = (f.col("offset") >= f.col("created_offset")) & lives_on
     own = (
         said.where(f.col("resource_type") == TOPIC_RESOURCE)
         .withColumnRenamed("resource_name", "topic")
@@ -46,7 +45,8 @@ def settings_by_topic(records: DataFrame) -> DataFrame:
     )
     general = (
         said.where((f.col("resource_type") == BROKER_RESOURCE) & (f.col("resource_name") == ""))
-        .crossJoin(topics.select("topic_id"))
+        .crossJoin(topics.drop("topic"))
+        .where(lives_on)
         .select(*SEQUENCE, "timestamp_ms", "topic_id", *_as(CHANGES, none, f.col("setting")))
     )
     return own.unionByName(general)

@@ -80,6 +80,7 @@ class Oracle:
             for name in (
                 "records", "topics", "partitions", "leadership", "isr", "elr", "sessions",
                 "availability", "reassignments", "configs", "quorum", "causes", "warnings",
+                "min_isr_windows",
             )
         }  # fmt: skip
         self.topics: dict[str, Row] = {}
@@ -89,6 +90,7 @@ class Oracle:
         self.configs: dict[tuple[int, str, str], Row] = {}
         self.serving: dict[int, Row] = {}
         self.voters: list[int] = []
+        self.watched: dict[tuple[str, int], Row] = {}
 
     def fold(self, records: Iterable[Logged]) -> Oracle:
         end_ms = 0
@@ -116,6 +118,10 @@ class Oracle:
         topic = self.topics.pop(said["topicId"])
         topic.update(removed_offset=at.offset, removed_ms=at.at_ms)
         for key in [key for key in self.partitions if key[0] == topic["topic_id"]]:
+            seen = self.watched.pop(key)
+            self.measure(seen, at.at_ms)
+            if seen["row"] is not None:
+                close(seen["row"], at, end_cause="removed")
             self.partitions.pop(key)["row"].update(removed_offset=at.offset, removed_ms=at.at_ms)
             close(self.spells.pop(key), at)
             if key in self.moving:
@@ -177,6 +183,7 @@ class Oracle:
             }  # fmt: skip
             self.tables["elr"].append({**event, **row})
         self.move(key, at, old, state, cause)
+        self.watch(key, at, cause)
         state["row"].update(
             changed_offset=at.offset, changed_ms=at.at_ms,
             leader=state["leader"], isr=state["isr"], replicas=state["replicas"],
@@ -218,6 +225,36 @@ class Oracle:
         if size in (0, len(state["replicas"])):
             return size == 0
         return None if least is None else size < least
+
+    def watch(self, key: tuple[str, int], at: Logged, cause: str) -> None:
+        """Follow the times in which acks=all fails, after a change of the state or the setting."""
+        state, topic = self.partitions[key], self.topics[key[0]]["topic"]
+        seen = self.watched.setdefault(key, {"row": None, "first": True})
+        self.measure(seen, at.at_ms)
+        offline = state["leader"] == -1
+        if offline or self.below(topic, state):
+            row: Row = seen["row"] or {
+                **self.who(key), **opened(at), "duration_ms": 0, "offline_ms": 0,
+                "smallest_isr": len(state["isr"]), "min_isr": self.min_isr(topic, state),
+                "began": "created" if seen["first"] else "changed",
+                "cause": cause, "end_cause": None, "kind": "",
+            }  # fmt: skip
+            if seen["row"] is None:
+                self.tables["min_isr_windows"].append(row)
+            kind = "offline" if offline else "below_min"
+            row["smallest_isr"] = min(row["smallest_isr"], len(state["isr"]))
+            row["kind"] = kind if row["kind"] in ("", kind) else "both"
+            seen["row"] = row
+        elif seen["row"] is not None:
+            close(seen["row"], at, end_cause=cause)
+            seen["row"] = None
+        seen.update(at_ms=at.at_ms, offline=offline, first=False)
+
+    def measure(self, seen: Row, at_ms: int) -> None:
+        if seen["row"] is not None:
+            lasted = max(at_ms - seen["at_ms"], 0)
+            seen["row"]["duration_ms"] += lasted
+            seen["row"]["offline_ms"] += lasted if seen["offline"] else 0
 
     def move(self, key: tuple[str, int], at: Logged, old: Row, new: Row, cause: str) -> None:
         target = less(new["replicas"], new["removingReplicas"])
@@ -267,6 +304,10 @@ class Oracle:
             row = {**resource, "name": key[2], "value": said["value"], **opened(at), "ended": None}
             self.configs[key] = row
             self.tables["configs"].append(row)
+        for partition in self.partitions if key[2] == "min.insync.replicas" else ():
+            topic = self.topics[partition[0]]["topic"]
+            if key[:2] in ((4, ""), (2, topic)):
+                self.watch(partition, at, "config-changed")
 
     def leader_change(self, at: Logged, said: Row) -> None:
         self.voters = sorted(voter["voterId"] for voter in said["voters"])
@@ -336,6 +377,8 @@ class Oracle:
     # ------------------------------------------------------------------------------ the end
 
     def _finish(self, end_ms: int) -> None:
+        for seen in self.watched.values():
+            self.measure(seen, end_ms)
         for name in ("leadership", "sessions", "reassignments", "configs", "quorum"):
             for row in self.tables[name]:
                 starts = (row.get(each) for each in ("start_ms", "unfenced_ms", "registered_ms"))

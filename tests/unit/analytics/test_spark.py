@@ -39,7 +39,8 @@ pytestmark = [
 def test_a_real_kafkas_history(spark: SparkSession, tmp_path: Path) -> None:
     assert_as_the_oracle_says(spark, C1, LOG.read_bytes())
     summary = report(C1, tmp_path / "out.html", tmp_path / "tables", spark=spark)
-    assert summary.records == 479
+    assert summary.figures.records == 479
+    assert summary.cluster_id == "MkU3OEVBNTcwNTJENDM2Qg"
     assert final_leaders(tmp_path / "tables") == {
         (topic, partition["partition"]): partition["leader"]
         for topic, partitions in HISTORY["final"].items()
@@ -95,8 +96,10 @@ def assert_tells_the_story(summary: Summary, directory: Path) -> None:
         if row["below_min"]
     ]
     assert below == [(1, [1], 2), (1, [2], 2), (0, [2], 2)]
-    assert (summary.partitions, summary.partitions_without_leader) == (3, 1)
-    assert summary.longest_without_leader_ms == 3 * STEP_MS
+    figures = summary.figures
+    assert (figures.partitions, figures.partitions_without_leader) == (3, 1)
+    assert figures.longest_without_leader_ms == 3 * STEP_MS
+    assert figures.leader_changes == 5, "created partitions changed no leader"
 
 
 def rows_of(directory: Path, name: str, *order: str) -> list[dict[str, Any]]:

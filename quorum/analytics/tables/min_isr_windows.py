@@ -1,0 +1,165 @@
+"""The table `min_isr_windows`: the times in which a partition refused writes with acks=all."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from quorate.quorum.analytics.tables.events import (
+    PARTITION,
+    as_of,
+    began,
+    in_order,
+    instant,
+    lifetimes,
+    up_to_now,
+)
+from quorate.quorum.analytics.tables.min_isr import (
+    capped,
+    is_below,
+    setting_in_force,
+    settings_by_topic,
+)
+from quorate.quorum.analytics.tables.partition_states import partition_states
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.records import NO_LEADER
+
+STATE = ("leader", "isr", "replicas")
+
+
+def min_isr_windows(records: DataFrame) -> DataFrame:
+    """One row per time in which acks=all failed for a partition: it had no leader, or its ISR was
+    smaller than min.insync.replicas. A window goes on while one reason follows the other. Times in
+    which the setting is unknown count only if the partition has no leader or an empty ISR.
+
+    topic         string
+    topic_id      string
+    partition     int
+    kind          string     offline (no leader), below_min, or both
+    start_offset  bigint
+    start_time    timestamp
+    start_ms      bigint
+    end_offset    bigint     null while it lasts, like end_time and end_ms
+    end_time      timestamp
+    end_ms        bigint
+    duration_ms   bigint
+    offline_ms    bigint     the part of it without a leader
+    smallest_isr  int        the smallest size of the ISR in it
+    min_isr       int        the setting at its beginning; null: unknown
+    began         string     created, snapshot (it may have begun earlier), changed
+    cause         string     the cause of its beginning
+    end_cause     string     null while it lasts
+    """
+    windows = _windows(_measured(_states(records), records))
+    kind = f.when(f.col("ever_offline") & f.col("ever_below"), "both").otherwise(
+        f.when(f.col("ever_offline"), "offline").otherwise("below_min")
+    )
+    names = lifetimes(records).select("topic_id", "topic")
+    return (
+        windows.where("fails")
+        .join(f.broadcast(names), "topic_id", "left")
+        .select(
+            "topic",
+            "topic_id",
+            f.col("partition_id").alias("partition"),
+            kind.alias("kind"),
+            "start_offset",
+            instant("start_ms").alias("start_time"),
+            "start_ms",
+            "end_offset",
+            instant("end_ms").alias("end_time"),
+            "end_ms",
+            "duration_ms",
+            "offline_ms",
+            "smallest_isr",
+            "min_isr",
+            "began",
+            "cause",
+            "end_cause",
+        )
+    )
+
+
+def _states(records: DataFrame) -> DataFrame:
+    """Return every state of each partition: after its own records, and after changes of the
+    setting. `fails` is true if acks=all fails in it."""
+    own = partition_states(records).select(
+        *PARTITION, "offset", "snapshot_index", "timestamp_ms", "cause", *STATE
+    )
+    there = own.select(*PARTITION).distinct()
+    settings = (
+        settings_by_topic(records)
+        .join(there, "topic_id")
+        .withColumn("cause", f.lit(Cause.CONFIG_CHANGED.value))
+    )
+    now = up_to_now(*PARTITION)
+    offline = f.col("leader") == NO_LEADER
+    below = is_below(f.col("size"), f.col("min_isr"), f.col("replicas"))
+    return (
+        settings.unionByName(own, allowMissingColumns=True)
+        .withColumn("setting", setting_in_force(*PARTITION))
+        .withColumns({name: f.last(name, ignorenulls=True).over(now) for name in STATE})
+        .where(f.col("isr").isNotNull())
+        .withColumn("size", f.size("isr"))
+        .withColumn("min_isr", capped(f.col("setting"), f.col("replicas")))
+        .withColumn("offline", offline)
+        .withColumn("fails", offline | f.coalesce(below, f.lit(False)))
+    )
+
+
+def _windows(states: DataFrame) -> DataFrame:
+    """Return one row per run of states in which `fails` is equal."""
+    order = in_order(*PARTITION)
+    turns = f.coalesce(f.lag("fails").over(order) != f.col("fails"), f.lit(True))
+    numbered = (
+        states.withColumn("before", f.lag("offset").over(order))
+        .withColumn("began", began("before"))
+        .withColumn("turn", f.sum(turns.cast("int")).over(up_to_now(*PARTITION)))
+    )
+    return numbered.groupBy(*PARTITION, "turn").agg(
+        f.first("fails").alias("fails"),
+        *(
+            f.min_by(name, f.struct("offset", "snapshot_index")).alias(alias)
+            for name, alias in (
+                ("offset", "start_offset"),
+                ("timestamp_ms", "start_ms"),
+                ("min_isr", "min_isr"),
+                ("began", "began"),
+                ("cause", "cause"),
+            )
+        ),
+        *(
+            f.max_by(name, f.struct("offset", "snapshot_index")).alias(alias)
+            for name, alias in (
+                ("next_offset", "end_offset"),
+                ("next_ms", "end_ms"),
+                ("next_cause", "end_cause"),
+            )
+        ),
+        f.sum("lasted_ms").alias("duration_ms"),
+        f.sum(f.when(f.col("offline"), f.col("lasted_ms")).otherwise(0)).alias("offline_ms"),
+        f.min("size").alias("smallest_isr"),
+        f.bool_or("offline").alias("ever_offline"),
+        f.bool_or(~f.col("offline")).alias("ever_below"),
+    )
+
+
+def _measured(states: DataFrame, records: DataFrame) -> DataFrame:
+    """Add the next state's offset, time and cause, or those of the topic's removal, and the
+    duration of each state."""
+    order = in_order(*PARTITION)
+    removals = lifetimes(records).select("topic_id", "removed_offset", "removed_ms")
+    removed = f.when(f.col("removed_offset").isNotNull(), f.lit("removed"))
+    until = f.coalesce("next_ms", "as_of_ms")
+    return (
+        states.join(f.broadcast(removals), "topic_id", "left")
+        .crossJoin(f.broadcast(as_of(records)))
+        .withColumn("next_offset", _or(f.lead("offset").over(order), "removed_offset"))
+        .withColumn("next_ms", _or(f.lead("timestamp_ms").over(order), "removed_ms"))
+        .withColumn("next_cause", f.coalesce(f.lead("cause").over(order), removed))
+        .withColumn("lasted_ms", f.greatest(until - f.col("timestamp_ms"), f.lit(0)))
+    )
+
+
+def _or(value: Column, otherwise: str) -> Column:
+    return f.coalesce(value, f.col(otherwise))
