@@ -14,7 +14,7 @@ help:
 	@echo "make test       run all tests except those of the next two targets    10 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
 	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            5 h"
-	@echo "make docs       write the generated parts of docs/protocol"
+	@echo "make docs       write docs/tables.md and the generated parts of docs/protocol"
 	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
 	@echo "make sim        run the simulation until it is stopped"
 	@echo "make detect     count the random seeds until each removed safeguard is found"

@@ -121,9 +121,10 @@ def report(
 def sql(query: str, directory: Path, strict: bool, output: str) -> None:
     """Print the result of a Spark SQL query over the tables of DIR.
 
-    `DESCRIBE TABLE leadership` shows a table's columns. Warnings about the log are printed on
+    `DESCRIBE TABLE leadership` explains a table's columns. Warnings about the log are printed on
     standard error. The tables are records, topics, partitions, leadership, isr, elr, sessions,
-    availability, min_isr_windows, reassignments, configs, quorum, causes and warnings."""
+    availability, min_isr_windows, churn, reassignments, reassignment_steps, brokers, configs,
+    quorum, quorum_health, causes and warnings."""
     from pyspark.errors import AnalysisException
 
     from quorate.quorum.analytics.log.errors import damage_said_plainly

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 
+from tests.docs import tables
 from tests.docs.generated import PAGES, ROOT, filled
 
 
 def main() -> None:
-    """Fill the markers of every page."""
-    for page in PAGES:
-        old = page.read_text()
-        new = filled(old)
-        if new != old:
+    """Fill the markers of every page, and write the page of the tables."""
+    made = {page: filled(page.read_text()) for page in PAGES}
+    made[tables.PAGE] = tables.page()
+    for page, new in made.items():
+        if not page.exists() or page.read_text() != new:
             page.write_text(new)
             sys.stdout.write(f"wrote {page.relative_to(ROOT)}\n")
 

@@ -10,9 +10,10 @@ Rules that hold for all tables:
 - `cause` is "unknown" if the log does not name a cause. Apache Kafka's logs never do.
 - The docstring of each table function lists its columns with their types. A test compares them.
 
-Files in reading order: `events.py`, `partition_states.py`, `min_isr.py`; `records.py`, `topics.py`,
-`leadership.py`, `isr.py`, `reassignments.py`, `sessions.py`, `configs.py`, `quorum.py`, `causes.py`
-and `warnings.py`.
+Files in reading order: `events.py`, `partition_states.py`, `min_isr.py`, `replica_runs.py`; then
+one file per table, with its name. `leadership.py` has `availability` too, `isr.py` has `elr`, and
+`topics.py` has `partitions`. `descriptions.py` has the texts of columns, and `warning_lines.py` the
+lines of warnings.
 """
 
 from __future__ import annotations
@@ -26,14 +27,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.log.segments import metadata_dir
+from quorate.quorum.analytics.spark.columns import COLUMNS
 from quorate.quorum.analytics.spark.registration import register
 from quorate.quorum.analytics.spark.source import NAME, PUSHDOWN
+from quorate.quorum.analytics.tables.brokers import brokers
 from quorate.quorum.analytics.tables.causes import causes
+from quorate.quorum.analytics.tables.churn import churn
 from quorate.quorum.analytics.tables.configs import configs
+from quorate.quorum.analytics.tables.descriptions import (
+    ColumnText,
+    columns_of,
+    of_records,
+    with_comments,
+)
 from quorate.quorum.analytics.tables.isr import elr, isr
 from quorate.quorum.analytics.tables.leadership import availability, leadership
 from quorate.quorum.analytics.tables.min_isr_windows import min_isr_windows
 from quorate.quorum.analytics.tables.quorum import quorum
+from quorate.quorum.analytics.tables.quorum_health import quorum_health
+from quorate.quorum.analytics.tables.reassignment_steps import reassignment_steps
 from quorate.quorum.analytics.tables.reassignments import reassignments
 from quorate.quorum.analytics.tables.records import records, understood
 from quorate.quorum.analytics.tables.sessions import sessions
@@ -63,9 +75,15 @@ TABLES: dict[str, Table] = {
     "sessions": Table(sessions, ("registered_offset", "unfenced_offset", "broker")),
     "availability": Table(availability, ("topic", "topic_id", "partition")),
     "min_isr_windows": Table(min_isr_windows, ("start_offset", "topic_id", "partition")),
+    "churn": Table(churn, ("topic", "topic_id", "partition", "broker")),
     "reassignments": Table(reassignments, ("start_offset", "topic_id", "partition")),
+    "reassignment_steps": Table(
+        reassignment_steps, ("start_offset", "topic_id", "partition", "broker")
+    ),
+    "brokers": Table(brokers, ("broker",)),
     "configs": Table(configs, ("start_offset", "resource_type", "resource_name", "name")),
     "quorum": Table(quorum, ("start_offset",)),
+    "quorum_health": Table(quorum_health, ("epoch",)),
     "causes": Table(causes, ("offset", "topic_id", "partition", "broker")),
     "warnings": Table(warnings, ("first_offset", "kind", "type"), of_log=True),
 }
@@ -112,7 +130,12 @@ def read_tables(
     made = {name: TABLES[name].make(log if TABLES[name].of_log else effective) for name in wanted}
     if "records" in made:
         made["records"] = records(read_log(spark, directory, json=True, strict=strict))
-    return made
+    return {name: with_comments(table, columns_in(name)) for name, table in made.items()}
+
+
+def columns_in(name: str) -> list[ColumnText]:
+    """Return the columns of a table with their types and texts."""
+    return of_records(COLUMNS) if name == "records" else columns_of(TABLES[name].make)
 
 
 def views(

@@ -207,24 +207,23 @@ def _divergence(log: DataFrame, in_log: DataFrame, steps: DataFrame) -> DataFram
 
 
 def _uncommitted_tail(log: DataFrame, in_log: DataFrame) -> DataFrame:
-    """Return one row about the records that no snapshot proves to be committed.
+    """Return one row about the records that the files do not prove to be committed.
 
     A quorum with one voter commits what it appends."""
-    proved = log.where(f.col("remark") == SNAPSHOT_NAME).agg(f.max("offset").alias("proved"))
+    tail = in_log.where(~f.coalesce("committed", f.lit(False))).agg(
+        f.min("offset").alias("from"), f.max("offset").alias("end")
+    )
     voters = log.where(f.col("type").isin(LEADER_CHANGE, VOTERS)).agg(
         f.size(f.max_by("voters", "offset")).alias("voters")
     )
-    ends = in_log.agg(f.min("offset").alias("begin"), f.max("offset").alias("end"))
     text = f.format_string(
-        "No snapshot proves that the %d records from offset %d on are committed. If a majority of"
-        " the voters lacks some, they may still be replaced.",
+        "Nothing proves that the %d records from offset %d on are committed. If a majority of the"
+        " voters lacks some, they may still be replaced. Give the logs of all voters to know.",
         f.col("end") - f.col("from") + 1, "from",
     )  # fmt: skip
     return (
-        ends.crossJoin(proved)
-        .crossJoin(voters)
-        .withColumn("from", f.greatest(f.coalesce(f.col("proved") + 1, f.lit(0)), f.col("begin")))
-        .where("`from` <= end and coalesce(voters, 2) <> 1")
+        tail.crossJoin(voters)
+        .where("`from` is not null and coalesce(voters, 2) <> 1")
         .select(*_row("uncommitted-tail", f.col("from"), f.col("end"), text))
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables import TABLES, read_tables
+from quorate.quorum.analytics.tables.descriptions import columns_of
 from tests.unit.analytics.oracle import Oracle, Row, every, logged
 
 if TYPE_CHECKING:
@@ -31,12 +30,8 @@ def spark_tables(spark: SparkSession, directory: Path) -> dict[str, list[Row]]:
 
 
 def documented(name: str) -> list[tuple[str, str]]:
-    """Return the columns and types that a table's docstring lists.
-
-    The compiler removes the indentation of docstrings since Python 3.13, and cleandoc does so in
-    any version."""
-    _, _, listed = inspect.cleandoc(TABLES[name].make.__doc__ or "").partition("\n\n")
-    return re.findall(r"^([a-z_]+) +([a-z]+(?:<.*>)?)(?: |$)", listed, re.MULTILINE)
+    """Return the columns and types that a table's docstring lists."""
+    return [(column.name, column.type) for column in columns_of(TABLES[name].make)]
 
 
 def assert_as_the_oracle_says(spark: SparkSession, directory: Path, data: bytes) -> Oracle:

@@ -6,7 +6,7 @@ It shares nothing with the tables but the decoder, and nothing with replay: dumb
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,13 @@ from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
+from tests.unit.analytics.oracle_replicas import (
+    Replicas,
+    brokers,
+    churn,
+    quorum_health,
+    reassignment_steps,
+)
 
 Row = dict[str, Any]
 UNSAID = "unknown"
@@ -80,7 +87,7 @@ class Oracle:
             for name in (
                 "records", "topics", "partitions", "leadership", "isr", "elr", "sessions",
                 "availability", "reassignments", "configs", "quorum", "causes", "warnings",
-                "min_isr_windows",
+                "min_isr_windows", "churn", "reassignment_steps", "brokers", "quorum_health",
             )
         }  # fmt: skip
         self.topics: dict[str, Row] = {}
@@ -91,8 +98,9 @@ class Oracle:
         self.serving: dict[int, Row] = {}
         self.voters: list[int] = []
         self.watched: dict[tuple[str, int], Row] = {}
+        self.replicas = Replicas()
 
-    def fold(self, records: Iterable[Logged]) -> Oracle:
+    def fold(self, records: Sequence[Logged]) -> Oracle:
         end_ms = 0
         for each in records:
             self.tables["records"].append({"offset": each.offset, "type": each.type})
@@ -101,6 +109,12 @@ class Oracle:
             if rule is not None:
                 rule(each, each.said)
         self._finish(end_ms)
+        tables = self.tables
+        tables["churn"] = churn(self.replicas, end_ms)
+        moved = tables["reassignments"]
+        tables["reassignment_steps"] = reassignment_steps(self.replicas, moved, end_ms)
+        tables["brokers"] = brokers(tables["sessions"], tables["partitions"])
+        tables["quorum_health"] = quorum_health(records)
         return self
 
     # ------------------------------------------------------------------------ topics and partitions
@@ -118,6 +132,7 @@ class Oracle:
         topic = self.topics.pop(said["topicId"])
         topic.update(removed_offset=at.offset, removed_ms=at.at_ms)
         for key in [key for key in self.partitions if key[0] == topic["topic_id"]]:
+            self.replicas.removed(key, at)
             seen = self.watched.pop(key)
             self.measure(seen, at.at_ms)
             if seen["row"] is not None:
@@ -184,6 +199,7 @@ class Oracle:
             self.tables["elr"].append({**event, **row})
         self.move(key, at, old, state, cause)
         self.watch(key, at, cause)
+        self.replicas.follow(self.who(key), at, state["isr"], state["replicas"])
         state["row"].update(
             changed_offset=at.offset, changed_ms=at.at_ms,
             leader=state["leader"], isr=state["isr"], replicas=state["replicas"],

@@ -108,6 +108,10 @@ def test_sql(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         "        0        5  2027-01-15 08:00:13.000  [3, 2]",
         "        1        6  2027-01-15 08:00:12.000  [3]",
     ]
+    said = run(spark, monkeypatch, "sql", "DESCRIBE TABLE isr", tmp_path, "--format", "json")
+    texts = {row["col_name"]: row["comment"] for row in json.loads(said.stdout)}
+    assert texts["min_isr"] == "the setting, at most the replication factor; null: unknown"
+    assert None not in texts.values()
     query = "SELECT type, record FROM records WHERE type LIKE '%TOPIC%' ORDER BY offset"
     rows = json.loads(run(spark, monkeypatch, "sql", query, tmp_path, "--format", "json").stdout)
     names = [json.loads(row["record"]).get("name") for row in rows]
