@@ -13,16 +13,18 @@ from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 
-
-@click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option(
+override_option = click.option(
     "--override",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
     help="Set a configuration key, instead of its value in FILE. May be repeated.",
 )
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@override_option
 @click.option(
     "--faults",
     is_flag=True,

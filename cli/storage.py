@@ -10,7 +10,7 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
-from quorate.cli.server import load_config
+from quorate.cli.server import load_config, override_option
 from quorate.config.listeners import SERVER
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uuid_to_text
@@ -86,6 +86,7 @@ def listed(title: str, endings: tuple[str, str], lines: list[str]) -> None:
 
 @storage.command("format")
 @config_option
+@override_option
 @click.option(
     "-t", "--cluster-id", required=True, help="The cluster id. `random-uuid` prints a new one."
 )
@@ -111,6 +112,7 @@ def listed(title: str, endings: tuple[str, str], lines: list[str]) -> None:
 @click.option("-r", "--release-version", help="The metadata version. Only 4.1-IV1 is supported.")
 def format_storage(
     file: str,
+    overrides: tuple[str, ...],
     cluster_id: str,
     ignore_formatted: bool,
     standalone: bool,
@@ -129,7 +131,7 @@ def format_storage(
         format_others,
     )
 
-    config = load_config(file)
+    config = load_config(file, overrides)
     check_ways(config, standalone, no_initial_controllers, initial_controllers)
     if release_version not in (None, "4.1", METADATA_LEVEL_NAME):
         raise Refused(f"--release-version: value {release_version!r} must be {METADATA_LEVEL_NAME}")

@@ -105,6 +105,16 @@ def test_info(data: Path, disk: OsDisk) -> None:
     ) in result.output
 
 
+def test_an_override_replaces_a_value_of_the_file(data: Path, disk: OsDisk) -> None:
+    other = data.with_name("other")
+    done = format_node(data, "--override", f"log.dirs={other}", "--override", "node.id=1")
+    assert done.exit_code == 0, done.output
+    assert not data.exists()
+    meta = read_meta(disk, str(other))
+    assert meta is not None
+    assert meta.node_id == 1
+
+
 def test_a_formatted_directory_is_left_alone(data: Path) -> None:
     format_node(data)
     before = content(data)

@@ -1,0 +1,1 @@
+"""The files for deployments: sample configs, image, compose.yaml, systemd unit, Kubernetes."""

@@ -1,0 +1,147 @@
+"""The nodes of compose.yaml and of the systemd unit run, on ports of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from tests.clients.cluster import wait_for
+from tests.deployment import files
+
+pytestmark = pytest.mark.clients
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+READY_S = 60.0
+STOP_S = 60.0
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Machine:
+    """This machine in place of all machines and containers: each address has a port of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.ports: dict[tuple[str, str], int] = {}
+        self._free = iter(free_ports(40))
+
+    def translated(self, service: str, text: str) -> str:
+        """Return `text` with the addresses of `service` and of the others as 127.0.0.1:port."""
+
+        def local(match: re.Match[str]) -> str:
+            host, port = match[1], match[2]
+            key = (service if host in ("0.0.0.0", "localhost") else host, port)
+            if key not in self.ports:
+                self.ports[key] = next(self._free)
+            return f"127.0.0.1:{self.ports[key]}"
+
+        return re.sub(r"([\w.-]+):(\d{4,5})\b", local, text)
+
+    def arguments(self, node: files.Node) -> list[str]:
+        """Return the arguments of run-node.sh for the node, in a directory of its own."""
+        file = self.root / f"{node.service}.properties"
+        file.write_text(self.translated(node.service, node.file.read_text()))
+        options = [self.translated(node.service, each) for each in node.arguments[1:]]
+        data = self.root / node.service
+        data.mkdir()
+        return [str(file), *options, f"--override=log.dirs={data / 'data'}"]
+
+
+@contextmanager
+def processes(commands: dict[str, list[str]], root: Path) -> Iterator[None]:
+    """Run all commands. At the end, stop them cleanly and assert that each ended with status 0."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    running = {}
+    for name, command in commands.items():
+        with open(root / f"{name}.log", "wb") as log:
+            running[name] = subprocess.Popen(
+                command, stderr=log, env={"PATH": path, "CLUSTER_ID": CLUSTER_ID}
+            )
+    try:
+        yield
+        for process in running.values():
+            process.send_signal(signal.SIGTERM)
+        assert {name: process.wait(STOP_S) for name, process in running.items()} == dict.fromkeys(
+            running, 0
+        )
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+
+
+def is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def wait_until_ready(port: int) -> None:
+    wait_for(lambda: is_ready(port), f"the node at {port} is ready", READY_S)
+
+
+def exchange(bootstrap: str) -> None:
+    """Write a record with acks=all, and read it."""
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    producer.produce("first", b"hello")
+    assert producer.flush(30) == 0
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
+    )
+    try:
+        consumer.subscribe(["first"])
+        messages = consumer.consume(1, timeout=30)
+        assert [message.value() for message in messages] == [b"hello"]
+    finally:
+        consumer.close()
+
+
+def test_the_nodes_of_compose_serve_a_client(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    commands = {
+        node.service: [str(files.RUN_NODE), *machine.arguments(node)]
+        for node in files.compose_nodes()
+    }
+    with processes(commands, tmp_path):
+        for number in (1, 2, 3):
+            wait_until_ready(machine.ports[f"broker-{number}", "9094"])
+        exchange(f"127.0.0.1:{machine.ports['broker-1', '19092']}")
+
+
+def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    arguments = machine.arguments(files.Node("node-1.example.com", ("combined.properties",)))
+    file, directory = arguments[0], arguments[1].partition("log.dirs=")[2]
+    text = re.sub(r",2@.*", "", Path(file).read_text()).replace("/var/lib/quorate/data", directory)
+    text = re.sub(r"(factor|replicas)=\d", r"\1=1", text)
+    Path(file).write_text(text)
+    command, subcommand, path = files.unit_command("combined")
+    assert (Path(command).name, subcommand) == ("quorate", "server")
+    assert path == "/etc/quorate/combined.properties"
+    quorate = str(Path(sys.executable).with_name("quorate"))
+    formatted = [quorate, "storage", "format", "--cluster-id", CLUSTER_ID, "--config", file]
+    subprocess.run(formatted, check=True, capture_output=True)
+    with processes({"node": [quorate, subcommand, file]}, tmp_path):
+        wait_until_ready(machine.ports["node-1.example.com", "9094"])
+        exchange(f"127.0.0.1:{machine.ports['node-1.example.com', '9092']}")
