@@ -27,9 +27,10 @@ Files in reading order:
   reassign_actions.py, client_actions.py, wait_actions.py, controller_question.py, targets.py: the
   steps, and the nodes that they name.
 - process_cluster.py, fault_sockets.py, pause_guard.py, fault_log.py: processes and faults.
-- brokers.py, writer.py, reader.py, metadata_probe.py, ledger.py, read_delays.py: the clients, and
-  the record of what they did.
+- brokers.py, writer.py, reader.py, metadata_probe.py, ledger.py, read_delays.py, latencies.py: the
+  clients, and the record of what they did.
 - metadata_tail.py, timeline.py, outage.py: events from the metadata log, and gaps of writers.
 - observations.py, evidence.py, comparison.py, replicas.py, checks.py: the verdict. One module for
   each family of checks, such as fault_checks.py.
-- result.py, result_schema.py, junit.py, view.py, page.py, page_lanes.py: the output."""
+- result.py, result_schema.py, junit.py, view.py, page.py, page_lanes.py, page_latencies.py: the
+  output."""

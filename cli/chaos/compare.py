@@ -27,6 +27,8 @@ NUMBERS: Mapping[str, tuple[str, int]] = {
     "changed": ("records changed", 0),
     "availability.longest_write_ms": ("longest wait of a write, ms", 500),
     "availability.longest_read_ms": ("longest wait of the consumer, ms", 500),
+    "latency_ms.write.during.p99": ("p99 of writes during the faults, ms", 500),
+    "latency_ms.write.after.p99": ("p99 of writes after the faults, ms", 100),
     "availability.longest_metadata_ms": ("longest wait of a metadata change, ms", 500),
 }
 """The compared numbers by their path in the JSON: their names and their tolerances."""

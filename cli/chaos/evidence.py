@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from quorate.cli.chaos.checks import checks
 from quorate.cli.chaos.comparison import Comparison, Verdict
+from quorate.cli.chaos.latencies import Latencies, Samples
 from quorate.cli.chaos.ledger import CLIENTS
 from quorate.cli.chaos.observations import Availability, Evidence, MetadataWrites, Outage
 from quorate.cli.chaos.outage import Gap
@@ -85,6 +86,11 @@ def evidence_of(run: ScenarioRun, examined: Examined, states: ClusterStates) -> 
             availability=availability({0: run.probe.committed_s}, run.probe.outages, clock),
             errors=run.probe.errors,
         ),
+        latencies={
+            "write": latencies(ledger.latencies, clock),
+            "read": latencies(ledger.delays.latencies, clock),
+            "metadata": latencies(run.probe.latencies, clock),
+        },
         leadership=states.leadership.close(examined.end_ms),
         brokers=states.brokers.intervals,
         controllers=states.controllers.intervals,
@@ -101,6 +107,12 @@ def availability(
         done={key: array("q", map(clock.ms, times)) for key, times in times_s.items()},
         outages=[Outage(gap.partition, clock.ms(gap.start_s), clock.ms(gap.end_s)) for gap in gaps],
     )
+
+
+def latencies(samples: Samples, clock: RunClock) -> Latencies:
+    """Return latencies in ms since the start of the run."""
+    took_ms = array("q", (round(each * 1000) for each in samples.took_s))
+    return Latencies(array("q", map(clock.ms, samples.ended_s)), took_ms)
 
 
 def nothing_read(run: ScenarioRun) -> ReadBack:

@@ -15,6 +15,7 @@ from itertools import count
 from typing import overload
 
 from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED
+from quorate.cli.chaos.latencies import Samples
 from quorate.cli.chaos.outage import Gap
 from quorate.cli.chaos.read_delays import ReadDelays
 
@@ -47,6 +48,8 @@ class Ledger:
     """The times of all acknowledged batches by partition, in s on the monotonic clock."""
     delays: ReadDelays = field(default_factory=ReadDelays)
     """The batches that the consumer of the run has not read yet."""
+    latencies: Samples = field(default_factory=Samples)
+    """The times from the first sending of a batch of the roaming client to its acknowledgement."""
     outages: list[Gap] = field(default_factory=list)
     """The intervals in which a batch of the roaming client waited longer than OUTAGE_S of
     `writer.py`. The writer appends them."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from quorate.cli.chaos.brokers import FAILURES, Brokers
+from quorate.cli.chaos.latencies import Samples
 from quorate.cli.chaos.outage import Gap
 from quorate.cli.chaos.writer import ANSWER_SLACK_MS, NO_ANSWER, OUTAGE_S
 from quorate.quorum.protocol.errors import ErrorCode
@@ -42,6 +43,7 @@ class MetadataProbe:
     """The time at which the last acknowledged change was first sent."""
     outages: list[Gap] = field(default_factory=list)
     """The times longer than OUTAGE_S for which a change waited, as those of partition 0."""
+    latencies: Samples = field(default_factory=Samples)
     errors: Counter[str] = field(default_factory=Counter)
     _task: asyncio.Task[None] | None = None
     _since_s: float | None = None
@@ -75,6 +77,7 @@ class MetadataProbe:
                 await self.brokers.refresh()
             self.sent_s, self._since_s = since_s, None
             self.committed_s.append(time.monotonic())
+            self.latencies.add(since_s, self.committed_s[-1])
             self._waited(since_s)
             await asyncio.sleep(PERIOD_S)
 

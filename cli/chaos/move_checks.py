@@ -13,12 +13,11 @@ def moves(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield the checks of the numbers of new leaders and of ISRs that shrank.
 
     A scenario without such a bound gets no check. The first leader of a partition is not new."""
-    first = len({each.subject for each in evidence.leadership})
     found = (
         (
             "leader moves",
             "partitions got another leader, or none",
-            len(evidence.leadership) - first,
+            evidence.leader_moves(),
             expected.min_leader_moves,
             expected.max_leader_moves,
         ),

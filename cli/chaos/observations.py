@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorate.cli.chaos.comparison import Verdict
+from quorate.cli.chaos.latencies import KINDS, Latencies, Summary, summary
 from quorate.cli.chaos.timeline import StateInterval
 
 GRACE_MS = 250
@@ -235,6 +236,8 @@ class Evidence:
     writes: Availability
     reads: Availability
     metadata: MetadataWrites
+    latencies: Mapping[str, Latencies] = field(default_factory=dict)
+    """The latencies of clients by their kind, of KINDS in `latencies.py`."""
     leadership: Sequence[StateInterval]
     brokers: Sequence[StateInterval] = ()
     """The intervals in which brokers were serving or fenced."""
@@ -258,3 +261,17 @@ class Evidence:
             ("during", start_ms, end_ms),
             ("after", end_ms, self.end_ms),
         )
+
+    def leader_moves(self) -> int:
+        """Return how often a partition got another leader, or none, after its first one."""
+        return len(self.leadership) - len({each.subject for each in self.leadership})
+
+    def latency_summaries(self) -> dict[str, dict[str, Summary]]:
+        """Return the summaries of the latencies by kind and phase."""
+        return {
+            kind: {
+                name: summary(self.latencies.get(kind, Latencies()).between(start_ms, end_ms))
+                for name, start_ms, end_ms in self.phases()
+            }
+            for kind in KINDS
+        }

@@ -11,6 +11,7 @@ from html import escape
 
 from quorate.cli.chaos.observations import Outage
 from quorate.cli.chaos.page_lanes import Scale, lane
+from quorate.cli.chaos.page_latencies import latency_section
 from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.timeline import (
     ACTIVE,
@@ -80,6 +81,8 @@ OWN_STYLE = """
 .dense .two .track i { border-left:0; }
 td.v { font-weight:600; color:var(--good); } tr.bad td.v { color:var(--lost); }
 .notes { max-width:60rem; }
+.bars { display:inline-flex; align-items:flex-end; height:1.6em; gap:1px; }
+.bars i { width:7px; min-height:1px; background:var(--active); }
 """
 
 
@@ -92,6 +95,7 @@ def render(result: Result) -> str:
             _checks(result),
             _nodes(result, scale),
             _partitions(result, scale),
+            latency_section(result.evidence, _table),
             _availability(result),
             _timeline(result.timeline),
         )

@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from quorate.cli.chaos.latencies import Samples
 from quorate.cli.chaos.outage import Gap
 
 DELAY_S = 0.5
@@ -33,6 +34,8 @@ class ReadDelays:
 
     gaps: list[Gap] = field(default_factory=list)
     """The delays longer than DELAY_S, without those inside of the previous one of the partition."""
+    latencies: Samples = field(default_factory=Samples)
+    """The delays of all batches that were read."""
     read_s: dict[int, array[float]] = field(default_factory=dict)
     """The times at which the consumer advanced, by partition."""
     _waiting: dict[int, deque[Unread]] = field(default_factory=dict)
@@ -54,7 +57,9 @@ class ReadDelays:
         self.read_s.setdefault(partition, array("d")).append(now_s)
         waiting = self._waiting.get(partition, deque())
         while waiting and waiting[0].end_offset <= position:
-            self._waited(partition, waiting.popleft(), now_s)
+            batch = waiting.popleft()
+            self._waited(partition, batch, now_s)
+            self.latencies.add(batch.acknowledged_s, now_s)
 
     def unread(self) -> int:
         """Return the number of acknowledged records that the consumer has not read."""
@@ -74,6 +79,7 @@ class ReadDelays:
     def clear(self) -> None:
         """Remove the delays so far, such as those of the first writes."""
         self.gaps.clear()
+        self.latencies.clear()
         self._last.clear()
 
     def _waited(self, partition: int, batch: Unread, now_s: float) -> None:

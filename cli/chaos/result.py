@@ -14,8 +14,9 @@ from quorate.cli.chaos.check import Check
 from quorate.cli.chaos.observations import Evidence
 from quorate.cli.chaos.timeline import Event, StateInterval
 
-SCHEMA_VERSION = 2
-"""The version of the JSON. Version 1 had no `schema_version`, `faults` and `availability`."""
+SCHEMA_VERSION = 3
+"""The version of the JSON. Version 1 had no `schema_version`, `faults` and `availability`, and
+version 2 no `latency_ms`, `leader_moves` and `isr_shrinks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,15 @@ class Result:
                 "longest_read_ms": evidence.reads.longest_ms(),
                 "longest_metadata_ms": evidence.metadata.availability.longest_ms(),
             },
+            "latency_ms": {
+                kind: {
+                    name: {key: value for key, value in asdict(each).items() if key != "bars"}
+                    for name, each in summaries.items()
+                }
+                for kind, summaries in evidence.latency_summaries().items()
+            },
+            "leader_moves": evidence.leader_moves(),
+            "isr_shrinks": evidence.isr_shrinks,
             "unavailable_ms": {str(key): ms for key, ms in self.unavailable_ms().items()},
             "seed": self.seed,
             "started_wall_ms": self.started_wall_ms,

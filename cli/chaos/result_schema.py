@@ -45,7 +45,7 @@ CHECK = record(
     text=said(TEXT, "The result with its numbers and reasons."),
 )
 FAULT = record(
-    kind=said(TEXT, "kill, stop, pause, mute or isolate."),
+    kind=said(TEXT, "The kind of the fault, such as kill, pause or full disk."),
     node=COUNT,
     role=said(TEXT, "broker, controller or active controller, when the fault began."),
     start_ms=COUNT,
@@ -64,6 +64,14 @@ SESSION = record(
 )
 EVENT = record(ms=COUNT, what=TEXT, node={"type": ["integer", "null"]}, cause=TEXT)
 AVAILABILITY = record(longest_write_ms=COUNT, longest_read_ms=COUNT, longest_metadata_ms=COUNT)
+
+SUMMARY = record(count=COUNT, p50=COUNT, p99=COUNT, max=COUNT)
+PHASES = {
+    "type": "object",
+    "additionalProperties": SUMMARY,
+    "description": "By phase: before, during and after the faults.",
+}
+LATENCY = record(write=PHASES, read=PHASES, metadata=PHASES)
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -90,6 +98,9 @@ SCHEMA: dict[str, Any] = {
         truncated=said(COUNT, "Records that only a broker with a pinned client had."),
         batches=counts("Acknowledged batches before, during and after the faults."),
         availability=said(AVAILABILITY, "The longest waits of clients."),
+        latency_ms=said(LATENCY, "The latencies of clients in ms. 0 without any."),
+        leader_moves=said(COUNT, "New leaders of partitions, or times without one."),
+        isr_shrinks=said(COUNT, "The times that an ISR lost a replica."),
         unavailable_ms=counts("The total time without writes, by partition."),
         seed=said(COUNT, "The seed of the random choices of nodes."),
         started_wall_ms=said(COUNT, "The start of the run, in ms since 1970 UTC."),

@@ -167,6 +167,7 @@ async def first_writes(ledger: Ledger) -> None:
             raise Refused(f"not every partition acknowledges a write: {said}")
         await asyncio.sleep(POLL_S)
     ledger.outages.clear()
+    ledger.latencies.clear()
     ledger.delays.clear()
 
 

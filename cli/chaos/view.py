@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from quorate.cli.chaos.latencies import lines
 from quorate.cli.chaos.ledger import Ledger
 from quorate.cli.chaos.result import Result
 from quorate.cli.chaos.timeline import Event
@@ -93,6 +94,8 @@ def verdict_lines(result: Result) -> Iterator[str]:
     worst = [f"{partition}: {ms:,} ms" for partition, ms in longest[:MAX_WAITING_SHOWN] if ms]
     if worst:
         yield f"{'':>10}  total time without writes, by partition: {', '.join(worst)}"
+    for line in lines(result.evidence.latency_summaries().items()):
+        yield f"{'':>10}  {line}"
     failed = sorted({check.name for check in result.checks if not check.good})
     word = f"BAD: {', '.join(failed)}" if failed else f"GOOD: {len(result.checks)} checks"
     yield f"   verdict  {word} ({result.scenario}, {result.duration_ms / 1000:.1f} s)"

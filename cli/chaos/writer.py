@@ -126,6 +126,8 @@ class Writer:
                 return
             del self._waiting[partition]
             self._waited(partition, since_s)
+            if self.client == ROAMING:
+                self.ledger.latencies.add(since_s, time.monotonic())
             await asyncio.sleep(max(0.0, since_s + self.pace.interval_s - time.monotonic()))
 
     def _waited(self, partition: int, since_s: float) -> None:

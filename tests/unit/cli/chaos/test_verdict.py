@@ -307,7 +307,7 @@ def test_the_verdict_names_what_was_tested() -> None:
 
 def test_json_has_what_scripts_ask_for() -> None:
     told = result().as_json()
-    assert told["schema_version"] == 2
+    assert told["schema_version"] == 3
     assert told["verdict"] == "good"
     assert (told["acknowledged"], told["lost"], told["duplicated"]) == (3, 0, 0)
     assert told["unavailable_ms"]["0"] == 900
