@@ -26,7 +26,7 @@ Files in reading order:
   changes_in_flight.py: the changes in flight.
 - replica_verification.py, replica_fetches.py, replica_comparison.py: equality of replicas.
 - dump_log.py, dump_lines.py: the content of log files.
-- history.py, history_source.py, history_text.py, archives.py, decompression.py: questions to a
+- history*.py, archives.py, decompression.py: questions to a
   metadata log (quorum/analytics), which may be in an archive.
 - state_changes.py, state_change_merge.py: the story of partitions from the logs of all nodes.
 - shell/, chaos/, demo/: the metadata shell, failure scenarios, a demonstration."""

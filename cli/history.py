@@ -1,16 +1,19 @@
-"""`quorate history`: questions to a metadata log. `at` and `explain` need no Spark."""
+"""`quorate history`: questions to a metadata log. `at` and `explain` need no Spark.
+
+`history_questions.py` has more of its commands."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from quorate.cli.client.options import format_option
+from quorate.cli.history_options import moment_ms, print_warnings, strict_option
+from quorate.cli.history_questions import diff, top, whatif
 from quorate.cli.history_source import directory_argument, history_in
 from quorate.cli.history_text import moment_lines, story_json, story_lines, table_lines
 
@@ -18,27 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EXPORTS = ("parquet", "json", "csv")
-strict_option = click.option(
-    "--strict",
-    is_flag=True,
-    help="Fail if the log is damaged, incomplete or of a newer version. Without this option, use "
-    "what can be read, and print the errors.",
-)
-
-
-def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or a number of ms.
-
-    Raise BadParameter if it is neither."""
-    if value is None or value.isdecimal():
-        return None if value is None else int(value)
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        text = f"{value!r} must be a time such as 2026-01-31T23:59:59, or ms since 1970"
-        raise click.BadParameter(text) from None
-    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(zoned.timestamp() * 1000)
 
 
 @click.group()
@@ -47,7 +29,7 @@ def history() -> None:
 
     DIR is a node's data directory (Quorate's or Apache Kafka's), the directory of a cluster of
     `quorate up`, a metadata log, or a .tar.gz or .zip of one of these. The nodes may run meanwhile.
-    `at` and `explain` need no Java. The other commands run Spark (quorate[spark]).
+    `at`, `explain`, `diff` and `whatif` need no Java. The others run Spark (quorate[spark]).
 
     \b
     quorate history report quorate-data --out report.html
@@ -189,14 +171,6 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, stric
         print_warnings(tables["warnings"])
 
 
-def print_warnings(warnings: DataFrame) -> None:
-    """Print the table `warnings` as lines on standard error."""
-    from quorate.quorum.analytics.tables.warning_lines import warning_lines
-
-    for line in warning_lines(row.asDict() for row in warnings.collect()):
-        click.echo(line, err=True)
-
-
 def write(table: DataFrame, path: Path, kind: str) -> None:
     """Write a table as one file of the given format in a directory, which is replaced."""
     from quorate.quorum.analytics.tables import flat
@@ -252,3 +226,7 @@ def explain(directory: Path, topic: str, partition: int | None, output: str) -> 
         return
     for line in story_lines(stories):
         click.echo(line)
+
+
+for question in (diff, whatif, top):
+    history.add_command(question)

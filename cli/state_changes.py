@@ -16,7 +16,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.cluster_dir import ClusterDir
-from quorate.cli.history import moment_ms
+from quorate.cli.history_options import moment_ms
 from quorate.cli.history_source import history_in
 from quorate.cli.state_change_merge import (
     Entry,

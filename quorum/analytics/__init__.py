@@ -45,11 +45,14 @@ from quorate.quorum.analytics.log.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from quorate.quorum.analytics.page.report import Summary
+    from quorate.quorum.analytics.replay.differences import Comparison, Point
+    from quorate.quorum.analytics.replay.what_if import WhatIf
 
 __all__ = [
     "AnalyticsError",
@@ -61,7 +64,9 @@ __all__ = [
     "WorkersLack",
     "read_tables",
     "register",
+    "top",
     "views",
+    "what_if",
     "write_report",
 ]
 
@@ -107,3 +112,50 @@ def write_report(source_dir: Path, out_html: Path, parquet_dir: Path | None = No
     from quorate.quorum.analytics.page.report import report as run
 
     return run(source_dir, out_html, parquet_dir)
+
+
+def top(spark: SparkSession, directory: Path | str, rows: int = 10) -> dict[str, DataFrame]:
+    """Return rankings of partitions and brokers by name, each with at most `rows` rows.
+
+    Nothing is read before a ranking is used. Raise NoMetadataLog if the directory holds no metadata
+    log."""
+    from quorate.quorum.analytics.tables import read_tables as make
+    from quorate.quorum.analytics.tables.top import NEEDED
+    from quorate.quorum.analytics.tables.top import top as rank
+
+    return rank(make(spark, directory, only=NEEDED), rows)
+
+
+def diff(directory: Path | str, before: Point, after: Point) -> Comparison:
+    """Return what differs between two points of the history in `directory`. No Spark is needed.
+
+    Raise NoMetadataLog or DamagedLog, or OutOfHistory if the log does not hold a point."""
+    from quorate.quorum.analytics.replay.differences import diff as compare
+
+    return compare(directory, before, after)
+
+
+def what_if(
+    directory: Path | str,
+    lost: Iterable[int],
+    *,
+    offset: int | None = None,
+    time_ms: int | None = None,
+) -> WhatIf:
+    """Return the effect of the loss of these brokers at an offset, at a time in ms since 1970, or
+    at the end of the log. No Spark is needed. Errors are those of `diff`."""
+    from quorate.quorum.analytics.replay.moment import moment
+    from quorate.quorum.analytics.replay.what_if import what_if as compute
+
+    return compute(moment(directory, offset=offset, time_ms=time_ms), lost)
+
+
+def each_broker(
+    directory: Path | str, *, offset: int | None = None, time_ms: int | None = None
+) -> list[WhatIf]:
+    """Return the effect of the loss of each single active broker, the worst first. The arguments
+    are those of `what_if`."""
+    from quorate.quorum.analytics.replay.moment import moment
+    from quorate.quorum.analytics.replay.what_if import each_broker as compute
+
+    return compute(moment(directory, offset=offset, time_ms=time_ms))

@@ -121,6 +121,22 @@ def test_sql(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert refused.exit_code == 2 and text in refused.output and "\n\tat " not in refused.output
 
 
+def test_top(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, b"".join(batches()))
+    done = run(spark, monkeypatch, "top", tmp_path, "--limit", "1", "--format", "json")
+    found = json.loads(done.stdout)
+    (failed,) = found["acks=all failed"]
+    assert (failed["topic"], failed["partition"], failed["times"]) == ("a", 1, 2)
+    (leaders,) = found["leader changes"]
+    assert (leaders["partition"], leaders["leader_changes"]) == (1, 3)
+    (replica,) = found["replicas that left the ISR"]
+    assert replica["pattern"] in ("one-way", "recovered", "flapping")
+    assert found["longest reassignments"] == []
+    (broker,) = found["brokers fenced"]
+    assert (broker["broker"], broker["times_fenced"]) == (1, 1)
+    assert "notes in the table `warnings`" not in done.stderr, "there is one voter"
+
+
 @pytest.mark.parametrize("kind", ["parquet", "json", "csv"])
 def test_export(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str

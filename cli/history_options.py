@@ -1,0 +1,54 @@
+"""Options and output that several commands of `quorate history` share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from quorate.quorum.analytics.replay.differences import Point
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    help="Fail if the log is damaged, incomplete or of a newer version. Without this option, use "
+    "what can be read, and print the errors.",
+)
+
+
+def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """Return a time in ms since 1970, from ISO 8601 (UTC without a zone) or a number of ms.
+
+    Raise BadParameter if it is neither."""
+    if value is None or value.isdecimal():
+        return None if value is None else int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        text = f"{value!r} must be a time such as 2026-01-31T23:59:59, or ms since 1970"
+        raise click.BadParameter(text) from None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
+
+
+def point(context: click.Context, parameter: click.Parameter, value: str | None) -> Point | None:
+    """Return the point that an offset (a number) or a time (ISO 8601, UTC without a zone) names.
+
+    Raise BadParameter if the value is neither."""
+    if value is None:
+        return None
+    if value.isdecimal():
+        return Point(offset=int(value))
+    return Point(time_ms=moment_ms(context, parameter, value))
+
+
+def print_warnings(warnings: DataFrame) -> None:
+    """Print the table `warnings` as lines on standard error."""
+    from quorate.quorum.analytics.tables.warning_lines import warning_lines
+
+    for line in warning_lines(row.asDict() for row in warnings.collect()):
+        click.echo(line, err=True)
