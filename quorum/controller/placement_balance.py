@@ -4,17 +4,32 @@ Each partition is placed in these steps:
 
 1. Each rack gets the same number of replicas. If that leaves a remainder, the racks with the fewest
    replicas per broker get one more. A rack without unfenced brokers comes after the others.
-2. The leader is the unfenced broker that is the preferred leader of the fewest partitions. It must
-   store fewer replicas than the average of its rack after this partition, or be one of the brokers
-   with the fewest. The search ends after LEADER_TRIES brokers.
-3. In each rack, the other replicas go to the unfenced brokers with the fewest replicas, then to
-   fenced ones. Among equals, a broker that leads more is chosen, because the others lead next.
-4. Among equals, chance decides. Two brokers thus share few of their partitions, and the load of a
+2. In each rack, the unfenced brokers with the fewest replicas are picked, then fenced ones. Among
+   equals, a broker that leads more is picked, because the others lead next.
+3. The picked broker that is the preferred leader of the fewest partitions leads. Among equals, the
+   one with the most replicas does.
+4. If another broker leads fewer partitions, it takes the place of a picked broker with at least as
+   many replicas in its rack, or in a rack with at least as many replicas per broker. It then leads.
+   The search for it ends after LEADER_TRIES brokers.
+5. Among equals, chance decides. Two brokers thus share few of their partitions, and the load of a
    broker that fails spreads over all others.
+
+Bounds, over any sequence of topics with any replication factors, if all brokers are unfenced and
+none was added, and no partition was deleted or assigned by hand:
+
+- Without racks, or with one broker in each rack, the counts of replicas and of leaders differ by at
+  most 1 between any two brokers. Step 2 keeps one of two sets inside of the other: the brokers that
+  have one replica more, and the brokers that lead one partition more. Step 3 or 4 therefore always
+  finds a broker that leads fewer, and its replica is free.
+- With racks of one size, the counts of replicas differ by at most 1. The leaders are within 2 of
+  the even share, because a rack's share may exclude all brokers that lead fewer.
+- With racks of different sizes, the counts of replicas differ by at most 1 inside of each rack. The
+  brokers of a small rack store more, because each partition has a replica there. Topics with one
+  replica go to the other racks, and so do their leaders, so leaders have no bound.
 
 Outliers: a broker that is far from the average, for example a new one, would store each partition
 of the next topic, and lead it. A count is therefore cut to the average +- 1 when a topic begins. A
-new broker then gets one or two partitions more than the others from each topic.
+new broker then gets up to three partitions more than the others from each topic.
 
 A partition costs O(log n) for n brokers, because the brokers and the racks are in heaps. An entry
 of a heap that is no longer the current one of its broker or rack is dropped when it is found.
@@ -31,13 +46,11 @@ from quorate.quorum.seams import Random
 
 LEADER_TRIES = 16
 """The number of brokers that one partition examines for its leader."""
-TIES = 4
-"""The number of brokers with equally many replicas that count as the lowest, too."""
 Entry = tuple[float, float, float, int]
 """The key of a broker in a heap: two counts, a random number, and its position."""
-RackEntry = tuple[bool, float, float, int]
-"""The key of a rack: True if all its brokers are fenced, its replicas per broker, a random number,
-and its position."""
+RackEntry = tuple[bool, float, int, float, int]
+"""The key of a rack: True if all its brokers are fenced, its replicas per broker, the number of
+leaders of its next broker as a negative number, a random number, and its position."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,26 +192,42 @@ class Balance:
         """Return the ids of the replicas of the next partition, the leader first. There must be at
         least `factor` brokers, at least one of them unfenced."""
         racks = self._lowest_racks(min(factor, len(self._racks)))
-        leader = self._leader(racks, factor)
-        if leader.rack not in racks:
-            self._enter_rack(racks.pop())
-            racks.append(leader.rack)
-        for rack in racks:
-            rack.left, rack.unfenced_left = len(rack.brokers), rack.unfenced
-        self._take(leader)
-        replicas = [leader]
-        turn = [rack for rack in racks if rack is not leader.rack]
-        while len(replicas) < factor:
-            replicas += [self._next(rack) for rack in turn[: factor - len(replicas)]]
-            turn = [rack for rack in racks if rack.left]
-            turn.sort(key=lambda rack: (not rack.unfenced_left, rack.average))
+        picked = self._pick(racks, factor)
+        leader = self._leader(picked)
+        if leader not in picked:
+            displaced = displaced_by(leader, picked)
+            picked[picked.index(displaced)] = leader
+            self._push(displaced)
+            if leader.rack not in racks:
+                racks.append(leader.rack)
+        self._total += sum(broker.counts.fenced == broker.rack.fenced for broker in picked)
+        for broker in picked:
+            self._take(broker)
         leader.leaders += 1
         leader.counts.leaders += 1
-        for broker in replicas:
+        for broker in picked:
             self._enter(broker)
         for rack in racks:
             self._enter_rack(rack)
-        return tuple(broker.counts.id for broker in replicas)
+        others = (broker.counts.id for broker in picked if broker is not leader)
+        return (leader.counts.id, *others)
+
+    def _pick(self, racks: Sequence[_Rack], factor: int) -> list[_Broker]:
+        """Remove the brokers with the fewest replicas from the heaps of `racks` and return them.
+        Each rack gets its share."""
+        for rack in racks:
+            rack.left, rack.unfenced_left = len(rack.brokers), rack.unfenced
+        turn = list(racks)
+        picked: list[_Broker] = []
+        while len(picked) < factor:
+            for rack in turn[: factor - len(picked)]:
+                broker = self._next(rack)
+                rack.left -= 1
+                rack.unfenced_left -= not broker.counts.fenced
+                picked.append(broker)
+            turn = [rack for rack in racks if rack.left]
+            turn.sort(key=lambda rack: (not rack.unfenced_left, rack.average))
+        return picked
 
     def _lowest_racks(self, count: int) -> list[_Rack]:
         """Remove the racks with the fewest replicas per broker from their heap and return them."""
@@ -210,12 +239,11 @@ class Balance:
                 found.append(rack)
         return found
 
-    def _leader(self, racks: list[_Rack], factor: int) -> _Broker:
-        """Return the leader of a partition that `racks` were chosen for. Another rack may get the
-        leader if it has no more replicas per broker than the average."""
-        average = (self._total + factor) / self._size
-        each, more = divmod(factor, len(self._racks))
-        shares = {rack.number: max(1, each + (i < more)) for i, rack in enumerate(racks)}
+    def _leader(self, picked: Sequence[_Broker]) -> _Broker:
+        """Return the leader: one of `picked`, or a broker that leads fewer and may displace one of
+        them."""
+        unfenced = [broker for broker in picked if not broker.counts.fenced]
+        best = min(unfenced, key=lambda each: (each.leaders, -each.replicas), default=None)
         passed: list[Entry] = []
         found: _Broker | None = None
         while self._leaders and found is None and len(passed) < LEADER_TRIES:
@@ -224,58 +252,55 @@ class Balance:
             if broker.leader_entry is not entry:
                 continue
             passed.append(entry)
-            rack = broker.rack
-            if rack.number in shares or rack.average <= average + 1 / rack.size:
-                share = shares.get(rack.number, 1)
-                below_average = broker.replicas < (rack.total + share) / rack.size
-                if below_average or broker in self._lowest(rack, share):
-                    found = broker
+            if best is not None and broker.leaders >= best.leaders:
+                break
+            if best is None or self._may_displace(broker, picked):
+                found = broker
         for entry in passed:
             heappush(self._leaders, entry)
-        if found is not None:
-            return found
-        lowest = [broker for rack in racks for broker in self._lowest(rack, shares[rack.number])]
-        return min(lowest, key=lambda broker: (broker.leaders, broker.replicas, broker.number))
+        leader = found or best
+        assert leader is not None, "one broker is unfenced"
+        return leader
 
-    def _lowest(self, rack: _Rack, count: int) -> list[_Broker]:
-        """Return the unfenced brokers of the rack that have the fewest replicas: at most `count`,
-        and those that have no more than the last of them."""
+    def _may_displace(self, broker: _Broker, picked: Sequence[_Broker]) -> bool:
+        """Return True if a partition may get `broker` in the place of one that was picked, because
+        the replicas stay balanced."""
+        displaced, rack = displaced_by(broker, picked), broker.rack
+        if displaced.rack is rack:
+            return broker.replicas <= displaced.replicas
+        following = self._peek(rack)
+        lowest = following is None or broker.replicas <= following.replicas
+        return lowest and rack.average <= displaced.rack.average
+
+    def _peek(self, rack: _Rack) -> _Broker | None:
+        """Return the next unfenced broker of the rack that is not picked, or None."""
         heap = rack.heaps[False]
-        found: list[_Broker] = []
-        while heap and len(found) < count + TIES:
-            broker = self._brokers[heap[0][-1]]
-            if broker.entry is heap[0]:
-                if len(found) >= count and broker.replicas > found[-1].replicas:
-                    break
-                found.append(broker)
+        while heap and self._brokers[heap[0][-1]].entry is not heap[0]:
             heappop(heap)
-        for broker in found:
-            assert broker.entry is not None, "a broker in a heap has an entry"
-            heappush(heap, broker.entry)
-        return found
+        return self._brokers[heap[0][-1]] if heap else None
 
     def _next(self, rack: _Rack) -> _Broker:
-        """Return the next broker of a rack that has one left."""
+        """Remove the next broker of a rack that has one left from its heap and return it."""
         for heap in (rack.heaps[False], rack.heaps[True]):
             while heap:
                 entry = heappop(heap)
                 broker = self._brokers[entry[-1]]
                 if broker.entry is entry:
-                    self._take(broker)
                     return broker
         raise AssertionError("no broker is left in a rack that has some")
 
+    def _push(self, broker: _Broker) -> None:
+        """Put a broker whose counts are unchanged back into its heap."""
+        assert broker.entry is not None, "a broker in a heap has an entry"
+        heappush(broker.rack.heaps[broker.counts.fenced], broker.entry)
+
     def _take(self, broker: _Broker) -> None:
         """Give the broker a replica of the current partition."""
-        rack, fenced = broker.rack, broker.counts.fenced
+        rack = broker.rack
         broker.entry = broker.leader_entry = None
         broker.replicas += 1
         broker.counts.replicas += 1
-        rack.left -= 1
-        rack.unfenced_left -= not fenced
-        if fenced == rack.fenced:
-            rack.total += 1
-            self._total += 1
+        rack.total += broker.counts.fenced == rack.fenced
 
     def _enter(self, broker: _Broker) -> None:
         """Put the broker into the heaps by its current counts."""
@@ -288,7 +313,9 @@ class Balance:
             heappush(self._leaders, broker.leader_entry)
 
     def _enter_rack(self, rack: _Rack) -> None:
-        rack.entry = (rack.fenced, rack.average, self._random.random(), rack.number)
+        following = self._peek(rack)
+        led = 0 if following is None else -following.leaders
+        rack.entry = (rack.fenced, rack.average, led, self._random.random(), rack.number)
         heappush(self._rack_heap, rack.entry)
 
 
@@ -296,3 +323,9 @@ def bounds(counts: Sequence[float]) -> tuple[int, int]:
     """Return the lowest and the highest count that is no outlier."""
     average = sum(counts) / len(counts)
     return math.floor(average) - 1, math.ceil(average) + 1
+
+
+def displaced_by(broker: _Broker, picked: Sequence[_Broker]) -> _Broker:
+    """Return the broker that leaves the picked ones for `broker`: the last of its rack, or the last
+    of all if its rack has none."""
+    return next((each for each in reversed(picked) if each.rack is broker.rack), picked[-1])
