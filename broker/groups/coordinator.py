@@ -57,6 +57,12 @@ logger = logging.getLogger("quorate.broker.groups")
 class Registry(Protocol):
     """The replicas on this broker."""
 
+    @property
+    def survives(self) -> Callable[[BaseException], bool]:
+        """Return a function that takes a log directory offline after an error of its disk. It
+        returns False if the node must stop because of the error."""
+        ...
+
     def get(self, key: Key) -> HostedPartition | None:
         """Return the open replica of the partition, or None."""
         ...
@@ -227,7 +233,11 @@ class GroupCoordinator:
             if hosted is None or hosted.partition.leadership is None:
                 continue  # The log directory of the replica is offline.
             context.loading = Loading(
-                self._clock, hosted, context.shard, partial(self._loaded, key[1], context)
+                self._clock,
+                hosted,
+                context.shard,
+                partial(self._loaded, key[1], context),
+                self._replicas.registry.survives,
             )
             context.loading.start()
 

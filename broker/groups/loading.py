@@ -12,7 +12,10 @@ partition has another leader epoch, as in Kafka. Without that record, a group wo
 to an older offset. No client can write such a record, because only coordinators write to the topic.
 Another program may have written the log.
 
-Other errors of the loading have the same effect. The node continues to run, with two exceptions.
+A disk call that fails takes the log directory offline, as in Kafka, so that another replica leads
+the partition and loads the shard. The node stops if it cannot do without this directory.
+
+Other errors of the loading fail the shard. The node continues to run, with two exceptions.
 StateInDoubt stops it. Damaged bytes (CorruptLog) stop it if other replicas are in the ISR, because
 one of them can lead (`broker/replication/damage.py`).
 """
@@ -44,13 +47,24 @@ class Loading:
     It is a ProduceWaiter, because it waits for the high watermark like an acks=all append. The
     partition calls `acknowledged` and `waits`, whose `index` has no meaning here."""
 
-    def __init__(self, clock: Clock, hosted: HostedPartition, shard: Shard, done: Done) -> None:
-        """`done` is called at most once. It is not called after `cancel` or an error that stops the
+    def __init__(
+        self,
+        clock: Clock,
+        hosted: HostedPartition,
+        shard: Shard,
+        done: Done,
+        survives: Callable[[BaseException], bool],
+    ) -> None:
+        """`survives` takes a log directory offline after an error of its disk. It returns False if
+        the node must stop because of the error.
+
+        `done` is called at most once. It is not called after `cancel` or an error that stops the
         node, and not if leadership is lost while the loading waits for the commit."""
         self._clock = clock
         self._hosted = hosted
         self._shard = shard
         self._done: Done | None = done
+        self._survives = survives
         self._offset = hosted.log.start_offset
 
     def start(self) -> None:
@@ -74,6 +88,11 @@ class Loading:
             return
         except StateInDoubt:
             raise
+        except OSError as error:
+            if not self._survives(error):
+                raise
+            self._finish(error)
+            return
         except Exception as error:
             self._finish(error)
             return

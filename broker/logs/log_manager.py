@@ -153,8 +153,9 @@ class LogManager:
         return self.ids.get(self.home_of(name) or "")
 
     def is_usable(self, name: PartitionName) -> bool:
-        """Return True if the directory of a log is online."""
-        return self.home_of(name) in self.online
+        """Return True if the log is open and its directory is online."""
+        path = self.home_of(name)
+        return path in self._online and path not in self._failing
 
     def take_offline(self, path: str) -> list[PartitionName]:
         """Take a directory offline, and return the names of its logs that were open or being

@@ -174,7 +174,10 @@ class MetadataApplier:
             return
         hosted = self._registry.get(key)
         if hosted is not None:
-            self._take_role(hosted, value)
+            # A truncation that failed may be half done, so a log that is about to be removed must
+            # neither lead nor follow.
+            if self._logs.is_usable(PartitionName(hosted.topic, key[1])):
+                self._take_role(hosted, value)
             return
         if key in self._being_opened:  # `_batch_opened` takes the role of the latest image
             return

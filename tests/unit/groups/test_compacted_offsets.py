@@ -58,7 +58,9 @@ def commit(cluster: ReplicaCluster, topic: Uuid, offset: int | None) -> None:
 def load(cluster: ReplicaCluster, topic: Uuid) -> Loaded:
     loaded, errors = Loaded(), list[Exception | None]()
     clock = SimClock(cluster.nodes[1].host)
-    Loading(clock, cluster.hosted(1, topic), cast(Shard, loaded), errors.append).start()
+    Loading(
+        clock, cluster.hosted(1, topic), cast(Shard, loaded), errors.append, lambda error: False
+    ).start()
     cluster.run(100)
     assert errors == [None]
     return loaded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -71,6 +72,12 @@ class FakeReplicas:
     def __init__(self) -> None:
         self.hosted = FakeHosted()
         self.settled: list[Callable[[], None]] = []
+        self.disk_errors: list[BaseException] = []
+        self.is_dispensable = True
+
+    def survives(self, error: BaseException) -> bool:
+        self.disk_errors.append(error)
+        return self.is_dispensable
 
     @property
     def registry(self) -> FakeReplicas:
@@ -237,6 +244,31 @@ def test_a_log_that_cannot_be_read_leaves_its_groups_without_a_coordinator() -> 
     world.load()
     world.ask()
     assert world.said == [ErrorCode.NOT_COORDINATOR] * 2
+
+
+@pytest.mark.parametrize("is_dispensable", [True, False])
+def test_a_disk_that_fails_during_the_loading_takes_its_directory_offline(
+    monkeypatch: pytest.MonkeyPatch, is_dispensable: bool
+) -> None:
+    """Another replica then leads the partition. Without that, the groups would have no coordinator
+    for as long as this broker runs."""
+    world = World()
+    world.replicas.is_dispensable = is_dispensable
+    failure = OSError(errno.EIO, "EIO", "/a/__consumer_offsets-0/0.log")
+
+    def read(*arguments: Any) -> bytes:
+        raise failure
+
+    monkeypatch.setattr(world.replicas.hosted.log, "read", read)
+    world.create()
+    world.ask()
+    if is_dispensable:
+        world.load()
+        assert world.said == [ErrorCode.NOT_COORDINATOR]
+    else:
+        with pytest.raises(OSError, match="EIO"):
+            world.load()
+    assert world.replicas.disk_errors == [failure]
 
 
 @pytest.mark.parametrize(

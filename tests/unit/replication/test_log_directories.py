@@ -19,11 +19,11 @@ from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.metadata.image import Partition
+from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition
 from tests.sim.disk import SimDisk
-from tests.unit.replication.cluster import ReplicaCluster, led_by
+from tests.unit.replication.cluster import ReplicaCluster, between, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]
 A, B, C = DIRECTORIES = ("/a", "/b", "/c")
@@ -219,6 +219,40 @@ def test_a_read_that_fails_takes_the_directory_offline(make_cluster: MakeCluster
     assert cluster.fetch(1, topic, 0, partition_id=1)[0].error == ErrorCode.KAFKA_STORAGE_ERROR
     cluster.run(50)
     assert cluster.offline_dirs == [(1, B)]
+
+
+def test_a_log_that_was_half_truncated_does_not_lead_before_its_removal(
+    make_cluster: MakeCluster,
+) -> None:
+    """The offsets of such a log contradict its segments, so an append would stop the node."""
+    cluster = make_cluster(brokers=2, log_dirs=(A, B))
+    cluster.log_settings = SMALL
+    topic = cluster.create("t", [led_by(2, 1)])
+    cluster.run(50)
+    for _ in range(20):
+        cluster.produce(2, topic)
+        cluster.run(20)
+    node, hosted = cluster.nodes[1], cluster.hosted(1, topic)
+    end_offset = hosted.log.end_offset
+    assert end_offset == 20
+    directory = hosted.log.directory.removesuffix(f"/{hosted!r}")
+
+    def before(operation: str, path: str) -> None:
+        if operation == "truncate" and path.startswith(directory):
+            raise OSError(errno.EIO, "EIO", path)
+
+    node.disk.before = before
+    with pytest.raises(OSError) as failed:
+        hosted.partition.truncate_to(3)
+    assert hosted.log.end_offset == end_offset, "the truncation is half done"
+    assert node.replicas.survives(failed.value)
+    cluster.change(topic, 0, leader=1, isr=(1,))
+    delta = between(node.seen or MetadataImage(), cluster.image)
+    node.seen = cluster.image
+    node.replicas.apply(cluster.image, delta)
+    assert served(cluster, topic, 0) is not ErrorCode.NONE
+    cluster.run(50)
+    assert served(cluster, topic, 0) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_the_last_directory_and_errors_of_no_directory_stop_the_node(
