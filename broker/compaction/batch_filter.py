@@ -21,12 +21,13 @@ join without a gap, and the log end survives a restart (KAFKA-17076).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from quorate.broker.compaction.markers import NoTransactions, Transactions
-from quorate.broker.compaction.offset_map import OffsetMap
+from quorate.broker.compaction.offset_map import DIGEST_BYTES, NO_OFFSET, OffsetMap, digest_of
 from quorate.broker.compaction.record_spans import (
+    RECORDS_PER_STEP,
     RecordSpan,
     joined,
     moved,
@@ -47,9 +48,6 @@ from quorate.quorum.log.index import NO_TIMESTAMP
 from quorate.quorum.log.record import ONE_BYTE_DELTA_MS
 from quorate.quorum.seams import Buffer
 
-RECORDS_PER_STEP = 128
-"""Records that one step looks at, in about a fifth of a millisecond. The event loop may have to
-wait that long for the interpreter's lock."""
 NO_TIMESTAMP_BASE = -1
 MAX_HORIZON_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
 """The latest delete horizon. Its tombstones stay forever. It is a base timestamp, so the decoder of
@@ -70,14 +68,23 @@ class Retention:
     last_batches: Mapping[int, int] = field(default_factory=dict)
     transactions: Transactions = field(default_factory=NoTransactions)
 
-    def keeps(self, offset: int, span: RecordSpan, *, tombstones: bool) -> bool:
-        """Return True if the record of a data batch stays. `tombstones` is True while the delete
-        horizon of its batch has not passed."""
-        if offset > self.offsets.latest_offset:
-            return True
-        if span.key is None:
-            return False
-        return offset >= self.offsets.offset_of(span.key) and (span.has_value or tombstones)
+    def kept(
+        self, spans: Iterable[RecordSpan], base_offset: int, *, tombstones: bool
+    ) -> list[RecordSpan]:
+        """Return the records of a data batch that stay. `tombstones` is True while the delete
+        horizon of the batch has not passed."""
+        latest_offset, known = self.offsets.latest_offset, self.offsets.known
+        stay = []
+        for span in spans:
+            _, _, _, delta, key, has_value = span
+            offset = base_offset + delta
+            if offset > latest_offset:
+                stay.append(span)
+            elif key is not None and (has_value or tombstones):
+                digest = bytes(key) if len(key) < DIGEST_BYTES else digest_of(key)
+                if offset >= known.get(digest, NO_OFFSET):
+                    stay.append(span)
+        return stay
 
 
 def filtered(
@@ -125,20 +132,19 @@ def _kept(
 ) -> IncrementalWork[tuple[list[RecordSpan], bool]]:
     """Return the records that stay, and True if one of them is a tombstone."""
     kept: list[RecordSpan] = []
-    tombstones = False
     base, last, control = header.base_offset, header.last_offset, header.is_control
     before = base - 1
-    for number, span in enumerate(spans_of(payload, header.record_count), 1):
-        offset = base + span.offset_delta
-        if not before < offset <= last:
-            raise wrong_offset(header, offset)
-        before = offset
-        if control or retention.keeps(offset, span, tombstones=held):
-            kept.append(span)
-            tombstones = tombstones or not span.has_value
-        if number % RECORDS_PER_STEP == 0:
+    for spans in spans_of(payload, header.record_count):
+        for span in spans:
+            offset = base + span[3]
+            if not before < offset <= last:
+                raise wrong_offset(header, offset)
+            before = offset
+        kept += spans if control else retention.kept(spans, base, tombstones=held)
+        if len(spans) == RECORDS_PER_STEP:
             yield
-    return kept, tombstones and not control
+    tombstones = not control and not all(has_value for *_, has_value in kept)
+    return kept, tombstones
 
 
 def _keeps_empty(header: BatchHeader, retention: Retention, *, last: bool) -> bool:
@@ -173,7 +179,7 @@ def _rebuilt(
         attributes |= DELETE_HORIZON
     max_ms = header.max_timestamp_ms
     if not header.is_log_append_time:
-        latest_ms = max(base_ms + span.timestamp_delta_ms for span in kept)
+        latest_ms = base_ms + max(timestamp_delta_ms for _, _, timestamp_delta_ms, *_ in kept)
         max_ms = max(NO_TIMESTAMP, min(max_ms, latest_ms))
     return assemble(
         compress(Codec(header.codec), records) if header.codec else records,

@@ -14,10 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quorate.broker.compaction.batch_filter import RECORDS_PER_STEP, Retention, filtered
+from quorate.broker.compaction.batch_filter import Retention, filtered
 from quorate.broker.compaction.markers import NoTransactions, Transactions
 from quorate.broker.compaction.offset_map import OffsetMap
-from quorate.broker.compaction.record_spans import payload_to_read, spans_of, wrong_offset
+from quorate.broker.compaction.record_spans import (
+    RECORDS_PER_STEP,
+    payload_to_read,
+    spans_of,
+    wrong_offset,
+)
 from quorate.broker.compaction.segment_source import SourceBatch, SourceSegment, read_batches
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import read_header
@@ -129,19 +134,25 @@ class Cleaning:
         therefore be the last one that a reader gets."""
         header, offsets = batch.header, self.retention.offsets
         first_dirty = self.plan.first_dirty
-        before, last = header.base_offset - 1, header.last_offset
-        noted, full = before, False
+        base, last = header.base_offset, header.last_offset
+        noted = before = base - 1
+        full = False
         try:
             payload = payload_to_read(batch.data, header)
-            for number, span in enumerate(spans_of(payload, header.record_count), 1):
-                offset = header.base_offset + span.offset_delta
-                if not before < offset <= last:
-                    raise wrong_offset(header, offset)
-                before = offset
-                if offset >= first_dirty and not full:
-                    full = span.key is not None and not offsets.put(span.key, offset)
-                    noted = noted if full else offset
-                if number % RECORDS_PER_STEP == 0:
+            for spans in spans_of(payload, header.record_count):
+                keys = []
+                for _, _, _, delta, key, _ in spans:
+                    offset = base + delta
+                    if not before < offset <= last:
+                        raise wrong_offset(header, offset)
+                    before = offset
+                    if offset >= first_dirty:
+                        keys.append((key, offset))
+                if keys and not full:
+                    taken = offsets.put_all(keys)
+                    full = taken < len(keys)
+                    noted = keys[taken - 1][1] if taken else noted
+                if len(spans) == RECORDS_PER_STEP:
                     yield
         except CorruptBatch:
             self.stats.unreadable_batches += 1

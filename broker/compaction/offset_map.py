@@ -7,6 +7,7 @@ and so remove another producer's records.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 from quorate.quorum.seams import Buffer
@@ -52,13 +53,24 @@ class OffsetMap:
         """Note, for `commit`, that the record at `offset` has `key`. Offsets must rise.
 
         Return False, and note nothing, if the key is new and the map is full."""
-        digest = bytes(key) if len(key) < DIGEST_BYTES else digest_of(key)
-        if digest not in self._batch and digest not in self._offsets:
-            if not self._room:
-                return False
-            self._room -= 1
-        self._batch[digest] = offset
-        return True
+        return self.put_all(((key, offset),)) == 1
+
+    def put_all(self, keys: Iterable[tuple[Buffer | None, int]]) -> int:
+        """Note, for `commit`, the (key, offset) of consecutive records. A record without a key
+        needs no place. Return the number of records that were noted: all of them, or those before
+        the first one for which the map has no room."""
+        offsets, batch = self._offsets, self._batch
+        taken = 0
+        for key, offset in keys:
+            if key is not None:
+                digest = bytes(key) if len(key) < DIGEST_BYTES else digest_of(key)
+                if digest not in batch and digest not in offsets:
+                    if not self._room:
+                        break
+                    self._room -= 1
+                batch[digest] = offset
+            taken += 1
+        return taken
 
     def commit(self, offset: int) -> None:
         """Take the keys of the current batch, which was looked at up to `offset`, inclusive."""
@@ -75,6 +87,11 @@ class OffsetMap:
     def pass_over(self, offset: int) -> None:
         """Note that everything up to `offset`, inclusive, was looked at."""
         self.latest_offset = max(self.latest_offset, offset)
+
+    @property
+    def known(self) -> Mapping[bytes, int]:
+        """The latest offset of each committed key, by `digest_of` the key."""
+        return self._offsets
 
     def offset_of(self, key: Buffer) -> int:
         """Return the latest offset of `key`, or NO_OFFSET if the map does not have it."""

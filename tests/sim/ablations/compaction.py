@@ -3,6 +3,7 @@ replaced."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from quorate.broker.compaction import batch_filter, cleaning
@@ -23,7 +24,7 @@ from tests.sim.ablations.stories import Script
 from tests.unit.compaction import test_property, test_unreadable_batches
 from tests.unit.replication import test_log_cleaner
 
-_keeps = Retention.keeps
+_kept = Retention.kept
 _begin_cleaning = CleanerWorker._begin
 _cleanable = cleanable
 _begin = SegmentSwap.begin
@@ -70,9 +71,9 @@ def retry_after_a_cleaning() -> None:
 
 
 def drop_tombstones_at_once(
-    self: Retention, offset: int, span: RecordSpan, *, tombstones: bool
-) -> bool:
-    return _keeps(self, offset, span, tombstones=False)
+    self: Retention, spans: Iterable[RecordSpan], base_offset: int, *, tombstones: bool
+) -> list[RecordSpan]:
+    return _kept(self, spans, base_offset, tombstones=False)
 
 
 def rename_the_sources_first(self: SegmentSwap) -> None:
@@ -87,7 +88,7 @@ ABLATIONS = (
         "delete-horizon",
         "a tombstone stays for delete.retention.ms, so that readers that began before it see it",
         Retention,
-        "keeps",
+        "kept",
         drop_tombstones_at_once,
         Script(test_property.test_a_reader_that_began_before_a_tombstone_sees_it),
         "if value is not None} == latest(",

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.broker.compaction.cleanable import Cleanable, CompactionSettings, cleanable
 from quorate.broker.compaction.grouping import MAX_GROUP_SEGMENTS, grouped
-from quorate.broker.compaction.record_spans import joined, moved, spans_of
+from quorate.broker.compaction.record_spans import RECORDS_PER_STEP, joined, moved, spans_of
 from quorate.broker.compaction.segment_source import SourceSegment, read_batches
 from quorate.broker.compaction.throttle import CHECK_INTERVAL_MS, IoThrottle
 from quorate.quorum.log.errors import CorruptLog
@@ -132,11 +132,13 @@ def test_spans_are_the_records() -> None:
                 rand.choice([None, b"", b"v" * rand.randrange(200)]),
                 rand.choice([(), (("h", None), ("i", b"x" * 99))]),
             )
-            for number in range(rand.randrange(1, 20))
+            for number in range(rand.choice([rand.randrange(1, 20), rand.randrange(120, 400)]))
         ]
         payload = bytes(encode_records(records))
-        spans = list(spans_of(payload, len(records)))
-        assert [(each.key, each.has_value) for each in spans] == [
+        lists = list(spans_of(payload, len(records)))
+        assert max(map(len, lists)) <= RECORDS_PER_STEP
+        spans = [span for spans in lists for span in spans]
+        assert [(key, has_value) for *_, key, has_value in spans] == [
             (each.key, each.value is not None) for each in records
         ]
         chosen = [each for each in range(len(records)) if rand.random() < 0.6]
