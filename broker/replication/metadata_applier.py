@@ -76,11 +76,13 @@ class MetadataApplier:
         self._on_failure = on_failure
         self._placement = placement
         self._state_changes = state_changes
-        self._to_lead: dict[Key, int] = {}
-        """The partitions to open. The value is the end of the image before the one that named the
-        partition. The values rise."""
-        self._to_follow: dict[Key, int] = {}
-        self._being_opened: dict[Key, int] = {}
+        self._unacted: dict[Key, int] = {}
+        """The partitions that are not open yet, in both queues or being opened. The value is the
+        end of the image before the one that named the partition first. The values rise."""
+        self._to_lead: dict[Key, None] = {}
+        """The partitions to open."""
+        self._to_follow: dict[Key, None] = {}
+        self._being_opened: dict[Key, None] = {}
         """The partitions whose logs the disk's thread is opening."""
         self.on_acted: Callable[[int], None] = lambda end_offset: None
         """Called with `acted_offset` after each image and after each opening."""
@@ -160,10 +162,7 @@ class MetadataApplier:
     def acted_offset(self) -> int:
         """Return the end of the metadata records that this broker has acted on: every replica that
         they name here is open and has its role. Removed directories may still exist."""
-        queues = (self._to_lead, self._to_follow)
-        oldest = [next(iter(queue.values())) for queue in queues if queue]
-        oldest.extend(self._being_opened.values())
-        return min(oldest, default=self._registry.image.last.offset + 1)
+        return next(iter(self._unacted.values()), self._registry.image.last.offset + 1)
 
     def _apply_partition(self, key: Key, value: images.Partition) -> None:
         if self._broker_id not in value.replicas:
@@ -171,6 +170,7 @@ class MetadataApplier:
             self._registry.offline.pop(key, None)
             return
         if key in self._registry.offline:
+            self._unacted.pop(key, None)
             return
         hosted = self._registry.get(key)
         if hosted is not None:
@@ -184,7 +184,8 @@ class MetadataApplier:
         leads = value.leader == self._broker_id
         wanted, other = (self._to_lead, self._to_follow)[:: 1 if leads else -1]
         other.pop(key, None)
-        wanted.setdefault(key, self._applied_end)
+        wanted.setdefault(key, None)
+        self._unacted.setdefault(key, self._applied_end)
 
     def _take_role(self, hosted: HostedPartition, value: images.Partition) -> None:
         partition = hosted.partition
@@ -212,6 +213,7 @@ class MetadataApplier:
         """Remove a replica immediately. Its directory is deleted in the background."""
         self._to_lead.pop(key, None)
         self._to_follow.pop(key, None)
+        self._unacted.pop(key, None)
         hosted = self._registry.get(key)
         if hosted is None:
             return
@@ -267,23 +269,24 @@ class MetadataApplier:
     def _open_some(self) -> bool:
         image = self._registry.image
         settings_of = self._configuration.settings_of(image)
-        found: dict[Key, int] = {}
+        found: dict[Key, None] = {}
         requests = []
         keys = list(self._next_to_open())
         for key in keys:
-            offset = self._to_lead.pop(key, None)
-            if offset is None:
-                offset = self._to_follow.pop(key)
+            self._to_lead.pop(key, None)
+            self._to_follow.pop(key, None)
             topic = image.topics[key[0]]
             value = topic.partitions[key[1]]
             wanted = OpenRequest(key, topic.name, settings_of(topic.name), value)
             try:
                 if self._placement.is_available(wanted, is_new=key not in self._at_start):
                     if self._opening.is_unopened(wanted):
-                        found[key] = offset
+                        found[key] = None
                         requests.append(wanted)
                     else:
                         self._host(self._opening.open(wanted), value)
+                else:
+                    self._unacted.pop(key, None)
             except OSError as error:
                 self._open_elsewhere([wanted], error)
         if found:
@@ -308,6 +311,7 @@ class MetadataApplier:
 
     def _host(self, hosted: HostedPartition, value: images.Partition) -> None:
         self._registry.add(hosted)
+        self._unacted.pop(hosted.key, None)
         self._take_role(hosted, value)
 
     def _batch_opened(self, opened: list[HostedPartition], error: BaseException | None) -> None:
@@ -332,7 +336,9 @@ class MetadataApplier:
             return
         for key in left:  # a log directory has failed
             value = image.partition(*key)
-            if value is not None:
+            if value is None:
+                self._unacted.pop(key, None)
+            else:
                 self._apply_partition(key, value)
         self.on_acted(self.acted_offset)
         self._schedule()

@@ -18,16 +18,16 @@ from quorate.broker.logs.producer_loading import log_parts, read_parts
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.readiness import broker_reasons
-from quorate.quorum.ids import Uuid
+from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.log import checkpoints, recovery
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
-from quorate.quorum.metadata.image import TOPIC_RESOURCE
+from quorate.quorum.metadata.image import TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import batch
-from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
+from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, between, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]
 ALONE = led_by(1)
@@ -290,3 +290,27 @@ def test_it_is_not_ready_and_says_why(cluster: ReplicaCluster) -> None:
     assert reasons()[0] == "the broker is recovering, logs left to open: 1"
     thread.finish()
     assert reasons()[0] == "the broker is recovering"
+
+
+def test_a_partition_that_is_named_twice_counts_from_its_first_record(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits in the queue of followers, and then in that of leaders. Until it is open, this
+    broker has not acted on the first record."""
+    cluster = make_cluster(brokers=2)
+    cluster.run(50)
+    node, acted = cluster.nodes[1], list[int]()
+    node.replicas.follow_acted(acted.append)
+    with monkeypatch.context() as held:
+        held.setattr(cluster, "spread", lambda: None)
+        topic = cluster.create("t", [led_by(2, 1)])
+    for offset in (10, 20):
+        if offset == 20:
+            cluster.change(topic, 0, leader=1)
+        cluster.image = cluster.image._replace(last=EpochOffset(1, offset))
+        delta = between(node.seen or MetadataImage(), cluster.image)
+        node.seen = cluster.image
+        node.replicas.apply(cluster.image, delta)
+    assert acted and max(acted) <= 10
+    cluster.run(50)
+    assert acted[-1] == 21
