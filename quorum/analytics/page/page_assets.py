@@ -68,7 +68,7 @@ i.isr.part { background:var(--part); } i.isr.low { background:var(--lost); }
   border-bottom:1px solid var(--line); }
 th button { all:unset; cursor:pointer; } th button:focus-visible,
 .chart:focus-visible, .frame:focus-visible { outline:2px solid var(--accent); }
-h1, p, td { overflow-wrap:anywhere; } td.n, td time { overflow-wrap:normal; }
+h1, p { overflow-wrap:anywhere; } td { overflow-wrap:break-word; }
 th[aria-sort=ascending]::after { content:" \\25b4"; }
 th[aria-sort=descending]::after { content:" \\25be"; }
 .none { padding:.5rem; color:var(--soft); }

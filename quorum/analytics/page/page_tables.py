@@ -33,13 +33,17 @@ def warnings(history: History) -> str:
         for row in history.warnings
     ]
     count = figures.errors + figures.notes
-    said = f"{figures.errors:,} errors and {figures.notes:,} notes about this log."
+    said = f"About this log: {_count(figures.errors, 'error')}, {_count(figures.notes, 'note')}."
     if figures.errors:
         said += " Records are missing or contradict each other, so this page may be wrong."
     return (
         f"<h2>Warnings</h2><p>{said}</p>{cut(len(body), count, 'warnings', 'first')}"
         f"{_table('warnings', ('severity', 'kind', '#offset', 'what'), body)}"
     )
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def availability(history: History) -> str:

@@ -37,8 +37,6 @@ LEGEND = (
     ("lost", "no leader"),
     ("isr part", "ISR incomplete"),
     ("isr low", "ISR below min.insync.replicas"),
-    ("b9", "terms of active controllers, in turn with"),
-    ("b8", ""),
 )
 """The classes of boxes that are not those of brokers, and their meanings."""
 Key = tuple[str, int]
@@ -78,6 +76,8 @@ def _legend(colours: Mapping[int, str]) -> str:
     text = "".join(
         f'<span class=key><i class="{colour}"></i>{name}</span>' for colour, name in shown
     )
+    terms = "".join(f'<i class="{colour}"></i>' for colour in TERM_COLOURS)
+    text += f"<span class=key>{terms}terms of active controllers</span>"
     if more > 0:
         text += f"<span class=key>and {more:,} more brokers, which the boxes name</span>"
     return text

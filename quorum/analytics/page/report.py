@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.quorum.analytics.log.cluster import cluster_id_of
 from quorate.quorum.analytics.log.errors import damage_said_plainly
+from quorate.quorum.analytics.log.places import origin_of
 from quorate.quorum.analytics.log.segments import metadata_dir
 from quorate.quorum.analytics.log.text import clock, span
 from quorate.quorum.analytics.page.digest import digest, tables_of
@@ -87,13 +87,14 @@ def report(
     of a report about a part of the log. Raise OSError if the page cannot be written. If a table
     cannot be written, Spark's exception is raised.
     """
-    metadata_dir(str(source_dir))
+    origin = origin_of(str(metadata_dir(str(source_dir))))
+    # Without a meta.properties the id is the path of the log.
+    cluster_id = None if origin.node_id is None else origin.cluster_id
     given = nullcontext(spark) if spark else local_session("quorate history report")
     with given as session, damage_said_plainly():
         log = read_log(session, source_dir, strict=strict).cache()
         tables = tables_of(log)
         written = [] if parquet_dir is None else write_parquet(tables.all(), parquet_dir)
-        cluster_id = cluster_id_of(source_dir)
         history = digest(session, log, tables, scope, source=str(source_dir), cluster_id=cluster_id)
         for table in (*tables.all().values(), log):
             table.unpersist()

@@ -18,5 +18,5 @@ def warning_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         lines.append(f"and {len(errors) - MAX_LINES} more errors, in the table `warnings`")
     if notes := len(said) - len(errors):
         kinds = ", ".join(sorted({row["kind"] for row in said if row["severity"] != "error"}))
-        lines.append(f"{notes} notes in the table `warnings`: {kinds}")
+        lines.append(f"{notes} note{'s' * (notes > 1)} in the table `warnings`: {kinds}")
     return lines

@@ -253,7 +253,7 @@ def test_bars_show_availability() -> None:
 def test_warnings_are_the_first_section() -> None:
     figures = replace(FIGURES, errors=1, notes=1)
     page = render(history(1, warnings=WARNED, figures=figures))
-    assert "1 errors and 1 notes about this log. Records are missing" in page
+    assert "About this log: 1 error, 1 note. Records are missing" in page
     assert "records are &lt;missing&gt;" in page
     assert page.index("<h2>Warnings") < page.index("<h2>Timeline")
     assert "<h2>Warnings" not in render(history(1))

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quorate.cli.main import main
+from quorate.quorum.analytics.page import report
 from quorate.quorum.analytics.spark import session
 from tests.unit.analytics.check_tables import assert_as_the_oracle_says
 from tests.unit.analytics.logs import batches, write_segment
@@ -94,6 +95,7 @@ def test_histories_of_kafka_with_voters_that_come_and_go(spark: SparkSession, na
 
 def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> Result:
     monkeypatch.setattr(session, "local_session", lambda name: nullcontext(spark))
+    monkeypatch.setattr(report, "local_session", lambda name: nullcontext(spark))
     return CliRunner().invoke(main, ["history", *map(str, arguments)])
 
 
@@ -119,6 +121,22 @@ def test_sql(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     for query, text in (("SELECT nothing FROM isr", "nothing"), ("SELEKT isr", "'SELEKT'")):
         refused = run(spark, monkeypatch, "sql", query, tmp_path)
         assert refused.exit_code == 2 and text in refused.output and "\n\tat " not in refused.output
+
+
+def test_errors_of_the_log_are_printed_or_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = batches()
+    path = write_segment(tmp_path, 0, b"".join([*made[:5], *made[6:]]))
+    query = "SELECT count(*) AS topics FROM topics"
+    seen = run(spark, monkeypatch, "sql", query, tmp_path)
+    assert seen.stdout.splitlines() == ["topics", "     2"]
+    (line,) = seen.stderr.splitlines()[:1]
+    assert line.startswith(f"error: gap: {path}: offset ")
+    for command in (("sql", query, tmp_path), ("report", tmp_path, "--out", tmp_path / "a.html")):
+        refused = run(spark, monkeypatch, *command, "--strict")
+        assert refused.exit_code == 1 and "so records are missing" in refused.output
+    assert not (tmp_path / "a.html").exists()
 
 
 def test_top(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -139,10 +139,8 @@ def test_a_snapshot_of_another_history(spark: SparkSession, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("voters", "snapshots", "expected"),
     [
-        ((1, 2, 3), (), [("uncommitted-tail", 0, 3)]),
         ((1, 2, 3), (1, 3), [("uncommitted-tail", 3, 3)]),
         ((1, 2, 3), (4,), []),
-        ((1,), (), []),
     ],
 )
 def test_the_tail_that_no_snapshot_proves(
