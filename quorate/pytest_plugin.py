@@ -1,4 +1,4 @@
-"""The pytest fixtures `quorate_cluster`, a running cluster, and `quorate_cluster_factory`.
+"""The pytest fixtures `quorate_cluster`, `quorate_cluster_factory`, and `chaos_run`.
 
 pytest loads this module wherever Quorate is installed. Therefore it imports nothing else of Quorate
 before a test requests a cluster."""
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import pytest
 
 if TYPE_CHECKING:
+    from quorate.cli.chaos.result import Result
     from quorate.testing import LocalCluster, ThreadedCluster
 
 Scope = Literal["function", "class", "module", "package", "session"]
@@ -81,6 +82,16 @@ def quorate_cluster_factory(
     run until the end of the session."""
     with ExitStack() as running:
         yield lambda **wanted: running.enter_context(made(request.config, wanted))
+
+
+@pytest.fixture
+def chaos_run() -> Callable[..., Result]:
+    """The function `quorate.testing.chaos_run`, which runs a failure scenario on new processes.
+
+    The test fails if the verdict is bad."""
+    from quorate.testing import chaos_run
+
+    return chaos_run
 
 
 def made(ini: pytest.Config, wanted: Mapping[str, Any]) -> LocalCluster:

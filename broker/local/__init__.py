@@ -10,6 +10,7 @@ Files in reading order:
 - cluster.py: the methods of a running cluster, on its event loop.
 - threaded.py: the same methods for blocking callers, with the loop in a thread.
 - node.py: one node from start to stop or crash.
+- fault_rules.py: the faults of a cluster, and the fault rules of each node because of them.
 - layout.py: ids, ports, directories and configs.
 - topics.py: the creation of topics.
 - errors.py: the errors."""

@@ -8,25 +8,22 @@ exist or is in another state than the method requires."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import product
 from typing import TypeVar
 
 from quorate.broker.local.errors import NodeFailed, NotInTime, WrongState
-from quorate.broker.local.layout import Layout, Ports, Shape, Value, lay_out
+from quorate.broker.local.fault_rules import ClusterFaults, Nodes, pairs
+from quorate.broker.local.layout import Layout, Ports, Shape, Value, joined, lay_out
 from quorate.broker.local.node import LocalNode, RunningNode
 from quorate.broker.local.topics import create_topic
 from quorate.quorum.metadata.image import MetadataImage, Partition
-from quorate.quorum.seams import Address
 
 POLL_S = 0.005
 """The interval at which the waiting methods examine the nodes, in seconds."""
 TIMEOUT_S = 30.0
 """The default time limit of the waiting methods, in seconds."""
 
-Nodes = int | Iterable[int]
-"""One node id, or several."""
 T = TypeVar("T")
 
 
@@ -51,20 +48,19 @@ class Cluster:
             node_id: LocalNode(config, self._layout.node_ports, self.failed)
             for node_id, config in self._layout.configs.items()
         }
-        # the separated pairs of nodes; True if their links stay open
-        self._severed: dict[tuple[int, int], bool] = {}
+        self._faults = ClusterFaults()
 
     # --- description
 
     @property
     def bootstrap(self) -> str:
         """Return the HOST:PORT list of all brokers for clients, whether the brokers run or not."""
-        return _joined(self._layout.clients)
+        return joined(self._layout.clients)
 
     @property
     def bootstrap_controllers(self) -> str:
         """Return the HOST:PORT list of all controllers."""
-        return _joined(self._layout.controllers)
+        return joined(self._layout.controllers)
 
     @property
     def broker_ids(self) -> list[int]:
@@ -174,22 +170,61 @@ class Cluster:
         all packets were lost. Earlier partitions continue until `heal`. A partition also applies to
         nodes that are restarted later."""
         self._check()
-        for pair in product(_each(a), _each(b)):
-            if pair[0] == pair[1]:
-                raise WrongState(f"node {pair[0]} cannot be separated from itself")
+        for pair in pairs(a, b):
             for node_id in pair:
                 self._node(node_id)
-            self._severed[pair] = silent
+            self._faults.severed[pair] = silent
         self._apply_all_rules()
 
+    async def one_way(self, sender: int, receiver: int) -> None:
+        """Hold all that `sender` sends to `receiver`, until `heal`. The other direction works.
+
+        Links stay open. A new link needs both directions, so it waits."""
+        self._check()
+        for pair in pairs(self._node(sender).id, self._node(receiver).id):
+            self._faults.one_way[pair] = None
+        self._apply_all_rules()
+
+    async def delay(self, node_id: int, delay_ms: int, bytes_per_s: int = 0) -> None:
+        """Delay each frame between a node and the other nodes, until `heal`.
+
+        With `bytes_per_s`, each link carries at most so much in each direction. Raise RulesError
+        (a ValueError) for a value that is not valid."""
+        await self._slow(node_id, delay_ms=delay_ms, bytes_per_s=bytes_per_s)
+
+    async def slow_disk(self, node_id: int, flush_ms: int) -> None:
+        """Let each flush of a node's disk take so much longer, until `heal`. Raise as `delay`."""
+        await self._slow(node_id, disk_delay_ms=flush_ms)
+
+    async def fill_disk(self, node_id: int, timeout_s: float = TIMEOUT_S) -> None:
+        """Let the writes of a node fail with ENOSPC, and return when the node has stopped itself.
+
+        A node with one log directory stops, as Kafka does. `restart` starts it again, and its disk
+        then has space. Raise NotInTime if it does not stop."""
+        self._running(node_id)
+        stopped = self._faults.full[node_id] = asyncio.Event()
+        self._apply_all_rules()
+        try:
+            await self._until(stopped.is_set, f"node {node_id} stopped by its disk", timeout_s)
+            await self._nodes[node_id].kill()
+        finally:
+            self._faults.full.pop(node_id, None)
+            self._apply_all_rules()
+
     async def heal(self) -> None:
-        """End all partitions."""
+        """End all partitions, one-way holds, delays and slow disks."""
         self._check()
         self.heal_now()
 
+    async def _slow(self, node_id: int, **rules: int) -> None:
+        self._check()
+        self._node(node_id)
+        self._faults.slow_down(node_id, **rules)
+        self._apply_all_rules()
+
     def heal_now(self) -> None:
-        """End all partitions, even after a failure of the cluster."""
-        self._severed.clear()
+        """End all faults but pauses, even after a failure of the cluster."""
+        self._faults.clear()
         self._apply_all_rules()
 
     # --- queries, which wait
@@ -307,8 +342,10 @@ class Cluster:
         )
 
     def failed(self, node_id: int | None, error: BaseException) -> None:
-        """Record the first failure of a node. The id is None if the node is unknown."""
-        if self.failure is None:
+        """Record the first failure of a node. The id is None if the node is unknown.
+
+        A node that stops because of its full disk has not failed."""
+        if not self._faults.stops(node_id, error) and self.failure is None:
             self.failure = NodeFailed(node_id, error)
 
     def _check(self) -> None:
@@ -344,12 +381,8 @@ class Cluster:
     def _apply_rules(self, node: LocalNode) -> None:
         if node.running is None:
             return
-        peers: dict[bool, list[int]] = {False: [], True: []}
-        for (a, b), silent in self._severed.items():
-            if node.id in (a, b):
-                peers[silent].append(b if node.id == a else a)
         faults = node.running.faults
-        faults.apply(replace(faults.rules, cut=tuple(peers[False]), hold=tuple(peers[True])))
+        faults.apply(self._faults.rules_of(node.id, faults.rules))
 
     async def _until(self, holds: Callable[[], bool], what: str, timeout_s: float) -> None:
         await self._found(lambda: True if holds() else None, what, timeout_s)
@@ -365,11 +398,3 @@ class Cluster:
             if loop.time() > deadline_s:
                 raise NotInTime(f"this did not happen within {timeout_s:g} s: {what}")
             await asyncio.sleep(POLL_S)
-
-
-def _joined(addresses: Mapping[int, Address]) -> str:
-    return ",".join(str(address) for address in addresses.values())
-
-
-def _each(nodes: Nodes) -> list[int]:
-    return [nodes] if isinstance(nodes, int) else list(nodes)

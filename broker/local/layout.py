@@ -177,3 +177,8 @@ def format_nodes(configs: Sequence[NodeConfig]) -> None:
                 wall_ms=time.time_ns() // 1_000_000,
             )
     disk.close()
+
+
+def joined(addresses: Mapping[int, Address]) -> str:
+    """Return addresses as a HOST:PORT list."""
+    return ",".join(str(address) for address in addresses.values())

@@ -9,7 +9,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar, cast
 
-from quorate.broker.local.cluster import TIMEOUT_S, Cluster, Nodes
+from quorate.broker.local.cluster import TIMEOUT_S, Cluster
+from quorate.broker.local.fault_rules import Nodes
 from quorate.broker.local.layout import Value
 from quorate.quorum.metadata.image import MetadataImage
 
@@ -125,8 +126,26 @@ class ThreadedCluster:
         """Cut the links between the nodes of `a` and those of `b`; with `silent` they stay open."""
         self._call(self._cluster.partition(a, b, silent=silent))
 
+    def one_way(self, sender: int, receiver: int) -> None:
+        """Hold all that `sender` sends to `receiver`. The other direction works."""
+        self._call(self._cluster.one_way(sender, receiver))
+
+    def delay(self, node_id: int, delay_ms: int, bytes_per_s: int = 0) -> None:
+        """Delay, and with `bytes_per_s` throttle, the links between a node and other nodes."""
+        self._call(self._cluster.delay(node_id, delay_ms, bytes_per_s))
+
+    def slow_disk(self, node_id: int, flush_ms: int) -> None:
+        """Let each flush of a node's disk take so much longer."""
+        self._call(self._cluster.slow_disk(node_id, flush_ms))
+
+    def fill_disk(self, node_id: int, timeout_s: float = TIMEOUT_S) -> None:
+        """Let the writes of a node fail with ENOSPC, and return when the node has stopped itself.
+
+        `restart` starts it again, and its disk then has space."""
+        self._call(self._cluster.fill_disk(node_id, timeout_s))
+
     def heal(self) -> None:
-        """End all partitions."""
+        """End all partitions, one-way holds, delays and slow disks."""
         self._call(self._cluster.heal())
 
     def wait_ready(self, timeout_s: float = TIMEOUT_S) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +93,45 @@ def test_brokers_that_are_parted_from_each_other(cluster: ThreadedCluster) -> No
     assert cluster.leader("alone") == leader
     cluster.heal()
     cluster.wait_in_sync("alone")
+
+
+def test_a_follower_that_is_not_heard_leaves_the_isr(cluster: ThreadedCluster) -> None:
+    """What the follower sends to the leader is lost, so its fetches are, and not its heartbeats."""
+    cluster.create_topic("one-way", config={"min.insync.replicas": 1})
+    leader = cluster.leader("one-way")
+    follower = next(each for each in cluster.broker_ids if each != leader)
+    cluster.one_way(follower, leader)
+    produce(cluster.bootstrap, "one-way", [b"one"])
+    assert follower not in cluster.isr("one-way")
+    cluster.heal()
+    cluster.wait_in_sync("one-way")
+
+
+def test_slow_links_and_slow_disks_lose_nothing(cluster: ThreadedCluster) -> None:
+    cluster.create_topic("slow")
+    leader = cluster.leader("slow")
+    cluster.delay(leader, 150)
+    cluster.slow_disk(cluster.controller_id(), 50)
+    began_s = time.monotonic()
+    produce(cluster.bootstrap, "slow", [b"one"])
+    assert time.monotonic() - began_s >= 0.15, "a follower's fetch is delayed"
+    cluster.heal()
+    assert consume(cluster.bootstrap, "slow", 1) == [b"one"]
+    with pytest.raises(ValueError, match="disk_delay_ms: value -1 must be"):
+        cluster.slow_disk(leader, -1)
+
+
+def test_a_broker_with_a_full_disk_stops_and_returns(cluster: ThreadedCluster) -> None:
+    cluster.create_topic("full")
+    full = cluster.leader("full")
+    cluster.fill_disk(full)
+    cluster.wait_fenced(full)
+    produce(cluster.bootstrap, "full", numbered(10))
+    assert cluster.leader("full") != full
+    cluster.restart(full)
+    cluster.wait_ready()
+    cluster.wait_in_sync("full")
+    assert consume(cluster.bootstrap, "full", 10) == numbered(10)
 
 
 def test_the_active_controller_dies(cluster: ThreadedCluster) -> None:

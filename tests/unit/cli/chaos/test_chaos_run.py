@@ -1,0 +1,36 @@
+"""`chaos_run` returns a good result, and fails a test if the verdict is bad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quorate.cli.chaos import cluster_runs
+from quorate.cli.chaos.loader import ScenarioError
+from quorate.testing import chaos_run
+from tests.unit.cli.chaos.histories import result
+
+
+def test_a_bad_verdict_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[Any, ...]] = []
+
+    def recorded(*arguments: Any) -> object:
+        calls.append(arguments)
+        return result(taken_back=int(arguments[2] == 9))
+
+    monkeypatch.setattr(cluster_runs, "run_on_temporary_cluster", recorded)
+    config = {"broker.session.timeout.ms": 3000}
+    assert chaos_run("leader-kill", partitions=5, seed=7, config=config).good
+    scenario, (variant,), seed, overrides, keep, _ = calls[0]
+    assert (scenario.workload.partitions, variant.name, seed, keep) == (5, "kill", 7, False)
+    assert overrides == ("broker.session.timeout.ms=3000",)
+    with pytest.raises(AssertionError, match="leader-kill: the verdict is bad: taken back: 3 rec"):
+        chaos_run("leader-kill", seed=9)
+    assert not chaos_run("leader-kill", seed=9, require_good=False).good
+    with pytest.raises(ScenarioError):
+        chaos_run("leader-kil")
+
+
+def test_the_fixture_is_this_function(request: pytest.FixtureRequest) -> None:
+    assert request.getfixturevalue("chaos_run") is chaos_run
