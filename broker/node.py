@@ -42,6 +42,7 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partit
 from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.node.dynamic_settings import DynamicSettings
+from quorate.quorum.node.listening import log_listening
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.quotas.sampled_rate import Windows
@@ -195,9 +196,10 @@ class BrokerNode:
         }
         for listener, accept in accepts.items():
             address = Address(listener.host, listener.port)
-            self._listeners[listener.name] = await seams.transport.listen(
-                address, accept, max_frame_bytes=max_frame_bytes
-            )
+            opened = await seams.transport.listen(address, accept, max_frame_bytes=max_frame_bytes)
+            self._listeners[listener.name] = opened
+            serves = "other nodes" if listener is replication else "clients"
+            log_listening(listener, opened.address, serves)
         self.lifecycle = BrokerLifecycle(
             seams.clock,
             seams.random,

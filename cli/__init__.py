@@ -9,7 +9,7 @@ Files in reading order:
 
 - main.py, client/errors.py: the table of commands, and the exit codes.
 - client/: the blocking Kafka client that all commands against a cluster share.
-- server.py, node_process.py, line_limit.py: one node as a process.
+- server.py, node_process.py, log_format.py, line_limit.py: one node as a process.
 - cluster_dir.py, supervisor.py, readiness.py, up.py: a local cluster of processes.
 - storage.py, storage_verify.py, storage_declare.py, storage_epoch.py: data directories.
 - topics.py, topic_view.py, delete_records.py, get_offsets.py, leader_election.py, log_dirs.py:

@@ -8,6 +8,7 @@ import click
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -18,7 +19,7 @@ from quorate.quorum.protocol.schemas.unregister_broker import (
 )
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def cluster() -> None:
     """Show the cluster's id, and remove the registrations of brokers."""
 

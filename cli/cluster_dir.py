@@ -138,8 +138,7 @@ class ClusterDir:
         """Write the server.properties file of every node. No data directory is formatted yet.
 
         Controllers have the ids from 1 on, and brokers the next ones."""
-        count = shape.controllers + shape.brokers
-        ports = free_ports(count) if shape.port == 0 else range(shape.port, shape.port + count)
+        ports = self.ports(shape)
         # The brokers get the first ports, because clients expect a broker on the first port. The
         # controllers get the first ids.
         controller_ports = ports[shape.brokers :]
@@ -149,6 +148,12 @@ class ClusterDir:
             self._write_node(node_id, "controller", listener, voters, shape)
         for node_id, port in enumerate(ports[: shape.brokers], shape.controllers + 1):
             self._write_node(node_id, "broker", f"PLAINTEXT://{HOST}:{port}", voters, shape)
+
+    @staticmethod
+    def ports(shape: Shape) -> Sequence[int]:
+        """Return the ports of a new cluster: those from the first one on, or free ones."""
+        count = shape.controllers + shape.brokers
+        return free_ports(count) if shape.port == 0 else range(shape.port, shape.port + count)
 
     def _write_node(
         self, node_id: int, role: str, listener: str, voters: str, shape: Shape

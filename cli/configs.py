@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from quorate.cli.config_entities import NAMES, EntityCommand, entities_of
 from quorate.cli.quota_configs import QUOTA_TYPES, alter_quotas, checked_parts, describe_quotas
 from quorate.cli.topic_view import topic_names
 from quorate.config import properties
+from quorate.config.did_you_mean import did_you_mean
 from quorate.config.key import ConfigError
 from quorate.quorum.protocol.schemas import configs as schemas
 
@@ -293,10 +294,11 @@ def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence
             "At least one of --add-config, --add-config-file, --delete-config must be specified "
             "with --alter"
         )
-    known = {entry.name for entry in entries_of(admin, entity, False)} if deleted else set()
-    missing = [name for name in deleted if name not in known]
-    if missing:
-        raise Refused(f"Invalid config(s): {','.join(missing)}")
+    known = stored_names(admin, entity) if deleted else frozenset()
+    missing = [] if known is None else [name for name in deleted if name not in known]
+    if missing and not added and len(missing) == len(deleted):
+        raise Refused(not_set(missing, known))
+    deleted = [name for name in deleted if name not in missing]
     changes = [
         *(
             schemas.IncrementalAlterableConfig(name=name, config_operation=SET, value=value)
@@ -317,6 +319,23 @@ def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence
         click.echo(f"Completed updating config for {entity.one} {entity.name}.")
     else:
         click.echo(f"Completed updating default config for {entity.kind} in the cluster.")
+    if missing:
+        raise Refused(not_set(missing, known))
+
+
+def not_set(missing: Sequence[str], known: Collection[str] | None) -> str:
+    """Return the message about configs that cannot be deleted because they are not set."""
+    hints = "".join(did_you_mean(name, known or ()) for name in missing)
+    return f"Invalid config(s): {','.join(missing)}{'.' if hints else ''}{hints}"
+
+
+def stored_names(admin: Admin, entity: Entity) -> frozenset[str] | None:
+    """Return the names of the dynamic configs of an entity. Return None if only a broker that is
+    down could tell them: they can still be deleted."""
+    try:
+        return frozenset(entry.name for entry in entries_of(admin, entity, False))
+    except NotReachable:
+        return None
 
 
 def parse_added(text: str | None, file: str | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ import click
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 METADATA_VERSION = "metadata.version"
@@ -23,7 +24,7 @@ LEVELS = (
 )  # fmt: skip
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 @cluster_options(controllers=True)
 @click.pass_context
 def features(context: click.Context, /, **cluster: Any) -> None:

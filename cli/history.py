@@ -16,6 +16,7 @@ from quorate.cli.history_options import moment_ms, print_warnings, strict_option
 from quorate.cli.history_questions import diff, top, whatif
 from quorate.cli.history_source import directory_argument, history_in
 from quorate.cli.history_text import moment_lines, story_json, story_lines, table_lines
+from quorate.cli.suggesting_group import SuggestingGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 EXPORTS = ("parquet", "json", "csv")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def history() -> None:
     """Show leaderships, ISR changes, sessions, unavailability and their causes.
 

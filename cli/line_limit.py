@@ -1,9 +1,9 @@
 """A bound on similar log lines, so that no peer can fill a disk by provoking them.
 
 Most lines about a peer are written once per connection, and a peer can open many connections. Lines
-with the same logger and the same text before the arguments are one kind. At most MAX_LINES of a
-kind are written in each whole second of the clock. The next line of the kind that is written
-reports the number of suppressed lines."""
+with the same logger, the same text before the arguments and the same event are one kind. At most
+MAX_LINES of a kind are written in each whole second of the clock. The next line of the kind that is
+written reports the number of suppressed lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LineLimit(logging.Filter):
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock_s = clock_s
-        self._kinds: dict[tuple[str, object], _Kind] = {}
+        self._kinds: dict[tuple[str, object, object], _Kind] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return True if the line may be written.
@@ -48,7 +48,7 @@ class LineLimit(logging.Filter):
         if record.name in UNLIMITED:
             return True
         second = int(self._clock_s())
-        key = (record.name, record.msg)
+        key = (record.name, record.msg, getattr(record, "event", None))
         kind = self._kinds.get(key)
         if kind is None:
             if len(self._kinds) >= MAX_KINDS:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import click
 
+from quorate.cli.suggesting_group import SuggestingGroup
+
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
@@ -75,7 +77,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A click group whose commands are imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

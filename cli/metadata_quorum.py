@@ -17,6 +17,7 @@ from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster import describe_cluster
 from quorate.cli.force_voters import force_voters
 from quorate.cli.quorum_voters import add_controller, remove_controller
+from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeQuorumRequest,
@@ -78,7 +79,7 @@ class Quorum:
         return [f"{each.name}://{each.host}:{each.port}" for each in listeners]
 
 
-@click.group("metadata-quorum", chain=False)
+@click.group("metadata-quorum", cls=SuggestingGroup)
 @cluster_options(controllers=True)
 @click.pass_context
 def metadata_quorum(

@@ -20,6 +20,7 @@ from typing import Protocol, cast
 
 from quorate.cli.cluster_dir import listed
 from quorate.cli.line_limit import LineLimit
+from quorate.cli.log_format import formatter_of
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.log.disk_failures import explained
@@ -29,7 +30,6 @@ from quorate.quorum.seams import Address, Seams
 
 MIN_OPEN_FILES = 65_536
 """The soft limit of open files that a node asks for. A lower hard limit bounds it."""
-LOG_FORMAT = "%(asctime)s %(levelname)s [{node}] %(name)s: %(message)s"
 
 logger = logging.getLogger("quorate.server")
 
@@ -112,7 +112,7 @@ def run_to_end(config: NodeConfig, faults: Path | None) -> int:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(serve(config, faults))
     except (ConfigError, OSError) as error:
-        logger.error("the node stops: %s", explained(error))
+        logger.error("the node stops: %s", explained(error), extra={"event": "stopped"})
         return 1
     except Exception as error:
         if getattr(error, "for_operator", False):
@@ -167,16 +167,15 @@ def on_interrupt(stop: asyncio.Event) -> None:
     on_signal(stop)
 
 
-def configure_logging(config: NodeConfig, level: int = logging.INFO) -> None:
-    """Log readable lines to standard error, with the bound of `LineLimit`.
+def configure_logging(config: NodeConfig) -> None:
+    """Write lines of log.level and above to standard error in the format log.format, with the bound
+    of `LineLimit`.
 
     All other log handlers of the root logger are removed."""
-    node = f"{config.roles[0]} {config.node_id}"
-    logging.basicConfig(
-        stream=sys.stderr, level=level, format=LOG_FORMAT.format(node=node), force=True
-    )
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(LineLimit())
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter_of(config["log.format"], config.node_id, config.roles))
+    handler.addFilter(LineLimit())
+    logging.basicConfig(level=config["log.level"], handlers=[handler], force=True)
 
 
 def raise_open_files() -> None:

@@ -13,6 +13,12 @@ from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+log_level_option = click.option(
+    "--log-level",
+    type=click.Choice(LOG_LEVELS, case_sensitive=False),
+    help="Set log.level, instead of its value in the configuration. [default: info]",
+)
 override_option = click.option(
     "--override",
     "overrides",
@@ -22,15 +28,21 @@ override_option = click.option(
 )
 
 
+def level_override(level: str | None) -> tuple[str, ...]:
+    """Return the override of log.level for the option --log-level, as KEY=VALUE."""
+    return () if level is None else (f"log.level={level.upper()}",)
+
+
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @override_option
+@log_level_option
 @click.option(
     "--faults",
     is_flag=True,
     help="Create a socket in FILE's directory, through which `quorate chaos` injects faults.",
 )
-def server(file: str, overrides: tuple[str, ...], faults: bool) -> None:
+def server(file: str, overrides: tuple[str, ...], log_level: str | None, faults: bool) -> None:
     """Run one node in the foreground, with the configuration in the .properties file FILE.
 
     `quorate storage format` must have formatted its directory. SIGTERM and Ctrl-C stop the node
@@ -38,7 +50,7 @@ def server(file: str, overrides: tuple[str, ...], faults: bool) -> None:
     from quorate.cli.cluster_dir import FAULTS_SOCKET
     from quorate.cli.node_process import configure_logging, run_node
 
-    config = load_config(file, overrides)
+    config = load_config(file, (*overrides, *level_override(log_level)))
     configure_logging(config)
     sys.exit(run_node(config, Path(file).with_name(FAULTS_SOCKET) if faults else None))
 

@@ -2,12 +2,13 @@
 
 A line of a log belongs to a partition if it contains TOPIC-PARTITION, as the lines of the logger
 `state.change` do. Each log is read line by line, so its size does not matter. The times of a log
-are local times of its node; they are read as local times of this machine. The metadata log has
-the times of the controllers' clocks."""
+are local times of its node; they are read as local times of this machine. Lines of log.format=json
+have UTC times. The metadata log has the times of the controllers' clocks."""
 
 from __future__ import annotations
 
 import heapq
+import json
 import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
@@ -97,13 +98,29 @@ def of_log(file: Path, wanted: Wanted) -> Iterator[Entry]:
         if needle not in raw:
             continue
         line = raw.decode("utf-8", "replace").rstrip()
-        found, head = pattern.search(line), LINE.fullmatch(line)
+        found, head = pattern.search(line), head_of(line)
         if found is None or head is None:
             continue
-        time_ms, partition = local_ms(head["time"]), int(found[1][:10])
+        time_ms, source, text = head
+        partition = int(found[1][:10])
         if wanted.includes(partition, time_ms):
-            source = head["node"] or file.name
-            yield Entry(time_ms, True, source, partition, head["text"])
+            yield Entry(time_ms, True, source or file.name, partition, text)
+
+
+def head_of(line: str) -> tuple[int, str, str] | None:
+    """Return the time of a log line in ms since 1970, its node or "", and its text. Return None
+    unless it is a line of Quorate in one of its two formats, or of Kafka's default layout."""
+    if line.startswith("{"):
+        try:
+            found = json.loads(line)
+            moment = datetime.fromisoformat(found["time"])
+            node = f"{found['roles'][0]} {found['node_id']}"
+            text = f"{found['logger']}: {found['message']}"
+        except (ValueError, LookupError, TypeError):
+            return None
+        return round(moment.timestamp() * 1000), node, text
+    head = LINE.fullmatch(line)
+    return None if head is None else (local_ms(head["time"]), head["node"] or "", head["text"])
 
 
 def lines_of(file: Path) -> Iterator[bytes]:

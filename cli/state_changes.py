@@ -26,9 +26,10 @@ from quorate.cli.state_change_merge import (
     of_log,
     of_metadata,
 )
+from quorate.cli.suggesting_group import SuggestingGroup
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def state_changes() -> None:
     """Show when changes of partitions were decided, and when each node acted on them."""
 

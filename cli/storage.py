@@ -11,6 +11,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.server import load_config, override_option
+from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.config.listeners import SERVER
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uuid_to_text
@@ -29,7 +30,7 @@ config_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def storage() -> None:
     """Format, describe, check and repair data directories."""
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 
 from quorate.cli.cluster_dir import ClusterDir, alive, private, set_pids
+from quorate.cli.log_format import error_in
 from quorate.cli.node_process import (
     assert_forkable,
     configure_logging,
@@ -222,8 +223,7 @@ def last_error(log: str) -> str:
     with open(log, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
         lines = file.read().decode("utf-8", "replace").splitlines()
-    _, error, said = lines[-1].partition(" ERROR ") if lines else ("", "", "")
-    return said if error else ""
+    return error_in(lines[-1]) if lines else ""
 
 
 def stop_with_parent(supervisor: int) -> None:

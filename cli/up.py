@@ -15,6 +15,7 @@ import click
 
 from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.cluster_dir import (
+    HOST,
     ClusterDir,
     Shape,
     addresses,
@@ -24,8 +25,9 @@ from quorate.cli.cluster_dir import (
     write_private,
 )
 from quorate.cli.lifeline import lifeline_of_stdin, watch_lifeline
+from quorate.cli.ports_in_use import require_free
 from quorate.cli.readiness import Readiness
-from quorate.cli.server import load_config, pair_of
+from quorate.cli.server import level_override, load_config, log_level_option, pair_of
 from quorate.cli.supervisor import Supervisor, run_loop
 from quorate.config.node_config import NodeConfig
 
@@ -89,6 +91,7 @@ directory_option = click.option(
     metavar="KEY=VALUE",
     help="Set a configuration key on every node. May be repeated.",
 )
+@log_level_option
 @click.pass_context
 def up(
     context: click.Context,
@@ -102,6 +105,7 @@ def up(
     faults: bool,
     until_eof: bool,
     overrides: tuple[str, ...],
+    log_level: str | None,
 ) -> None:
     """Run a cluster on this machine, one process per node.
 
@@ -117,7 +121,7 @@ def up(
         brokers=brokers,
         racks=racks,
         port=port,
-        overrides=tuple(pair_of(each) for each in overrides),
+        overrides=tuple(pair_of(each) for each in (*overrides, *level_override(log_level))),
     )
     explicit = {
         name
@@ -125,7 +129,12 @@ def up(
         if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
     }
     refuse_if_running(directory)
+    running = running_nodes(directory)
+    if port and not directory.node_ids():
+        users = {(HOST, each): "the new cluster" for each in directory.ports(shape)}
+        require_free(users)
     configs = prepare(directory, shape, explicit)
+    require_free(ports_of(configs, running))
     supervisor = Supervisor(directory, configs, say, restart, faults)
     lifeline = lifeline_of_stdin() if until_eof else None
     if detach:
@@ -147,6 +156,27 @@ def down(root: str) -> None:
     os.kill(supervisor, signal.SIGTERM)
     if not wait_gone([supervisor], DOWN_TIMEOUT_S):
         raise NotReachable(f"the supervisor, pid {supervisor}, did not end in time")
+
+
+def running_nodes(directory: ClusterDir) -> set[int]:
+    """Return the ids of the nodes that run already, started by the user."""
+    if not directory.file.exists():
+        return set()
+    entry = directory.read()
+    nodes = (*entry["controllers"], *entry["brokers"])
+    return {node["id"] for node in nodes if node["pid"] and alive(node["pid"])}
+
+
+def ports_of(configs: Sequence[NodeConfig], running: set[int]) -> dict[tuple[str, int], str]:
+    """Return the user of each port that the nodes need, without those that run already."""
+    found = {}
+    for config in configs:
+        listeners = config.listeners
+        replication = (listeners.replication,) if listeners.replication else ()
+        for each in (*listeners.client, *listeners.controller, *replication):
+            if each.port and config.node_id not in running:
+                found[each.host, each.port] = f"{config.roles[0]} {config.node_id}"
+    return found
 
 
 def stop_orphans(directory: ClusterDir) -> None:

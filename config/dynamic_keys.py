@@ -26,7 +26,7 @@ from quorate.config.dynamic_broker_keys import (
 )
 from quorate.config.key import CLUSTER_WIDE, MIB, ConfigError, Key, Update, Value
 from quorate.config.node_keys import NODE_KEYS
-from quorate.config.not_in_effect import UNKNOWN, why_not_in_effect
+from quorate.config.not_in_effect import UNKNOWN, unknown, why_not_in_effect
 from quorate.config.refused_keys import may_be_refused
 
 
@@ -144,9 +144,10 @@ def why_not_settable(names: Iterable[str]) -> str | None:
         if reason is None and may_be_refused(name):
             reason = "it is a config of a security or plug-in feature that does not exist here"
         if reason is None and name not in DYNAMIC_KEYS:
-            reason = UNKNOWN
+            reason = unknown(name, DYNAMIC_KEYS)
         if reason is not None:
-            return f"Cannot set {name[:MAX_NAME]}, because it would have no effect: {reason}."
+            end = "" if reason.endswith("?") else "."
+            return f"Cannot set {name[:MAX_NAME]}, because it would have no effect: {reason}{end}"
     return None
 
 

@@ -85,7 +85,7 @@ def load(
         if name in unknown or (name in settings and why_not_in_effect(name) is not None)
     ]
     if idle:
-        log.warning("These settings are not in effect: %s", described(idle))
+        log.warning("These settings are not in effect: %s", described(idle, NODE_KEYS))
     cluster_id = environment.get("CLUSTER_ID") or environment.get("KAFKA_CLUSTER_ID")
     return assemble(settings, unknown, hostname or socket.gethostname(), cluster_id)
 

@@ -1,4 +1,5 @@
-"""The configuration keys of a node: Kafka's, and Quorate's own, which begin with `quorate.`.
+"""The configuration keys of a node: Kafka's, and Quorate's own, which begin with `quorate.`,
+apart from `log.level` and `log.format`.
 
 Names, types, defaults and units are Kafka's. A default that differs from Kafka's has a
 `kafka_default` (docs/differences.md). Other keys of Kafka are kept and reported, without effect.

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from quorate.config.did_you_mean import did_you_mean
+
 ONE_LOOP = "one event loop serves all connections, and one thread the disk"
 NO_PURGATORY = "a request that ended leaves nothing behind that must be purged"
 NOT_YET: dict[str, tuple[str, ...]] = {}
@@ -132,9 +134,18 @@ def why_not_in_effect(name: str) -> str | None:
     return next((reason for pattern, reason in _PATTERNS if pattern.fullmatch(name)), None)
 
 
-def described(names: Iterable[str]) -> str:
-    """Return the text of the warning about these properties: the names of each reason, sorted."""
+def unknown(name: str, known: Iterable[str]) -> str:
+    """Return the reason for a name that no list has, with a similar one of `known`."""
+    hint = did_you_mean(name, known)
+    return f"{UNKNOWN}.{hint}" if hint else UNKNOWN
+
+
+def described(names: Iterable[str], known: Iterable[str] = ()) -> str:
+    """Return the text of the warning about these properties: the names of each reason, sorted. For
+    a name that no list has, suggest a similar one of `known`."""
+    known = tuple(known)
     by_reason: dict[str, list[str]] = {}
     for name in sorted(names):
-        by_reason.setdefault(why_not_in_effect(name) or UNKNOWN, []).append(name)
+        reason = why_not_in_effect(name) or unknown(name, known)
+        by_reason.setdefault(reason, []).append(name)
     return "; ".join(f"{', '.join(listed)} ({reason})" for reason, listed in by_reason.items())

@@ -295,6 +295,20 @@ OURS = (
         "Log a line for each partition change that this broker acts on (logger state.change).",
     ),
     Key(
+        "log.level",
+        STRING,
+        "INFO",
+        "The lowest level of the lines that the node writes to its log.",
+        one_of("DEBUG", "INFO", "WARNING", "ERROR"),
+    ),
+    Key(
+        "log.format",
+        STRING,
+        "text",
+        "The format of the node's log: text, or json with one object for each line.",
+        one_of("text", "json"),
+    ),
+    Key(
         "quorate.cluster.file",
         STRING,
         None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from quorate.config.did_you_mean import did_you_mean
 from quorate.config.key import (
     MAX_LONG,
     ConfigError,
@@ -287,8 +288,22 @@ def topic_key(name: str) -> Key:
     """Return the key. Raise ConfigError if there is no such topic key."""
     key = TOPIC_KEYS.get(name)
     if key is None:
-        raise ConfigError(f"Unknown topic config name: {name}")
+        hint = did_you_mean(name, TOPIC_KEYS)
+        raise ConfigError(f"Unknown topic config name: {name}{'.' if hint else ''}{hint}")
     return key
+
+
+def valid_topic_configs(stored: Mapping[str, str]) -> dict[str, str]:
+    """Return those stored configs that have a known key and an allowed value. A log of Apache
+    Kafka or of an earlier version may hold others."""
+    valid = {}
+    for name, text in stored.items():
+        try:
+            topic_key(name).parse(text)
+        except ConfigError:
+            continue
+        valid[name] = text
+    return valid
 
 
 def validate_topic_configs(configs: Mapping[str, str]) -> None:

@@ -24,6 +24,7 @@ from quorate.broker.logs.log_opening import LogOpenParameters
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.directory_ids import UNASSIGNED
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.disk_failures import explained
 from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
@@ -98,7 +99,7 @@ class LogManager:
                 if self.failed_directory(error) != directory.path:
                     raise
                 del self._online[directory.path]
-                logger.error("log directory %s is offline: %s", directory.path, error)
+                logger.error("log directory %s is offline: %s", directory.path, explained(error))
                 continue
             for name in directory.unopened:
                 self._found.setdefault(name, []).append(directory)

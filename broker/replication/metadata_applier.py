@@ -13,12 +13,14 @@ lack partitions of this broker.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.missing_logs import missing_logs_warning
 from quorate.broker.replication.partition_opener import OpenRequest, PartitionOpener
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.replica_configuration import ReplicaConfiguration, TopicSettingsOf
@@ -32,6 +34,8 @@ from quorate.quorum.metadata import image as images
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.seams import Seams
+
+logger = logging.getLogger("quorate.broker.replication")
 
 OPENED_PER_SLICE = 16
 """Maximum number of partitions opened in one loop iteration, or in one batch of the disk's
@@ -110,11 +114,23 @@ class MetadataApplier:
         self._apply_delta(image, delta)
         if before is self._no_image:
             self._at_start = {*self._to_lead, *self._to_follow}
+            self._warn_of_missing_logs(image)
         if self._first or delta.brokers or delta.topics or delta.deleted:
             self._sessions.metadata_applied()
             self._fetchers.metadata_applied()
             self._schedule()
         self.on_acted(self.acted_offset)
+
+    def _warn_of_missing_logs(self, image: MetadataImage) -> None:
+        missing = []
+        for topic_id, partition_id in (*self._to_lead, *self._to_follow):
+            topic = image.topics[topic_id]
+            name = PartitionName(topic.name, partition_id)
+            if not self._logs.is_unopened(name):
+                missing.append((name, topic.partitions[partition_id]))
+        warning = missing_logs_warning(missing, len(self._at_start), self._broker_id)
+        if warning is not None:
+            logger.warning("%s", warning, extra={"event": "logs-missing"})
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call `callback` once, in a later loop iteration, when no opening and no deletion is left.

@@ -84,6 +84,7 @@ class OfflineDirectories:
                 "The partitions in the other directories are not affected",
                 path,
                 explained(error),
+                extra={"event": "directory-failed"},
             )
             self._logs.begin_failure(path)
             self._clock.call_soon(lambda: self._report(path))

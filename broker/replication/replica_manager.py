@@ -130,7 +130,7 @@ class ReplicaManager:
             broker_id,
             on_failure,
             ReplicaPlacement(self.registry, self.logs, opening, broker_id, directories.assign),
-            StateChangeLog(clock, every_partition=settings.state_change_log),
+            StateChangeLog(clock, self.registry, every_partition=settings.state_change_log),
         )
         self.cleaner = LogCleaner(seams, settings.cleaner, self.logs, self._compacted, on_failure)
         self._timers: dict[str, Timer] = {}

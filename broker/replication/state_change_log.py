@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.seams import Clock, Timer
 
@@ -21,9 +22,10 @@ partition_logger = logging.getLogger("state.change")
 class StateChangeLog:
     """The counts since the last summary. The event loop owns it."""
 
-    def __init__(self, clock: Clock, *, every_partition: bool) -> None:
-        """If `every_partition`, write a line for each change."""
+    def __init__(self, clock: Clock, hosted: PartitionRegistry, *, every_partition: bool) -> None:
+        """`hosted` are the open partitions. If `every_partition`, write a line for each change."""
         self._clock = clock
+        self._hosted = hosted
         self._every_partition = every_partition
         self._led = self._followed = self._updated = self._removed = 0
         self._end_offset = 0
@@ -89,14 +91,18 @@ class StateChangeLog:
 
     def _summarize(self) -> None:
         self._timer = None
+        leads = sum(each.partition.leadership is not None for each in self._hosted)
         logger.info(
             "acted on the metadata below offset %d: leads %d partitions from a new epoch, follows "
-            "%d, updates %d, removes %d",
+            "%d, updates %d, removes %d. This broker now leads %d and follows %d",
             self._end_offset,
             self._led,
             self._followed,
             self._updated,
             self._removed,
+            leads,
+            len(self._hosted) - leads,
+            extra={"event": "roles-taken"},
         )
         self._led = self._followed = self._updated = self._removed = 0
 

@@ -20,6 +20,7 @@ from quorate.cli.chaos.steps import STEPS
 from quorate.cli.chaos.view import View, verdict_lines
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
+from quorate.cli.suggesting_group import SuggestingGroup
 
 ALL = "all"
 """The name that stands for all scenarios of `quorate chaos list`."""
@@ -27,7 +28,7 @@ MAX_SEED = 2**32 - 1
 file_option = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def chaos() -> None:
     """Run failure scenarios on the processes of a real cluster, and check the outcome."""
 

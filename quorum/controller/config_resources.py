@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from quorate.config.dynamic_broker_keys import BROKER_KEYS
 from quorate.config.dynamic_keys import parse_value, why_not_settable
 from quorate.config.key import ConfigError, Key, is_number
-from quorate.config.topic_keys import TOPIC_KEYS
+from quorate.config.topic_keys import TOPIC_KEYS, valid_topic_configs
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.context import Context
 from quorate.quorum.controller.result import RequestRefused
@@ -31,7 +32,7 @@ def invalid_request(message: str) -> RequestRefused:
     return RequestRefused(ErrorCode.INVALID_REQUEST, message)
 
 
-def check_topic(context: Context, name: str) -> None:
+def check_topic(context: Context, name: str, *, only_deletes: bool) -> None:
     """Raise RequestRefused unless `name` is an existing topic."""
     if not name:
         raise invalid_request("Default topic resources are not allowed.")
@@ -44,10 +45,11 @@ def check_topic(context: Context, name: str) -> None:
         )
 
 
-def check_node(context: Context, name: str) -> None:
+def check_node(context: Context, name: str, *, only_deletes: bool) -> None:
     """Raise RequestRefused unless `name` is empty or the id of a registered broker or controller.
-    The empty name is the default of all brokers."""
-    if not name:
+    The empty name is the default of all brokers. The stored configs of a node that is not
+    registered any more can still be deleted."""
+    if not name or (only_deletes and (BROKER_RESOURCE, name) in context.image.configs):
         return
     if not is_number(name):
         raise invalid_request(f"Node id must be an integer, but it is: {clipped(name)}")
@@ -57,8 +59,10 @@ def check_node(context: Context, name: str) -> None:
 
 def check_topic_values(name: str, current: Mapping[str, str], values: Values) -> None:
     """Raise RequestRefused if the resulting configs of the topic are not valid. They are checked
-    together, because some keys limit others."""
-    after = {**current, **values}
+    together, because some keys limit others.
+
+    A stored config that is not valid has no effect, so it does not prevent changes of others."""
+    after = {**valid_topic_configs(current), **values}
     check_topic_configs({key: value for key, value in after.items() if value is not None})
 
 
@@ -79,6 +83,14 @@ def check_node_values(name: str, current: Mapping[str, str], values: Values) -> 
             raise invalid_request(f"Invalid value for a broker config: {error}") from None
 
 
+class CheckName(Protocol):
+    """Checks the name of a resource."""
+
+    def __call__(self, context: Context, name: str, *, only_deletes: bool) -> None:
+        """Raise RequestRefused if no such resource may be changed. `only_deletes` is True if the
+        change sets no config."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConfigResourceKind:
     """The checks of one resource type. `check_values` gets the name of the resource, its current
@@ -88,7 +100,7 @@ class ConfigResourceKind:
     reload the value when they replay the record (KAFKA-14136).
     """
 
-    check_name: Callable[[Context, str], None]
+    check_name: CheckName
     check_values: Callable[[str, Mapping[str, str], Values], None]
     keys: Mapping[str, Key]
     always_written: bool

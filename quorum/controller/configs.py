@@ -123,7 +123,7 @@ def alter_one(
     resource_type, name = resource.resource_type, resource.resource_name
     check_keys(resource)
     kind = kind_of(resource_type)
-    kind.check_name(context, name)
+    kind.check_name(context, name, only_deletes=sets_nothing(resource))
     current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS).items())
     values = values_of(kind, current, resource)
     kind.check_values(name, current, values)
@@ -142,6 +142,13 @@ def alter_one(
     records += clear_elr_records(context, resource_type, name, written)
     check_room(before + len(records))
     return records
+
+
+def sets_nothing(resource: AlterConfigsResource | IncrementalAlterConfigsResource) -> bool:
+    """Return True if the request only deletes configs of the resource."""
+    if isinstance(resource, AlterConfigsResource):
+        return not resource.configs
+    return all(config.config_operation == DELETE for config in resource.configs)
 
 
 def check_sizes(current: Mapping[str, str], values: Values) -> None:

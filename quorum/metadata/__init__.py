@@ -26,6 +26,7 @@ Files in reading order:
   records of features that Quorate does not have
 - framing.py, batches.py, read_back.py: records to and from bytes, one by one and in batches
 - image.py, persistent_map.py, registration_bounds.py, internal_topics.py: the image
+- cluster_events.py: the log lines about a decision's records
 - replay.py, image_builder.py, delta.py: from one image to the next
 - loader.py: the log with its metadata transactions
 - snapshot.py, snapshot_file.py: an image as records, and as the bytes of a snapshot file

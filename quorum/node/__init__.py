@@ -24,6 +24,8 @@ Files in reading order:
 - The metadata log: `metadata_replica.py` (Raft's effects), `replica_listener.py`,
   `replica_flushes.py`, `received_snapshot.py`, `committed_image.py` (the replay of what is
   committed), `snapshot_generator.py`.
+- Log lines: `cluster_event_log.py` (the active controller's events, at their commit),
+  `waiting_log.py` (the reason why a node waits), `listening.py`.
 - The controller: `controller_node.py`, `controller_port.py` (requests in Kafka's protocol),
   `controller_shell.py` with `controller_queue.py`, `controller_decision.py`, `long_decision.py`,
   `uncommitted_decisions.py` and `controller_batch.py` (requests to the rules), `voter_admin.py`

@@ -38,6 +38,7 @@ from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_port import ControllerPort
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.controller_stages import controller_stages
+from quorate.quorum.node.listening import log_listening
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_requests import REFUSED, check_broker, check_controller
 from quorate.quorum.node.own_registration import OwnRegistration
@@ -150,13 +151,13 @@ class ControllerNode:
         config = self.core.config
         for listener in config.listeners.controller:
             address = Address(listener.host, listener.port)
-            self._listeners.append(
-                await self.core.seams.transport.listen(
-                    address,
-                    accept,
-                    max_frame_bytes=max(MAX_FRAME_BYTES, config["socket.request.max.bytes"]),
-                )
+            opened = await self.core.seams.transport.listen(
+                address,
+                accept,
+                max_frame_bytes=max(MAX_FRAME_BYTES, config["socket.request.max.bytes"]),
             )
+            self._listeners.append(opened)
+            log_listening(listener, opened.address, "nodes and admin clients")
 
     @property
     def addresses(self) -> list[Address]:

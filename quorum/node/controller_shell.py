@@ -175,7 +175,7 @@ class ControllerShell:
         ends inside a metadata transaction. This controller must not be active, and `epoch` must be
         later than that of its last activation."""
         self._decisions.start(image, epoch)
-        logger.info("active controller of epoch %d at offset %d", epoch, image.last.offset)
+        self._decisions.events.activated(epoch, image.last.offset)
         self._rule_now(
             lambda now_ms, next_offset: self._controller.activate(
                 image, now_ms=now_ms, next_offset=next_offset, in_transaction=in_transaction
@@ -189,8 +189,9 @@ class ControllerShell:
         with NOT_CONTROLLER. Do nothing if this controller is not active."""
         if not self.active:
             return
-        logger.info("no longer the active controller (epoch %d)", self._decisions.epoch)
         waiting = self._decisions.clear()
+        refused = len(self._requests) + len(waiting)
+        self._decisions.events.deactivated(self._decisions.epoch, refused)
         long, self._long = self._long, None
         self._events.clear()
         self._controller.deactivate()

@@ -133,10 +133,12 @@ class DescribeConfigsHandler:
         )
 
     def _stored(self, kind: int, name: str) -> Iterator[Value]:
-        """Yield the stored configs of a broker that the node ignores because their keys cannot be
-        set. An earlier version accepted them. Of the defaults of all brokers, those with an invalid
-        value are among them."""
+        """Yield the stored configs whose keys are not known or cannot be set, so that they can be
+        deleted: the node ignores them. An earlier version accepted them. Of the defaults of all
+        brokers, those with an invalid value are among them."""
         if kind != BROKER_RESOURCE:
+            stored = self.image().configs.get((kind, name), NOTHING)
+            yield from ((each, None, Source.TOPIC) for each in stored if each not in TOPIC_KEYS)
             return
         seen: set[str] = set()
         for broker in dict.fromkeys((name, "")):

@@ -32,9 +32,11 @@ from quorate.quorum.node.received_snapshot import check_received
 from quorate.quorum.node.replica_flushes import ReplicaFlushes
 from quorate.quorum.node.replica_listener import ReplicaListener, VoterLinks, VotersDone
 from quorate.quorum.raft import effects
+from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.messages import Request, Response
+from quorate.quorum.raft.quorum_events import role_event, voters_events
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
@@ -86,6 +88,8 @@ class MetadataReplica:
         self._replacing = False
         self._held: deque[RaftInput[[]]] = deque()
         self._running = False
+        self._role: effects.RoleChanged | None = None
+        self._voter_set: Sequence[Voter] | None = None
         self._checked: SnapshotContents | None = None
         self._replies: dict[int, Callable[[Response], None]] = {}
         self._changes: dict[int, VotersDone] = {}
@@ -102,7 +106,7 @@ class MetadataReplica:
             effects.Truncated: self._truncated,
             effects.InstallSnapshot: self._install,
             effects.SnapshotInstalled: self._loaded,
-            effects.VotersChanged: lambda effect: listener.on_voters(effect),
+            effects.VotersChanged: self._voter_set_changed,
             effects.LeaderFound: lambda effect: listener.on_leader_found(effect),
             effects.ProbeVoter: self._probe_voter,
             effects.VoterChangeResult: self._voters_changed,
@@ -377,8 +381,16 @@ class MetadataReplica:
         self._listener.on_loaded(contents)
 
     def _role_changed(self, effect: effects.RoleChanged) -> None:
-        logger.info("%s in epoch %d, leader %d", effect.role, effect.epoch, effect.leader_id)
+        event = role_event(self._role, effect, self.log.end_offset)
+        self._role = effect
+        logger.info("%s", event.text, extra={"event": event.kind})
         self._listener.on_role(effect)
+
+    def _voter_set_changed(self, effect: effects.VotersChanged) -> None:
+        for event in voters_events(self._voter_set, effect.voters):
+            logger.info("%s", event.text, extra={"event": event.kind})
+        self._voter_set = effect.voters
+        self._listener.on_voters(effect)
 
     def _fail(self, error: BaseException) -> None:
         if self._running:

@@ -36,6 +36,7 @@ from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.node.raft_creation import create_raft
 from quorate.quorum.node.snapshot_generator import SnapshotGenerator
 from quorate.quorum.node.voter_probes import VoterProbes
+from quorate.quorum.node.waiting_log import WaitingLog
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
 from quorate.quorum.raft.generation import LocalQuorumState, Rebuilds
@@ -125,6 +126,7 @@ class NodeCore:
             checked.batches,
         )
         self.http_endpoints = HttpEndpoints(self)
+        self._waiting = WaitingLog(seams.clock, self.http_endpoints.reasons)
         self.listeners.role.append(self.http_endpoints.measures.on_role)
         self.listeners.image.append(self.http_endpoints.on_image)
         self.listeners.committed += self.http_endpoints.on_committed
@@ -147,12 +149,14 @@ class NodeCore:
         self.links.start()
         self.replica.start()
         self._snapshots.start()
+        self._waiting.start()
 
     def close(self) -> None:
         """Stop immediately. The files stay open until `release`."""
         self.replica.close()
         self.committed_image.close()
         self._snapshots.close()
+        self._waiting.close()
         self._probes.close()
         self.links.close()
 
@@ -292,13 +296,13 @@ class NodeCore:
         self._probes.came_up(channel.peer)
         key = ReplicaKey(channel.peer.node_id, Uuid(channel.peer.hello.directory_id))
         self.replica.put(self.raft.voter_connected, key)
-        self._links_changed()
+        self.listeners.links_changed()
 
     def on_voter_lost(self, voter_id: int) -> None:
         """Report a lost link to Raft and to the listeners. Ignore bootstrap servers."""
         if voter_id >= 0:
             self.replica.put(self.raft.link_lost, voter_id)
-            self._links_changed()
+            self.listeners.links_changed()
 
     def on_voter_refused(self, voter_id: int) -> None:
         """Report a refused connection to Raft, as a hint of death. Ignore bootstrap servers."""
@@ -309,10 +313,6 @@ class NodeCore:
         """End a backoff of the connector to the node that has connected, because it evidently runs.
         Do nothing if there is no connector to it, or a link."""
         self.links.sign_of_life(channel.peer.node_id)
-
-    def _links_changed(self) -> None:
-        for each in self.listeners.links:
-            each()
 
     # -- effects of Raft (ReplicaListener) -------------------------------------------------------
 

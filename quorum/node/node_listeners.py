@@ -37,3 +37,8 @@ class NodeListeners:
     offline that the error concerns, and the node continues."""
     failed: list[Callable[[BaseException], None]] = field(default_factory=list)
     """The node has failed and is about to close. These callbacks may block and must not raise."""
+
+    def links_changed(self) -> None:
+        """Call the callbacks of `links`."""
+        for each in self.links:
+            each()

@@ -180,7 +180,12 @@ class SnapshotGenerator:
             self._snapshots.remove_before(self._log.start_offset)
             self._arm(CHECK_MS, self._check)
             return
-        logger.info("wrote a snapshot up to offset %d: %d bytes", snapshot.offset, size_bytes)
+        logger.info(
+            "wrote a snapshot of the metadata below offset %d: %d bytes",
+            snapshot.offset,
+            size_bytes,
+            extra={"event": "snapshot-written"},
+        )
         self._clean()
 
     # -- retention -------------------------------------------------------------------------------

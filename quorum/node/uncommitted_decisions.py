@@ -21,6 +21,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
+from quorate.quorum.node.cluster_event_log import ClusterEventLog
 from quorate.quorum.node.controller_batch import (
     Batch,
     Encode,
@@ -58,6 +59,7 @@ class UncommittedDecisions:
     ) -> None:
         """`leadership_lost` must call `clear`. `carry_out` gets the effects of decisions."""
         self.recent_changes = RecentChanges()
+        self.events = ClusterEventLog()
         self._clock = clock
         self._controller = controller
         self._log = log
@@ -155,6 +157,7 @@ class UncommittedDecisions:
             return ()
         if part.delta.topics:
             self._batch.changes.append(DecidedChanges(self.next_offset, part.records, asked_ms))
+        self.events.decided(self.next_offset, part.records, self._latest, part.image)
         self._batch.add(part)
         self._latest = part.image
         with changing("the controller's index of partitions"):
@@ -197,6 +200,7 @@ class UncommittedDecisions:
         image = None
         while self._images and self._images[0].last.offset < high_watermark:
             image = self._images.popleft()
+        self.events.committed(high_watermark)
         self._answer_committed()
         return image
 

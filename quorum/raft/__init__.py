@@ -48,6 +48,7 @@ Files in reading order:
 - snapshots.py: snapshots between nodes
 - control_records.py, voter_set.py, voter_history.py, membership.py, voter_changes.py: the voters
 - catching_up.py: a voter that lost its log; generation.py: quorums that were rebuilt offline
+- quorum_events.py: the log lines about elections and voters
 - election.py, election_file.py, quorum_state.py: the durable vote
 - description.py: the response to DescribeQuorum
 

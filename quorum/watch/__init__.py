@@ -19,6 +19,7 @@ Inputs: GET requests, and the node's Raft state, log and metadata image. Outputs
 Files in reading order:
 
 - `endpoints.py`: the HTTP endpoints of a node, with /healthz, /readyz and /v1/targets.
+- `quorum_reach.py`: the voters that a node reaches, for /readyz and its log.
 - `http_dispatch.py`: dispatch of requests, and their bounds.
 - `changes.py`: /v1/changes.
 - `life_cycle.py`: /v1/stages and /v1/recent-changes; `stage_marks.py`: the times at which a stage

@@ -24,6 +24,7 @@ from quorate.quorum.watch.http_dispatch import HttpDispatch, Query, json_respons
 from quorate.quorum.watch.life_cycle import LifeCycle
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
+from quorate.quorum.watch.quorum_reach import quorum_reasons
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -68,6 +69,10 @@ class HttpEndpoints:
         )
         self.accept = self._dispatch.accept
 
+    def reasons(self) -> list[str]:
+        """Return the reasons why the node is not ready, those of all its roles."""
+        return [reason for reasons in self.not_ready for reason in reasons()]
+
     async def _healthz(self, query: Query) -> HttpResponse:
         """Return 200 with the delay of the event loop, or 503 if the node has failed.
 
@@ -83,7 +88,7 @@ class HttpEndpoints:
 
     async def _readyz(self, query: Query) -> HttpResponse:
         """Return 200 if the node is ready, or 503 with the reasons."""
-        reasons = [reason for reasons in self.not_ready for reason in reasons()]
+        reasons = self.reasons()
         found = {"ready": not reasons, **self._who(), "reasons": reasons}
         return json_response(found, 503 if reasons else 200)
 
@@ -135,13 +140,12 @@ def targets(node: NodeView) -> Iterator[tuple[int, str, str]]:
 def metadata_reasons(node: NodeView) -> Iterator[str]:
     """Yield the reasons why the metadata of a node is not ready.
 
-    The node must know the leader of the quorum, must know of a committed record, and must have
+    The node must reach a majority of the voters, know their leader and a committed record, and have
     replayed all records that it knows to be committed. If its log had lost records, it must have
     caught up again."""
     if node.failed:
         yield "the node has failed"
-    if node.raft.leader_id == NO_NODE:
-        yield "no leader of the metadata quorum is known"
+    yield from quorum_reasons(node, knows_leader=node.raft.leader_id != NO_NODE)
     if node.raft.catching_up:
         yield node.lost
     high_watermark = node.raft.high_watermark

@@ -27,6 +27,22 @@ FAST_SESSIONS = (
     "--override=broker.heartbeat.interval.ms=200",
 )
 RUN_TIMEOUT_S = 400.0
+FENCED, MOVED = r"fenced broker \d+ ", r"moved the leadership of "
+REGISTERED = r"broker \d+ registered again with epoch"
+ELECTED = (r"won the election of epoch [2-9]", r"is the active controller of epoch [2-9]")
+EVENTS = {
+    "controller-kill": (*ELECTED, "does not answer or is gone"),
+    "controller-partition": (*ELECTED, "resigned as the leader", "no longer the active contr"),
+    "flapping-isr": (REGISTERED.replace(" again", ""), r"This broker now leads \d+"),
+    "heartbeat-timeout": (FENCED, r"\[session-expired\]", MOVED),
+    "leader-kill": (FENCED, r"\[connection-lost\]", MOVED, REGISTERED, "unfenced broker"),
+    "paused-broker": (FENCED, r"\[session-expired\]", MOVED),
+    "paused-controller": ELECTED,
+    "power-loss": (REGISTERED, "the active controller of epoch"),
+    "quorum-loss": (*ELECTED, r"the metadata quorum is lost, as this node sees it|not ready for"),
+    "rolling-restart": ("began a controlled shutdown", MOVED, REGISTERED, *ELECTED),
+}
+"""What the logs of the nodes must contain after each scenario, as regular expressions."""
 
 
 @contextmanager
@@ -162,7 +178,18 @@ def test_every_scenario_is_good_on_a_cluster_of_quorate_up(scenario: str, tmp_pa
     assert found["acknowledged"] > 0
     assert len(found["unavailable_ms"]) == load(scenario).workload.partitions
     assert Path(page).exists()
+    assert missing_events(scenario, Path(directory)) == [], "the logs tell what happened"
     assert again.stdout.split() == [], "the topic of the run must be deleted"
+
+
+def missing_events(scenario: str, directory: Path) -> list[str]:
+    """Return those expected events of a scenario that no node has logged."""
+    logs = "".join(file.read_text() for file in directory.glob("nodes/*/node.log"))
+    return [pattern for pattern in EVENTS[scenario] if not re.search(pattern, logs)]
+
+
+def test_every_scenario_has_expected_events() -> None:
+    assert set(EVENTS) == set(bundled_scenarios())
 
 
 def bootstrap(directory: str) -> str:

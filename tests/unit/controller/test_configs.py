@@ -257,3 +257,33 @@ def test_the_legacy_api_replaces_all_configs() -> None:
     assert replace_all(driver, {"segment.ms": None}) == ErrorCode.INVALID_REQUEST
     assert replace_all(driver, {}) == ErrorCode.NONE
     assert driver.image.config(TOPIC_RESOURCE, "t") == {}
+
+
+def test_a_stored_config_that_is_not_valid_does_not_block_the_others() -> None:
+    """A log of Apache Kafka, or of an earlier version, may hold configs that are not valid here."""
+    driver = with_topic()
+    for key, value in (("no.such.key", "1"), ("retention.ms", "soon")):
+        record = ConfigRecord(
+            resource_type=TOPIC_RESOURCE, resource_name="t", name=key, value=value
+        )
+        driver.append([record])
+    assert alter_topic(driver, ("segment.bytes", SET, "2000000")) == 0
+    assert alter_topic(driver, ("other.unknown.key", SET, "1")) == ErrorCode.INVALID_CONFIG
+    assert alter_topic(driver, ("no.such.key", DELETE, None)) == 0
+    assert alter_topic(driver, ("retention.ms", DELETE, None)) == 0
+    assert driver.image.config(TOPIC_RESOURCE, "t") == {"segment.bytes": "2000000"}
+
+
+def test_the_configs_of_a_broker_that_is_gone_can_only_be_deleted() -> None:
+    driver = with_topic()
+    record = ConfigRecord(
+        resource_type=BROKER_RESOURCE, resource_name="7", name="log.retention.ms", value="1"
+    )
+    driver.append([record])
+    (response,) = alter(driver, resource(BROKER_RESOURCE, "7", ("log.roll.ms", SET, "5000")))
+    assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    (response,) = alter(driver, resource(BROKER_RESOURCE, "8", ("log.roll.ms", DELETE, None)))
+    assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    (response,) = alter(driver, resource(BROKER_RESOURCE, "7", ("log.retention.ms", DELETE, None)))
+    assert response.error_code == ErrorCode.NONE
+    assert driver.image.config(BROKER_RESOURCE, "7") == {}

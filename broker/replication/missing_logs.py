@@ -1,0 +1,48 @@
+"""The warning of a broker that starts without logs that the metadata assigns to it.
+
+Its disk may have been replaced or wiped. The broker copies these partitions from their leaders.
+Records of a partition without another replica are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.quorum.log.names import PartitionName
+from quorate.quorum.metadata.image import Partition
+
+NAMED = 5
+"""The number of partitions that the warning names."""
+
+
+def missing_logs_warning(
+    missing: Sequence[tuple[PartitionName, Partition]], assigned: int, broker_id: int
+) -> str | None:
+    """Return the warning, or None if nothing is missing. `missing` are those of the `assigned`
+    partitions of this broker that had no log when it started, with their states in the image."""
+    if not missing:
+        return None
+    gone = [name for name, value in missing if value.replicas == (broker_id,)]
+    whole = len(missing) == assigned
+    what = (
+        f"none of the {assigned} partitions that the metadata assigns to this broker has a log on "
+        "its disks: they are empty, because they are new, were wiped, or are not mounted"
+        if whole
+        else f"{len(missing)} of the {assigned} partitions that the metadata assigns to this "
+        f"broker have no log on its disks: {_named([name for name, _ in missing])}. A disk was "
+        "replaced or wiped, or the partitions were created while the broker was away"
+    )
+    copied = len(missing) - len(gone)
+    parts = [what]
+    if copied:
+        parts.append(f"The broker copies {copied} of them from their leaders")
+    if gone:
+        parts.append(
+            f"{len(gone)} of them have no other replica (RF 1), so their records are gone unless "
+            f"you stop this broker now and restore its disk: {_named(gone)}"
+        )
+    return ". ".join(parts)
+
+
+def _named(names: Sequence[PartitionName]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(str, names[:NAMED])) + more

@@ -1,0 +1,305 @@
+"""The log lines of a decision: the events of the cluster that its records contain.
+
+An event names the node or topic, the change, the cause, and, if an operator has to act, what to do.
+Records that clients write all the time, such as changes of an ISR, are no events. Changes of
+leaders are counted by their cause, and only the first few partitions are named. The number of lines
+of one decision is therefore bounded, whatever the number of its records.
+
+The functions are pure. `quorum/node/cluster_event_log.py` writes the lines.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from quorate.quorum.metadata.causes import Cause, describe
+from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.records import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+
+NAMED = 3
+"""The number of partitions, topics or resources that a line names."""
+MAX_CAUSES = 8
+"""The number of causes of leader changes in one decision that get their own line."""
+
+REMEDIES: dict[str, str] = {
+    Cause.SESSION_EXPIRED: "Check that the broker runs and that it reaches this controller.",
+    Cause.CONNECTION_LOST: "Its process has ended. Start the broker again.",
+    Cause.UNREGISTERED: "It can only return as a new broker.",
+}
+"""The sentence for the operator after an event with this cause."""
+
+
+class ClusterEvent(NamedTuple):
+    """One line of the log. `kind` is a fixed name, such as "broker-fenced"."""
+
+    kind: str
+    text: str
+
+
+Describe = Callable[[Any, MetadataImage], ClusterEvent | None]
+
+
+NO_EVENTS: Sequence[ClusterEvent] = ()
+
+
+def is_no_event(record: MetadataRecord) -> bool:
+    """Return True for the most frequent record, a change of a partition that names no leader."""
+    return isinstance(record, PartitionChangeRecord) and record.leader == NO_LEADER_CHANGE
+
+
+def cluster_events(
+    records: Sequence[MetadataRecord], before: MetadataImage, after: MetadataImage
+) -> Sequence[ClusterEvent]:
+    """Return the events of a decision: nodes first, then leaders, then topics and configs.
+
+    `before` is the image without the records, and `after` the image with them."""
+    if len(records) == 1 and is_no_event(records[0]):
+        return NO_EVENTS
+    found: list[ClusterEvent] = []
+    elected: list[PartitionChangeRecord] = []
+    listed: dict[type, list[Any]] = {}
+    for record in records:
+        cls = type(record)
+        if isinstance(record, PartitionChangeRecord):
+            if record.leader != NO_LEADER_CHANGE:
+                elected.append(record)
+        elif cls in SINGLE:
+            event = SINGLE[cls](record, before)
+            if event is not None:
+                found.append(event)
+        elif cls in LISTED:
+            listed.setdefault(cls, []).append(record)
+    if elected:
+        found += leader_events(elected, before, after)
+    for cls, several in listed.items():
+        found.append(LISTED[cls](several, before))
+    return found
+
+
+# Nodes
+
+
+def registered(record: RegisterBrokerRecord, before: MetadataImage) -> ClusterEvent:
+    """Return the event of a broker's registration."""
+    at = ", ".join(f"{each.name}://{each.host}:{each.port}" for each in record.end_points)
+    rack = f", rack {record.rack}" if record.rack else ""
+    known = record.broker_id in before.brokers
+    what = "registered again" if known else "registered"
+    text = (
+        f"broker {record.broker_id} {what} with epoch {record.broker_epoch} at {at}{rack}. It "
+        f"stays fenced until it has caught up{because(record.cause, with_doc=False)}"
+    )
+    return ClusterEvent("broker-registered", text)
+
+
+def registration_changed(
+    record: BrokerRegistrationChangeRecord, before: MetadataImage
+) -> ClusterEvent | None:
+    """Return the event of a broker that is fenced, unfenced or shuts down, or that reports its log
+    directories. Return None if the record changes nothing of that."""
+    broker = f"broker {record.broker_id} (epoch {record.broker_epoch})"
+    why = because(record.cause)
+    if record.fenced > 0:
+        return ClusterEvent("broker-fenced", f"fenced {broker}{why}")
+    if record.fenced < 0:
+        return ClusterEvent("broker-unfenced", f"unfenced {broker}{why}")
+    if record.in_controlled_shutdown:
+        return ClusterEvent("broker-shutdown", f"{broker} began a controlled shutdown{why}")
+    if record.log_dirs:
+        old = before.brokers.get(record.broker_id)
+        count = 0 if old is None else len(old.log_dirs)
+        text = f"{broker} has {len(record.log_dirs)} log directories, before {count}{why}"
+        return ClusterEvent("broker-directories", text)
+    return None
+
+
+def unregistered(record: UnregisterBrokerRecord, _: MetadataImage) -> ClusterEvent:
+    """Return the event of a broker whose registration is removed."""
+    text = f"removed the registration of broker {record.broker_id}{because(record.cause)}"
+    return ClusterEvent("broker-unregistered", text)
+
+
+def controller_registered(record: RegisterControllerRecord, _: MetadataImage) -> ClusterEvent:
+    """Return the event of a controller's registration."""
+    at = ", ".join(f"{each.name}://{each.host}:{each.port}" for each in record.end_points)
+    return ClusterEvent(
+        "controller-registered", f"controller {record.controller_id} registered at {at}"
+    )
+
+
+def feature_changed(record: FeatureLevelRecord, before: MetadataImage) -> ClusterEvent:
+    """Return the event of a feature with a new level."""
+    old = before.features.get(record.name, 0)
+    text = f"feature {record.name} has level {record.feature_level}, before {old}"
+    return ClusterEvent("feature-changed", text)
+
+
+# Leaders
+
+
+def leader_events(
+    records: Sequence[PartitionChangeRecord], before: MetadataImage, after: MetadataImage
+) -> Iterator[ClusterEvent]:
+    """Yield the events of changed leaders, one for each cause: first those that leave partitions
+    without a leader, then the others."""
+    by_cause: dict[str, list[PartitionChangeRecord]] = {}
+    for record in records:
+        name = record.cause.partition(" ")[0]
+        if name not in by_cause and len(by_cause) >= MAX_CAUSES:
+            name = Cause.UNKNOWN
+        by_cause.setdefault(name, []).append(record)
+    for cause, several in by_cause.items():
+        lost = [each for each in several if each.leader == NO_LEADER]
+        moved = [each for each in several if each.leader != NO_LEADER]
+        if lost:
+            yield leaderless(lost, cause, after)
+        if moved:
+            yield leaders_moved(moved, cause, before, after)
+
+
+def leaderless(
+    records: Sequence[PartitionChangeRecord], cause: str, after: MetadataImage
+) -> ClusterEvent:
+    """Return the event of partitions that have no leader any more."""
+    needed: Counter[int] = Counter()
+    for record in records:
+        partition = _partition(after, record)
+        if partition is not None:
+            needed.update(partition.isr or partition.elr or partition.last_known_elr)
+    start = ", ".join(str(broker) for broker, _ in needed.most_common(NAMED))
+    remedy = f" Start one of the brokers {start} again." if start else ""
+    text = (
+        f"{counted(len(records), 'partition')} without a leader "
+        f"({_named(records, after)}){because(cause)}{remedy}"
+    )
+    return ClusterEvent("partitions-offline", text)
+
+
+def leaders_moved(
+    records: Sequence[PartitionChangeRecord],
+    cause: str,
+    before: MetadataImage,
+    after: MetadataImage,
+) -> ClusterEvent:
+    """Return the event of partitions with a new leader, with the counts by old and new leader."""
+    old: Counter[int] = Counter()
+    new: Counter[int] = Counter(record.leader for record in records)
+    for record in records:
+        partition = _partition(before, record)
+        old[NO_LEADER if partition is None else partition.leader] += 1
+    text = (
+        f"moved the leadership of {counted(len(records), 'partition')} "
+        f"({_named(records, after)}) from {_brokers(old)} to {_brokers(new)}{because(cause)}"
+    )
+    return ClusterEvent("leaders-moved", text)
+
+
+# Topics and configs
+
+
+def topics_created(records: Sequence[TopicRecord], _: MetadataImage) -> ClusterEvent:
+    """Return the event of created topics."""
+    names = _first([record.name for record in records])
+    return ClusterEvent("topics-created", f"created {counted(len(records), 'topic')}: {names}")
+
+
+def topics_deleted(records: Sequence[RemoveTopicRecord], before: MetadataImage) -> ClusterEvent:
+    """Return the event of deleted topics."""
+    topics = (before.topics.get(record.topic_id) for record in records)
+    names = _first([topic.name for topic in topics if topic is not None])
+    return ClusterEvent("topics-deleted", f"deleted {counted(len(records), 'topic')}: {names}")
+
+
+RESOURCES = {2: "topic", 4: "broker", 32: "group"}
+"""Kafka's resource types of configs."""
+
+
+def configs_changed(records: Sequence[ConfigRecord], _: MetadataImage) -> ClusterEvent:
+    """Return the event of changed configs. It names the keys without their values."""
+    keys = [
+        f"{record.name} of {RESOURCES.get(record.resource_type, 'resource')} "
+        f"{record.resource_name or '(default)'}"
+        for record in records
+    ]
+    return ClusterEvent(
+        "configs-changed", f"changed {counted(len(keys), 'config')}: {_first(keys)}"
+    )
+
+
+SINGLE: dict[type, Describe] = {
+    RegisterBrokerRecord: registered,
+    BrokerRegistrationChangeRecord: registration_changed,
+    UnregisterBrokerRecord: unregistered,
+    RegisterControllerRecord: controller_registered,
+    FeatureLevelRecord: feature_changed,
+}
+"""The records that are one event each."""
+LISTED: dict[type, Callable[[Any, MetadataImage], ClusterEvent]] = {
+    TopicRecord: topics_created,
+    RemoveTopicRecord: topics_deleted,
+    ConfigRecord: configs_changed,
+}
+"""The records that are one event together."""
+
+
+# Texts
+
+
+def because(cause: str, *, with_doc: bool = True) -> str:
+    """Return the end of a sentence about a cause: its explanation, its name, and the remedy."""
+    if not cause:
+        return "."
+    doc = f": {describe(cause)}" if with_doc else ""
+    remedy = REMEDIES.get(cause, "")
+    return " ".join(part for part in (doc, f"[{cause}]", remedy) if part)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 partition" or "2 partitions"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _named(records: Sequence[PartitionChangeRecord], image: MetadataImage) -> str:
+    topics = (image.topics.get(record.topic_id) for record in records[:NAMED])
+    names = [
+        f"{'?' if topic is None else topic.name}-{record.partition_id}"
+        for topic, record in zip(topics, records, strict=False)
+    ]
+    more = f" and {len(records) - NAMED} more" if len(records) > NAMED else ""
+    return ", ".join(names) + more
+
+
+def _brokers(counts: Counter[int]) -> str:
+    if len(counts) == 1:
+        (broker,) = counts
+        return "no leader" if broker == NO_LEADER else f"broker {broker}"
+    parts = [
+        f"{'no leader' if broker == NO_LEADER else f'broker {broker}'} ({count})"
+        for broker, count in counts.most_common(NAMED)
+    ]
+    more = f" and {len(counts) - NAMED} more" if len(counts) > NAMED else ""
+    return ", ".join(parts) + more
+
+
+def _partition(image: MetadataImage, record: PartitionChangeRecord) -> Partition | None:
+    return image.partition(record.topic_id, record.partition_id)

@@ -1,0 +1,67 @@
+"""The voters of the metadata quorum that one node reaches, and what their number means.
+
+The facts come from the node's own links, so they are known as soon as a connection closes, and
+without any request. A voter whose process is paused keeps its link and counts as reachable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from quorate.quorum.seams import Address
+from quorate.quorum.watch.node_view import NodeView
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumReach:
+    """The number of voters, and those that the node does not reach, as "2 at host:port"."""
+
+    voters: int
+    unreachable: tuple[str, ...]
+
+    @property
+    def reachable(self) -> int:
+        """Return the number of voters that the node reaches. A voter reaches itself."""
+        return self.voters - len(self.unreachable)
+
+    @property
+    def majority(self) -> int:
+        """Return the number of voters that an election or a commit needs."""
+        return self.voters // 2 + 1
+
+    def text(self) -> str:
+        """Return the facts as a clause, such as "it reaches 1 of 3 voters (not 2 at a:1), ..."."""
+        missing = f" (not {', '.join(self.unreachable)})" if self.unreachable else ""
+        return (
+            f"it reaches {self.reachable} of {self.voters} voters{missing}, and the quorum needs "
+            f"{self.majority}"
+        )
+
+
+def quorum_reach(node: NodeView) -> QuorumReach:
+    """Return the reach of a node. It knows no voters before its first contact with a controller."""
+    missing = []
+    for voter in node.voters:
+        if voter.voter_id != node.me.id and not node.is_connected(voter.voter_id):
+            at = next((str(Address(each.host, each.port)) for each in voter.endpoints), "?")
+            missing.append(f"{voter.voter_id} at {at}")
+    return QuorumReach(len(node.voters), tuple(missing))
+
+
+def quorum_reasons(node: NodeView, *, knows_leader: bool) -> Iterator[str]:
+    """Yield the reason why the quorum cannot serve this node, if there is one."""
+    reach = quorum_reach(node)
+    if reach.voters and not reach.reachable:
+        yield f"no controller is reachable at {', '.join(reach.unreachable)}"
+    elif reach.voters and reach.reachable < reach.majority:
+        yield f"the metadata quorum is lost, as this node sees it: {reach.text()}"
+    elif not knows_leader:
+        yield f"no leader of the metadata quorum is known{_details(node, reach)}"
+
+
+def _details(node: NodeView, reach: QuorumReach) -> str:
+    if reach.voters:
+        return f": {reach.text()}"
+    servers: Sequence[tuple[str, int]] = node.config.bootstrap_servers
+    at = ", ".join(f"{host}:{port}" for host, port in servers)
+    return f": no controller has answered yet at {at}" if at else ""

@@ -1,0 +1,172 @@
+"""The log lines about a decision: the event, its objects, its cause, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.causes import Cause, with_ends
+from quorate.quorum.metadata.cluster_events import MAX_CAUSES, NAMED, cluster_events
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import (
+    NO_LEADER,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    Endpoint,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from quorate.quorum.metadata.replay import replay
+
+TOPIC = Uuid(b"orders----------")
+
+
+def registration(broker_id: int) -> RegisterBrokerRecord:
+    endpoint = Endpoint(name="PLAINTEXT", host=f"b{broker_id}", port=9092)
+    return RegisterBrokerRecord(
+        broker_id=broker_id,
+        incarnation_id=Uuid(bytes(15) + bytes([broker_id])),
+        broker_epoch=broker_id * 10,
+        end_points=(endpoint,),
+        rack="r1",
+        cause=Cause.REGISTERED,
+    )
+
+
+def image_of(*records: MetadataRecord) -> MetadataImage:
+    return replay(MetadataImage(), records, EpochOffset(1, 99), 0)[0]
+
+
+CLUSTER = image_of(
+    registration(1),
+    registration(2),
+    registration(3),
+    TopicRecord(name="orders", topic_id=TOPIC),
+    *(
+        PartitionRecord(
+            partition_id=number, topic_id=TOPIC, replicas=(1, 2, 3), isr=(1, 2, 3), leader=1
+        )
+        for number in range(5)
+    ),
+)
+
+
+def lines(*records: MetadataRecord) -> dict[str, str]:
+    """Return the texts of the events of one decision, by kind."""
+    after = replay(CLUSTER, records, EpochOffset(1, 200), 0)[0]
+    found = cluster_events(records, CLUSTER, after)
+    assert len({event.kind for event in found}) == len(found)
+    return {event.kind: event.text for event in found}
+
+
+def change(number: int, leader: int, cause: str = Cause.CONNECTION_LOST) -> PartitionChangeRecord:
+    isr = (2, 3) if leader != NO_LEADER else (1,)
+    return PartitionChangeRecord(
+        partition_id=number, topic_id=TOPIC, leader=leader, isr=isr, cause=cause
+    )
+
+
+def test_a_dead_broker_is_one_event_and_its_leaderships_are_another() -> None:
+    fenced = BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=10, fenced=1, cause=Cause.CONNECTION_LOST
+    )
+    found = lines(fenced, *(change(number, 2 + number % 2) for number in range(5)))
+    assert found == {
+        "broker-fenced": "fenced broker 1 (epoch 10): Its connection closed and its port refused: "
+        "it is dead. [connection-lost] Its process has ended. Start the broker again.",
+        "leaders-moved": "moved the leadership of 5 partitions (orders-0, orders-1, orders-2 and 2 "
+        "more) from broker 1 to broker 2 (3), broker 3 (2): Its connection closed and its port "
+        "refused: it is dead. [connection-lost] Its process has ended. Start the broker again.",
+    }
+
+
+def test_partitions_without_a_leader_name_the_brokers_to_start() -> None:
+    found = lines(change(0, NO_LEADER, Cause.SESSION_EXPIRED))
+    assert found["partitions-offline"].startswith(
+        "1 partition without a leader (orders-0): No hear"
+    )
+    assert found["partitions-offline"].endswith("Start one of the brokers 1 again.")
+
+
+def test_an_unclean_election_states_the_possible_loss() -> None:
+    cause = with_ends(Cause.UNCLEAN_ELECTION, 120, 100)
+    assert "data may be lost" in lines(change(0, 2, cause))["leaders-moved"]
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "text"),
+    [
+        (registration(1), "broker-registered", "broker 1 registered again with epoch 10 at PLAINT"),
+        (registration(4), "broker-registered", "broker 4 registered with epoch 40 at PLAINTEXT://"),
+        (
+            BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=20, fenced=-1),
+            "broker-unfenced",
+            "unfenced broker 2 (epoch 20).",
+        ),
+        (
+            BrokerRegistrationChangeRecord(
+                broker_id=2, broker_epoch=20, fenced=1, cause=Cause.SESSION_EXPIRED
+            ),
+            "broker-fenced",
+            "fenced broker 2 (epoch 20): No heartbeat came for broker.session.timeout.ms. [sess",
+        ),
+        (
+            BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=20, in_controlled_shutdown=1),
+            "broker-shutdown",
+            "broker 2 (epoch 20) began a controlled shutdown",
+        ),
+        (
+            BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=20, log_dirs=(TOPIC,)),
+            "broker-directories",
+            "broker 2 (epoch 20) has 1 log directories, before 0",
+        ),
+        (
+            UnregisterBrokerRecord(broker_id=3, broker_epoch=30, cause=Cause.UNREGISTERED),
+            "broker-unregistered",
+            "removed the registration of broker 3",
+        ),
+        (
+            FeatureLevelRecord(name="metadata.version", feature_level=27),
+            "feature-changed",
+            "feature metadata.version has level 27, before 0",
+        ),
+        (RemoveTopicRecord(topic_id=TOPIC), "topics-deleted", "deleted 1 topic: orders"),
+        (
+            ConfigRecord(resource_type=2, resource_name="orders", name="k", value="secret"),
+            "configs-changed",
+            "changed 1 config: k of topic orders",
+        ),
+    ],
+)
+def test_each_event_has_its_line(record: MetadataRecord, kind: str, text: str) -> None:
+    found = lines(record)
+    assert list(found) == [kind]
+    assert found[kind].startswith(text)
+    assert "secret" not in found[kind], "a config's value may be a password"
+
+
+def test_what_clients_do_all_the_time_is_no_event() -> None:
+    shrink = PartitionChangeRecord(
+        partition_id=0, topic_id=TOPIC, isr=(1, 2), cause=Cause.ISR_SHRINK_LAG
+    )
+    assert lines(shrink) == lines(NoOpRecord()) == lines(shrink, NoOpRecord()) == {}
+
+
+def test_the_lines_of_a_decision_are_bounded() -> None:
+    topics = [
+        TopicRecord(name="x" * 200 + str(number), topic_id=Uuid(number.to_bytes(16)))
+        for number in range(1, 1000)
+    ]
+    found = lines(*topics)["topics-created"]
+    assert found.startswith("created 999 topics: ")
+    assert found.endswith(f" and {999 - NAMED} more")
+    causes = [change(0, 2, f"cause-{number}") for number in range(50)]
+    after = replay(CLUSTER, causes, EpochOffset(1, 200), 0)[0]
+    assert len(cluster_events(causes, CLUSTER, after)) <= MAX_CAUSES + 1
