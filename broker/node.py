@@ -50,6 +50,7 @@ from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
+from quorate.quorum.watch.quorum_reach import lost_quorum
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -144,6 +145,7 @@ class BrokerNode:
             connections=self.connections,
             resources=core.resources,
             features=core.features,
+            lost_quorum=partial(lost_quorum, core),
         )
 
     def _listen_to(self, core: NodeCore) -> None:

@@ -1,4 +1,5 @@
-"""`quorate cluster`: the cluster-id and unregister operations of kafka-cluster."""
+"""`quorate cluster`: the cluster-id and unregister operations of kafka-cluster, and
+`decommission`."""
 
 from __future__ import annotations
 
@@ -6,22 +7,16 @@ import json
 
 import click
 
-from quorate.cli.client.admin import Admin, check
+from quorate.cli.broker_removal import require_dead, unregister_broker
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.cluster_description import describe_cluster
+from quorate.cli.decommission import decommission
 from quorate.cli.suggesting_group import SuggestingGroup
-from quorate.quorum.protocol.schemas.cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
-from quorate.quorum.protocol.schemas.unregister_broker import (
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
 
 
 @click.group(cls=SuggestingGroup)
 def cluster() -> None:
-    """Show the cluster's id, and remove the registrations of brokers."""
+    """Show the cluster's id, and remove brokers from it."""
 
 
 @cluster.command("cluster-id")
@@ -48,39 +43,36 @@ def cluster_id(
 @cluster.command()
 @cluster_options(controllers=True)
 @click.option("--id", "-i", "broker_id", type=int, required=True, help="The id of the broker.")
+@click.option(
+    "--force", is_flag=True, help="Remove the registration even if the broker is alive or leads."
+)
 def unregister(
     bootstrap_server: str | None,
     bootstrap_controller: str | None,
     command_config: str | None,
     timeout_s: float | None,
     broker_id: int,
+    force: bool,
 ) -> None:
-    """Remove the registration of a broker that will not come back."""
+    """Remove the registration of a broker that will not come back.
+
+    A broker that is alive, or that leads partitions, needs --force. It then stops. Its replicas
+    stay assigned to it. `quorate cluster decommission` moves them first.
+
+    \b
+    Example:
+      quorate cluster unregister --id 4 --bootstrap-server b1:9092
+    """
     with connected(
         bootstrap_server=bootstrap_server,
         bootstrap_controller=bootstrap_controller,
         command_config=command_config,
         timeout_s=timeout_s,
     ) as admin:
-        answer = admin.change(
-            UnregisterBrokerRequest(broker_id=broker_id),
-            UnregisterBrokerResponse,
-            lambda answer: [answer.error_code],
-        )
-    check(answer.error_code, answer.error_message)
+        if not force:
+            require_dead(admin, broker_id)
+        unregister_broker(admin, broker_id)
     click.echo(f"Broker {broker_id} is no longer registered.")
 
 
-def describe_cluster(admin: Admin, *, fenced: bool = False) -> DescribeClusterResponse:
-    """Return the cluster's description from a broker or a controller, as `admin` is connected.
-
-    With `fenced` the response includes fenced brokers if the node supports that. Raise Refused on
-    an error."""
-    request = DescribeClusterRequest(
-        include_cluster_authorized_operations=False,
-        endpoint_type=admin.endpoint_type,
-        include_fenced_brokers=fenced,
-    )
-    answer = admin.ask(request, DescribeClusterResponse, lambda answer: [answer.error_code])
-    check(answer.error_code, answer.error_message)
-    return answer
+cluster.add_command(decommission)

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 from quorate.cli.client.admin import Admin
-from quorate.cli.cluster import describe_cluster
+from quorate.cli.cluster_description import describe_cluster
 from quorate.cli.explanations import Explanations, Key, get_from
-from quorate.cli.metadata_quorum import Quorum, describe_quorum
+from quorate.cli.metadata_quorum import Quorum, QuorumLost, describe_quorum
 from quorate.cli.partition_problems import (
+    UNDER_REPLICATED,
     Group,
     Problem,
     count_states,
@@ -24,8 +25,10 @@ from quorate.cli.partition_problems import (
     problems,
     selected,
 )
+from quorate.cli.quorum_health import QuorumHealth, health_of
 from quorate.cli.topic_view import MIN_ISR, describe, matching, topic_names
 from quorate.cli.unclean_elections import UncleanElection, UncleanElections
+from quorate.quorum.ids import NO_NODE
 
 MAX_SHOWN = 20
 """The most problems that the text lists, unless all are requested."""
@@ -63,9 +66,12 @@ class BrokerLine:
 class Status:
     """The state of the cluster at one moment.
 
-    `voter_lags` is the lag of each voter in records. `topics` and `partitions` count those of the
-    selected topics. `problems` are all selected partitions with a problem, the worst first, and
-    `groups` counts them by reason. `unclean_elections` are the newest ones, the newest first."""
+    `voter_lags` is the lag of each voter in records, and `silent_voters` those that do not answer
+    (`quorum_health.py`). If `quorum_lost` names a reason, the quorum does not answer: the values of
+    the quorum are not known, and the rest is the last that the brokers know. `topics` and
+    `partitions` count those of the selected topics. `problems` are all selected partitions with a
+    problem, the worst first, and `groups` counts them by reason. `unclean_elections` are the newest
+    ones, the newest first."""
 
     cluster_id: str
     leader: int
@@ -79,15 +85,13 @@ class Status:
     counts: dict[str, int] = field(default_factory=dict)
     groups: tuple[Group, ...] = ()
     unclean_elections: tuple[UncleanElection, ...] = ()
+    silent_voters: dict[int, int | None] = field(default_factory=dict)
+    quorum_lost: str = ""
 
     def lines(self, *, every: bool = False) -> Iterator[str]:
         """Yield the lines of the status, with at most MAX_SHOWN problems unless `every`."""
-        lags = ", ".join(f"{node} ({lag} behind)" for node, lag in self.voter_lags.items())
         yield f"Cluster {self.cluster_id}"
-        yield (
-            f"Quorum: leader {self.leader}, epoch {self.epoch}, "
-            f"high watermark {self.high_watermark}; voters {lags}"
-        )
+        yield f"Quorum: {self._quorum()}"
         for broker in self.brokers:
             rack = f", rack {broker.rack}" if broker.rack else ""
             because = f"; {broker.why}" if broker.why else ""
@@ -107,6 +111,21 @@ class Status:
             shown = len(elections) if every else MAX_ELECTIONS
             yield from listed("  ", [each.line() for each in elections], shown)
 
+    def _quorum(self) -> str:
+        if self.quorum_lost:
+            return f"LOST: {self.quorum_lost}. The state below is the last that the brokers know"
+        health = QuorumHealth(lags=self.voter_lags, silent_ms=self.silent_voters)
+        return (
+            f"leader {self.leader}, epoch {self.epoch}, high watermark {self.high_watermark}; "
+            f"{health.summary()}; voters {health.voters()}"
+        )
+
+    @property
+    def is_outage(self) -> bool:
+        """Return True if the quorum is lost, or a partition is offline or below its min ISR."""
+        worst = any(problem.state != UNDER_REPLICATED for problem in self.problems)
+        return worst or bool(self.quorum_lost)
+
     def as_json(self) -> dict[str, Any]:
         """Return the status as JSON values, with every selected problem."""
         found = asdict(replace(self, problems=()))
@@ -115,7 +134,12 @@ class Status:
     @property
     def lasting(self) -> Status:
         """Return the status without the values that change all the time, for comparisons."""
-        return replace(self, high_watermark=0, voter_lags=dict.fromkeys(self.voter_lags, 0))
+        return replace(
+            self,
+            high_watermark=0,
+            voter_lags=dict.fromkeys(self.voter_lags, 0),
+            silent_voters=dict.fromkeys(self.silent_voters, None),
+        )
 
 
 def listed(prefix: str, lines: Sequence[str], most: int, total: int | None = None) -> Iterator[str]:
@@ -135,11 +159,15 @@ def read_status(
 ) -> Status:
     """Return the state of the cluster, with the known causes.
 
-    Raise Refused if the cluster reports an error, the quorum has no leader, or the pattern of
-    topics is invalid, and NotReachable if no node answers."""
+    If a broker reports that the quorum is lost, return what the brokers know. Raise Refused if the
+    cluster reports another error, the quorum has no leader, or the pattern of topics is invalid,
+    and NotReachable if no node answers."""
     selection = selection or Selection()
     cluster = describe_cluster(admin, fenced=True)
-    quorum = describe_quorum(admin)
+    try:
+        quorum, lost = describe_quorum(admin), ""
+    except QuorumLost as error:
+        quorum, lost = None, error.reason
     brokers = tuple(
         BrokerLine(
             id=broker.broker_id,
@@ -153,18 +181,24 @@ def read_status(
     topics = describe(admin, names, configs=(MIN_ISR,))
     up = frozenset(broker.id for broker in brokers if broker.state == "up")
     chosen = selected(problems(topics, up), broker=selection.broker, only=selection.only)
+    state = None if quorum is None else quorum.state
+    health = QuorumHealth(lags={}, silent_ms={}) if quorum is None else health_of(quorum)
     found = Status(
         cluster_id=cluster.cluster_id,
-        leader=quorum.state.leader_id,
-        epoch=quorum.state.leader_epoch,
-        high_watermark=quorum.state.high_watermark,
-        voter_lags=voter_lags(quorum),
+        leader=NO_NODE if state is None else state.leader_id,
+        epoch=NO_NODE if state is None else state.leader_epoch,
+        high_watermark=NO_NODE if state is None else state.high_watermark,
+        voter_lags=dict(health.lags),
+        silent_voters=dict(health.silent_ms),
+        quorum_lost=lost,
         brokers=brokers,
         topics=len(topics),
         partitions=sum(len(topic.partitions) for topic in topics),
         problems=tuple(chosen),
         counts=count_states(chosen),
     )
+    if quorum is None:
+        return replace(found, groups=tuple(groups(chosen, {})))
     explained = explain(found, quorum, explanations, every=selection.every)
     if elections is None:
         return explained
@@ -225,12 +259,3 @@ def addresses_of(quorum: Quorum) -> list[tuple[str, int]]:
     """Return the addresses of the controllers, the leader's first."""
     nodes = sorted(quorum.nodes, key=lambda node: node.node_id != quorum.state.leader_id)
     return [(each.host, each.port) for node in nodes for each in node.listeners]
-
-
-def voter_lags(quorum: Quorum) -> dict[int, int]:
-    """Return the lag of each voter behind the leader, in records.
-
-    Raise Refused if no voter leads."""
-    end = quorum.leader.log_end_offset
-    voters = sorted(quorum.state.current_voters, key=lambda voter: voter.replica_id)
-    return {voter.replica_id: end - voter.log_end_offset for voter in voters}

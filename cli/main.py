@@ -32,7 +32,7 @@ COMMANDS = {
     "chaos": LazyCommand(
         "chaos.command", "Run failure scenarios on a real cluster and check the outcome."
     ),
-    "cluster": LazyCommand("cluster", "Print the cluster id, or unregister a broker."),
+    "cluster": LazyCommand("cluster", "Print the cluster id, decommission or unregister a broker."),
     "configs": LazyCommand("configs", "Describe and alter the configs of topics and brokers."),
     "console-consumer": LazyCommand("console_consumer", "Print the records of a topic."),
     "console-producer": LazyCommand(
@@ -45,7 +45,7 @@ COMMANDS = {
     "demo": LazyCommand(
         "demo.command", "Kill a leader and the controller under load, and verify.", True
     ),
-    "down": LazyCommand("up", "Stop a cluster that `quorate up` started."),
+    "down": LazyCommand("down", "Stop a cluster that `quorate up` started."),
     "dump-log": LazyCommand("dump_log", "Print log segments, snapshots and indexes."),
     "features": LazyCommand("feature_tables", "Show, upgrade and downgrade feature levels."),
     "get-offsets": LazyCommand(

@@ -14,7 +14,7 @@ import click
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.cluster import describe_cluster
+from quorate.cli.cluster_description import describe_cluster
 from quorate.cli.force_voters import force_voters
 from quorate.cli.quorum_voters import add_controller, remove_controller
 from quorate.cli.suggesting_group import SuggestingGroup
@@ -28,6 +28,7 @@ from quorate.quorum.protocol.schemas.cluster import (
     QuorumReplicaState,
     QuorumTopic,
 )
+from quorate.quorum.watch.quorum_reach import LOST
 
 COLUMNS = (
     "NodeId",
@@ -131,12 +132,28 @@ def describe(
     click.echo(json.dumps(value, indent=2) if output == "json" else text)
 
 
+class QuorumLost(Refused):
+    """The metadata quorum is lost, as the node that was asked sees it. `reason` says more."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def is_lost(answer: DescribeQuorumResponse) -> bool:
+    """Return True if the node answers that it reaches no majority of the voters."""
+    return (answer.error_message or "").startswith(LOST)
+
+
 def describe_quorum(admin: Admin) -> Quorum:
     """Return the quorum's state from the cluster.
 
-    Raise Refused on an error, and NotReachable if no node answers."""
+    Raise QuorumLost if the node reports that it reaches no majority of the voters, Refused on
+    another error, and NotReachable if no node answers."""
     topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),))
     answer = admin.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse, error_codes)
+    if is_lost(answer):
+        raise QuorumLost(answer.error_message or "")
     check(answer.error_code, answer.error_message)
     state = answer.topics[0].partitions[0]
     check(state.error_code, state.error_message)
@@ -144,7 +161,10 @@ def describe_quorum(admin: Admin) -> Quorum:
 
 
 def error_codes(answer: DescribeQuorumResponse) -> list[int]:
-    """Return the error codes of the response and of its partitions."""
+    """Return the error codes of the response and of its partitions. Return none if the quorum is
+    lost, because waiting does not help."""
+    if is_lost(answer):
+        return []
     inner = [each.error_code for topic in answer.topics for each in topic.partitions]
     return [answer.error_code, *inner]
 

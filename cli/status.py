@@ -16,7 +16,7 @@ from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster_dir import read_cluster
 from quorate.cli.cluster_status import Selection, read_status
 from quorate.cli.explanations import Explanations
-from quorate.cli.partition_problems import STATES, UNDER_REPLICATED
+from quorate.cli.partition_problems import STATES
 from quorate.cli.status_changes import read_changes
 from quorate.cli.status_watch import watch_status
 from quorate.cli.unclean_elections import UncleanElections
@@ -81,7 +81,8 @@ def status(
     --changes prints the stages of all nodes instead: what they have committed, replayed and acted
     on, and the changes that a node delays. With --all it also prints complete changes.
 
-    The exit code is 1 if a shown partition is offline or below min.insync.replicas. With --watch
+    The exit code is 1 if a shown partition is offline or below min.insync.replicas, or if the
+    metadata quorum is lost. With --watch
     the command redraws a terminal. Otherwise it prints each change as a block of lines, or as one
     line with --format json."""
     if changes and (topic is not None or broker is not None or only):
@@ -110,7 +111,7 @@ def status(
     else:
         for line in found.lines(every=every):
             click.echo(line)
-    if any(problem.state != UNDER_REPLICATED for problem in found.problems):
+    if found.is_outage:
         raise SystemExit(1)
 
 

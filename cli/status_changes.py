@@ -12,7 +12,7 @@ from typing import Any
 from quorate.cli.changes_in_flight import ChangesReport, Move, traced
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
-from quorate.cli.cluster import describe_cluster
+from quorate.cli.cluster_description import describe_cluster
 from quorate.cli.metadata_quorum import Quorum, describe_quorum
 from quorate.cli.node_stages import (
     Address,

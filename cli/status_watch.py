@@ -7,9 +7,10 @@ error is shown, and the next attempt follows after the pause."""
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -135,10 +136,22 @@ class Redrawn:
         """Draw the content over the previous one, without clearing the screen in between."""
         begin = HOME if self._begun else ERASE + HOME
         self._begun = True
-        lines = (now_text(), *content.lines())
+        size = shutil.get_terminal_size()
+        lines = fitted((now_text(), *content.lines()), size.columns, size.lines)
         click.echo(
             begin + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW, nl=False
         )
+
+
+def fitted(lines: Sequence[str], columns: int, rows: int) -> list[str]:
+    """Return the first lines, as many as fit on a terminal of this size, each cut to its width. The
+    last row stays free for the cursor. If lines are left out, the last one says how many."""
+    room = max(2, rows - 1)
+    shown = list(lines) if len(lines) <= room else list(lines[: room - 1])
+    if len(shown) < len(lines):
+        left = len(lines) - len(shown)
+        shown.append(f"... {left} more lines; make the terminal larger, or filter")
+    return [line if len(line) <= columns else line[: max(1, columns - 1)] + "…" for line in shown]
 
 
 def now_text() -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from quorate.config.did_you_mean import did_you_mean
-
 
 class SuggestingGroup(click.Group):
     """A click group with suggestions. Click itself suggests only options."""
@@ -18,5 +16,7 @@ class SuggestingGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from quorate.config.did_you_mean import did_you_mean
+
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(error.message + hint, error.ctx) from None

@@ -1,4 +1,4 @@
-"""`quorate up` and `quorate down`: a whole cluster on this machine, kept in one directory."""
+"""`quorate up`: a whole cluster on this machine, kept in one directory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from quorate.cli.cluster_dir import (
     ClusterDir,
     Shape,
     addresses,
-    alive,
     private,
-    set_pids,
     write_private,
 )
+from quorate.cli.cluster_processes import directory_option, running_nodes, supervisor_of
 from quorate.cli.lifeline import lifeline_of_stdin, watch_lifeline
 from quorate.cli.ports_in_use import require_free
 from quorate.cli.readiness import Readiness
@@ -31,20 +30,8 @@ from quorate.cli.server import level_override, load_config, log_level_option, pa
 from quorate.cli.supervisor import Supervisor, run_loop
 from quorate.config.node_config import NodeConfig
 
-DEFAULT_DIR = "quorate-data"
 READY_TIMEOUT_S = 60.0
 READY_POLL_S = 0.03
-DOWN_TIMEOUT_S = 100.0
-"""The time that a supervisor has to stop its nodes. Without one, each group of nodes has half."""
-
-directory_option = click.option(
-    "--dir",
-    "root",
-    default=DEFAULT_DIR,
-    show_default=True,
-    type=click.Path(file_okay=False),
-    help="Directory of the cluster.",
-)
 
 
 @click.command()
@@ -142,31 +129,6 @@ def up(
     sys.exit(supervise(supervisor, sys.stdout.fileno(), lifeline))
 
 
-@click.command()
-@directory_option
-def down(root: str) -> None:
-    """Stop the cluster in --dir: first the brokers, then the controllers."""
-    directory = ClusterDir(Path(root))
-    if not directory.file.exists():
-        raise Refused(f"{directory.root}: there is no cluster in this directory (no cluster.json)")
-    supervisor = supervisor_of(directory)
-    if supervisor is None:
-        stop_orphans(directory)
-        return
-    os.kill(supervisor, signal.SIGTERM)
-    if not wait_gone([supervisor], DOWN_TIMEOUT_S):
-        raise NotReachable(f"the supervisor, pid {supervisor}, did not end in time")
-
-
-def running_nodes(directory: ClusterDir) -> set[int]:
-    """Return the ids of the nodes that run already, started by the user."""
-    if not directory.file.exists():
-        return set()
-    entry = directory.read()
-    nodes = (*entry["controllers"], *entry["brokers"])
-    return {node["id"] for node in nodes if node["pid"] and alive(node["pid"])}
-
-
 def ports_of(configs: Sequence[NodeConfig], running: set[int]) -> dict[tuple[str, int], str]:
     """Return the user of each port that the nodes need, without those that run already."""
     found = {}
@@ -177,39 +139,6 @@ def ports_of(configs: Sequence[NodeConfig], running: set[int]) -> dict[tuple[str
             if each.port and config.node_id not in running:
                 found[each.host, each.port] = f"{config.roles[0]} {config.node_id}"
     return found
-
-
-def stop_orphans(directory: ClusterDir) -> None:
-    """Stop nodes whose supervisor is gone, and nodes that the user started: brokers first.
-
-    Raise NotReachable if one does not end in time. If it is a broker, the controllers still run."""
-    entry = directory.read()
-    for group in (entry["brokers"], entry["controllers"]):
-        pids = [node["pid"] for node in group if node["pid"] and alive(node["pid"])]
-        for pid in pids:
-            os.kill(pid, signal.SIGTERM)
-        if not wait_gone(pids, DOWN_TIMEOUT_S / 2):
-            raise NotReachable(f"these processes did not end in time: {', '.join(map(str, pids))}")
-        set_pids(directory.file, {node["id"]: None for node in group})
-
-
-def wait_gone(pids: Sequence[int], timeout_s: float) -> bool:
-    """Wait until the processes have ended. Return False if `timeout_s` passes first."""
-    deadline = time.monotonic() + timeout_s
-    while any(alive(pid) for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def supervisor_of(directory: ClusterDir) -> int | None:
-    """Return the pid of the directory's running supervisor, or None."""
-    try:
-        pid = int(directory.supervisor_file.read_text())
-    except (OSError, ValueError):
-        return None
-    return pid if alive(pid) else None
 
 
 def refuse_if_running(directory: ClusterDir) -> None:

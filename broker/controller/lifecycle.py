@@ -86,12 +86,29 @@ class DirectoryFailureUnreported(Exception):
     """The controller has not taken note of a failed log directory in time. The broker stops,
     because it may lead partitions whose logs it has lost (KAFKA-15649)."""
 
+    for_operator = True
+
+
+class BrokerUnregistered(Exception):
+    """An administrator has removed the registration of this broker while it ran."""
+
+    for_operator = True
+
+    def __init__(self, broker_id: int, epoch: int) -> None:
+        super().__init__(
+            f"broker {broker_id} was removed from the cluster: its registration of epoch {epoch} "
+            "is gone (`quorate cluster unregister` or `decommission`). Its data stays on its "
+            "disks. Start it again if it is to return: it then registers anew"
+        )
+
 
 class RegistrationRefused(Exception):
     """The registration failed, and the message has the reason.
 
     Either the controller refused it and a retry cannot help, or no active controller accepted it
     within the registration timeout."""
+
+    for_operator = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +171,8 @@ class BrokerLifecycle:
     ) -> None:
         """Begin in NOT_RUNNING. `registration` is the request to send.
 
-        `on_state` gets the new state immediately after each transition. `on_failed` gets
-        RegistrationRefused. The lifecycle then sends nothing more, and the process must stop."""
+        `on_state` gets the new state immediately after each transition. `on_failed` gets one of the
+        exceptions of this module. The lifecycle then sends nothing more, and the process stops."""
         self.state = State.NOT_RUNNING
         self.broker_epoch = -1
         self.heard_ms = 0
@@ -332,6 +349,9 @@ class BrokerLifecycle:
         self._in_flight = False
         if self._over():
             return
+        if response is not None and response.error == ErrorCode.BROKER_ID_NOT_REGISTERED:
+            self._unregistered()
+            return
         if response is None or response.error != ErrorCode.NONE:
             if response is not None and response.error != ErrorCode.NOT_CONTROLLER:
                 logger.warning(
@@ -353,6 +373,13 @@ class BrokerLifecycle:
             self._next(SHUTDOWN_HEARTBEAT_MS)
         else:
             self._next(self._settings.heartbeat_interval_ms)
+
+    def _unregistered(self) -> None:
+        """Fail, or go on with a controlled shutdown: it has nothing left to give up."""
+        if self.state is State.PENDING_CONTROLLED_SHUTDOWN:
+            self._enter(State.SHUTTING_DOWN)
+        else:
+            self._on_failed(BrokerUnregistered(self._registration.broker_id, self.broker_epoch))
 
     def _advance(self, response: BrokerHeartbeatResponse) -> None:
         if self.state is State.STARTING and response.caught_up:

@@ -14,6 +14,7 @@ from quorate.broker.kafka.delete_records import DeleteRecordsHandler
 from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
 from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler
 from quorate.broker.kafka.describe_producers import DescribeProducersHandler
+from quorate.broker.kafka.describe_quorum import DescribeQuorumHandler
 from quorate.broker.kafka.describe_scram import describe_user_scram_credentials
 from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitionsHandler
 from quorate.broker.kafka.fetch import FetchHandler
@@ -65,6 +66,7 @@ class Services:
     connections: ConnectionQuotas
     resources: NodeResources
     features: Callable[[], Features]
+    lost_quorum: Callable[[], str | None]
     lookups: LogLookups = field(default_factory=LogLookups)
 
 
@@ -91,6 +93,9 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         raw[key] = forwarding.handle
     alter_configs = AlterConfigsHandler(
         node=config, image=services.image, forwarding=forwarding
+    ).handle
+    raw[ApiKey.DESCRIBE_QUORUM] = DescribeQuorumHandler(
+        lost=services.lost_quorum, forwarding=forwarding
     ).handle
     raw[ApiKey.ALTER_CONFIGS] = raw[ApiKey.INCREMENTAL_ALTER_CONFIGS] = alter_configs
 

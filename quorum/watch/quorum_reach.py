@@ -48,13 +48,25 @@ def quorum_reach(node: NodeView) -> QuorumReach:
     return QuorumReach(len(node.voters), tuple(missing))
 
 
+LOST = "the metadata quorum is lost"
+"""The beginning of the reason, which tools recognize."""
+
+
+def lost_quorum(node: NodeView) -> str | None:
+    """Return the reason if the node reaches no majority of the voters, or None."""
+    reach = quorum_reach(node)
+    if reach.reachable >= reach.majority or not reach.voters:
+        return None
+    return f"{LOST}, as node {node.me.id} sees it: {reach.text()}"
+
+
 def quorum_reasons(node: NodeView, *, knows_leader: bool) -> Iterator[str]:
     """Yield the reason why the quorum cannot serve this node, if there is one."""
-    reach = quorum_reach(node)
+    reach, lost = quorum_reach(node), lost_quorum(node)
     if reach.voters and not reach.reachable:
         yield f"no controller is reachable at {', '.join(reach.unreachable)}"
-    elif reach.voters and reach.reachable < reach.majority:
-        yield f"the metadata quorum is lost, as this node sees it: {reach.text()}"
+    elif lost is not None:
+        yield lost
     elif not knows_leader:
         yield f"no leader of the metadata quorum is known{_details(node, reach)}"
 

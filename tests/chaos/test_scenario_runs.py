@@ -39,7 +39,7 @@ EVENTS = {
     "paused-broker": (FENCED, r"\[session-expired\]", MOVED),
     "paused-controller": ELECTED,
     "power-loss": (REGISTERED, "the active controller of epoch"),
-    "quorum-loss": (*ELECTED, r"the metadata quorum is lost, as this node sees it|not ready for"),
+    "quorum-loss": (*ELECTED, r"the metadata quorum is lost, as node|not ready for"),
     "rolling-restart": ("began a controlled shutdown", MOVED, REGISTERED, *ELECTED),
 }
 """What the logs of the nodes must contain after each scenario, as regular expressions."""

@@ -153,9 +153,7 @@ def test_a_lost_quorum(cluster: PortCluster, caplog: pytest.LogCaptureFixture) -
     waiting = events(caplog, "not-ready")
     missing = "".join(f", {each.id} at {each.name}:" for each in victims).removeprefix(", ")
     assert all(part in waiting[0] for part in missing.split(", "))
-    assert (
-        "the metadata quorum is lost, as this node sees it: it reaches 1 of 3 voters" in waiting[0]
-    )
+    assert "the metadata quorum is lost, as node 1 sees it: it reaches 1 of 3 voters" in waiting[0]
     assert len(waiting) <= 4 * 3, "three lines of each node that runs: after 3, 6 and 12 s"
     cluster.cluster.kill(left)
     caplog.clear()

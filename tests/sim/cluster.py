@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from quorate.broker.controller.lifecycle import BrokerUnregistered
 from quorate.broker.node import BrokerNode
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_to_text
@@ -331,12 +332,25 @@ class SimCluster:
     def _stopped(self, machine: Machine, error: BaseException) -> None:
         """A node stopped itself, which is what it has to do when its disk fails."""
         damaged = machine.scarred and isinstance(error, DAMAGE)
-        if not (damaged or (machine.may_fail and is_of_the_disk(error))):
+        if isinstance(error, BrokerUnregistered) and machine.process is not None:
+            self._stops_unregistered(machine, machine.process)
+        elif not (damaged or (machine.may_fail and is_of_the_disk(error))):
             self.fail(NodeStopped(machine.name, error))
         elif machine.process is not None:
             self.note(f"{machine.name} stops itself: {error!r}")
             process = machine.process
             self.loop.call_soon(lambda: self._gone(machine, process))
+
+    def _stops_unregistered(self, machine: Machine, process: Process) -> None:
+        """A broker that was unregistered while it ran stops, and the operator starts it again."""
+        self.note(f"{machine.name} stops: it was unregistered")
+        self.loop.call_soon(lambda: self._gone(machine, process))
+
+        def again() -> None:
+            if machine.process is None and not (machine.may_fail or self.failed.done()):
+                self.start(machine)
+
+        self.loop.call_later(1.0, again)
 
     def _gone(self, machine: Machine, process: Process) -> None:
         if machine.process is process:

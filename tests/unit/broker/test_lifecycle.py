@@ -6,6 +6,7 @@ import random
 
 from quorate.broker.controller.lifecycle import (
     BrokerLifecycle,
+    BrokerUnregistered,
     LifecycleSettings,
     RegistrationRefused,
     State,
@@ -111,6 +112,32 @@ def test_a_lost_registration_is_sent_again_and_a_refused_one_ends_the_broker() -
     )
     assert [type(each) for each in broker.failures] == [RegistrationRefused]
     assert "another" in str(broker.failures[0])
+
+
+def test_a_broker_that_is_unregistered_while_it_runs_stops_with_a_sentence() -> None:
+    broker = Broker()
+    broker.run()
+    broker.clock.advance(2000)
+    sent = len(broker.controller.sent)
+    broker.controller.answer(
+        BrokerHeartbeatResponse(error=ErrorCode.BROKER_ID_NOT_REGISTERED, fenced=True)
+    )
+    assert [type(each) for each in broker.failures] == [BrokerUnregistered]
+    assert "was removed from the cluster: its registration of epoch" in str(broker.failures[0])
+    broker.clock.advance(60_000)
+    assert len(broker.controller.sent) == sent, "it does not repeat its heartbeats"
+
+
+def test_a_broker_that_is_unregistered_during_its_shutdown_goes_on_with_it() -> None:
+    broker = Broker()
+    broker.run()
+    broker.lifecycle.begin_shutdown()
+    broker.clock.advance(0)
+    broker.controller.answer(
+        BrokerHeartbeatResponse(error=ErrorCode.BROKER_ID_NOT_REGISTERED, fenced=True)
+    )
+    assert broker.failures == []
+    assert broker.lifecycle.state is State.SHUTTING_DOWN
 
 
 def test_registration_gives_up_after_its_timeout() -> None:

@@ -231,8 +231,23 @@ def test_status_shows_what_is_wrong_and_why() -> None:
     answers[metadata.MetadataRequest] = lambda _: metadata_answer("t")
     result, _ = run(answers, "status")
     assert result.exit_code == 1
-    assert "Quorum: leader 2, epoch 7, high watermark 99; voters 1 (10 behind), 2" in result.output
+    assert "Quorum: leader 2, epoch 7, high watermark 99; 2 of 2 voters" in result.output
     assert "Broker 5: fenced, 127.0.0.1:9092; cause unknown" in result.output
     assert "1 offline, 1 under min ISR, 0 under-replicated" in result.output
     why_not = "t-0 under-min-isr: leader 4, isr [4] of [4, 5]: broker 5 is down; cause unknown"
     assert why_not in result.output
+
+
+def test_status_reports_a_lost_quorum_immediately() -> None:
+    reason = "the metadata quorum is lost, as node 4 sees it: it reaches 1 of 3 voters"
+    answers = {**DESCRIBE, **CLUSTER, configs.DescribeConfigsRequest: described_configs}
+    answers[metadata.MetadataRequest] = lambda _: metadata_answer("t")
+    answers[cluster.DescribeQuorumRequest] = lambda _: cluster.DescribeQuorumResponse(
+        error_code=ErrorCode.NOT_CONTROLLER, error_message=reason, topics=()
+    )
+    result, requests = run(answers, "status")
+    assert result.exit_code == 1
+    assert f"Quorum: LOST: {reason}. The state below is the last" in result.output
+    assert "Broker 5: fenced" in result.output
+    asked = [each for each in requests if isinstance(each, cluster.DescribeQuorumRequest)]
+    assert len(asked) == 1, "it does not wait for another answer"

@@ -34,7 +34,7 @@ def test_help_imports_no_command_and_nothing_heavy() -> None:
     modules = loaded_modules("--help")
     assert not modules & set(HEAVY)
     ours = {name for name in modules if name.startswith("quorate.")}
-    assert ours == {"quorate.cli", "quorate.cli.main"}
+    assert ours == {"quorate.cli", "quorate.cli.main", "quorate.cli.suggesting_group"}
 
 
 def test_a_client_command_needs_no_event_loop() -> None:

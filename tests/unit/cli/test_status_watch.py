@@ -13,7 +13,7 @@ from quorate.cli import status_watch
 from quorate.cli.client.errors import NotReachable
 from quorate.cli.cluster_status import BrokerLine, Status
 from quorate.cli.partition_problems import Problem, Reason
-from quorate.cli.status_watch import CLEAR_BELOW, ERASE, HOME, watch_status
+from quorate.cli.status_watch import CLEAR_BELOW, ERASE, HOME, fitted, watch_status
 
 HEALTHY = Status(
     cluster_id="C",
@@ -102,3 +102,13 @@ def test_a_terminal_is_redrawn(
     assert out.count(ERASE) == 1
     assert out.count(HOME) == out.count(CLEAR_BELOW) == 2
     assert "high watermark 60" in out
+
+
+def test_a_redrawn_status_fits_the_terminal_and_keeps_its_header() -> None:
+    lines = ["2026-01-01", "Cluster C", *(f"partition {number}" for number in range(100))]
+    shown = fitted(lines, 40, 12)
+    assert len(shown) == 11
+    assert shown[:2] == lines[:2]
+    assert shown[-1] == "... 92 more lines; make the terminal la…"
+    assert max(map(len, shown)) == 40
+    assert fitted(lines[:11], 40, 12) == lines[:11]

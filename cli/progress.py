@@ -1,0 +1,99 @@
+"""The progress of work that takes more than two seconds, on standard error.
+
+A terminal shows one line with a bar, or with the elapsed time if the total is not known. The line
+is redrawn, and erased at the end. Other outputs get plain lines, at most one in PLAIN_EVERY_S. Work
+that ends within QUIET_S shows nothing. Standard output has the results only."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+QUIET_S = 2.0
+PLAIN_EVERY_S = 10.0
+BAR_WIDTH = 24
+REDRAW_S = 0.5
+CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """The progress of one piece of work. One thread owns it."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        stream: TextIO | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`what` names the work, such as "draining broker 4"."""
+        self._what = what
+        self._stream = sys.stderr if stream is None else stream
+        self._clock_s = clock_s
+        self._began_s = clock_s()
+        self._is_terminal = self._stream.isatty()
+        self._next_s = self._began_s + QUIET_S
+        self._drawn = False
+
+    def update(self, done: int, total: int, unit: str) -> None:
+        """Show that `done` of `total` units are done, if it is time for a line."""
+        self._show(f"{done} of {total} {unit}", done / total if total else 1.0)
+
+    def wait(self) -> None:
+        """Show that the work still runs, if it is time for a line."""
+        self._show(f"{self._clock_s() - self._began_s:.0f} s", None)
+
+    def close(self) -> None:
+        """Erase the line of a terminal."""
+        if self._drawn and self._is_terminal:
+            self._stream.write(CLEAR)
+            self._stream.flush()
+        self._drawn = False
+
+    def _show(self, state: str, share: float | None) -> None:
+        now_s = self._clock_s()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + (REDRAW_S if self._is_terminal else PLAIN_EVERY_S)
+        line = f"{self._what}{bar(share) if self._is_terminal else ':'} {state}"
+        if self._is_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write(f"{CLEAR}{line[:width]}")
+        else:
+            self._stream.write(f"{line}\n")
+        self._stream.flush()
+        self._drawn = True
+
+
+def bar(share: float | None) -> str:
+    """Return the bar of a share from 0 to 1, or dots if it is not known."""
+    if share is None:
+        return " ..."
+    full = round(BAR_WIDTH * min(1.0, max(0.0, share)))
+    return f" [{'#' * full}{'-' * (BAR_WIDTH - full)}]"
+
+
+@contextlib.contextmanager
+def waiting_for(what: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Show that the block runs, by a thread, because the block does not report its progress. The
+    thread has ended when the block is left."""
+    ended = threading.Event()
+    progress = Progress(what, stream=stream)
+
+    def watch() -> None:
+        while not ended.wait(REDRAW_S):
+            progress.wait()
+        progress.close()
+
+    thread = threading.Thread(target=watch, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

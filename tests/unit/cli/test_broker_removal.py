@@ -1,0 +1,206 @@
+"""`cluster unregister` and `cluster decommission`: the checks, the plan, and its resumption."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli import decommission
+from quorate.cli.drain_plan import drained
+from quorate.cli.main import main
+from quorate.cli.reassignment_plan import Assignment, Impossible
+from quorate.quorum.protocol.schemas import cluster, configs, metadata, reassignments
+from quorate.quorum.protocol.schemas.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from tests.unit.cli.fake_kafka import fake_kafka
+
+Assigned = dict[int, tuple[int, ...]]
+
+
+class FakeCluster:
+    """A cluster with one topic, whose moves take one request for their progress."""
+
+    def __init__(self, assignment: Assigned, fenced: tuple[int, ...] = ()) -> None:
+        self.assignment = dict(assignment)
+        self.moving: dict[int, tuple[int, ...]] = {}
+        self.fenced = fenced
+        self.registered = {4, 5, 6}
+        self.throttles: list[tuple[str, str, str | None]] = []
+        self.started: list[dict[int, tuple[int, ...]]] = []
+
+    @property
+    def answers(self) -> dict[type, Any]:
+        return {
+            cluster.DescribeClusterRequest: self.describe,
+            metadata.MetadataRequest: self.metadata,
+            reassignments.ListPartitionReassignmentsRequest: self.ongoing,
+            reassignments.AlterPartitionReassignmentsRequest: self.reassign,
+            configs.IncrementalAlterConfigsRequest: self.configure,
+            UnregisterBrokerRequest: self.unregister,
+        }
+
+    def describe(self, _: Any) -> cluster.DescribeClusterResponse:
+        return cluster.DescribeClusterResponse(
+            cluster_id="C",
+            controller_id=1,
+            brokers=tuple(
+                cluster.DescribeClusterBroker(
+                    broker_id=each, host="h", port=1, rack=None, is_fenced=each in self.fenced
+                )
+                for each in sorted(self.registered)
+            ),
+        )
+
+    def metadata(self, request: Any) -> metadata.MetadataResponse:
+        partitions = tuple(
+            metadata.MetadataResponsePartition(
+                error_code=0,
+                partition_index=number,
+                leader_id=replicas[0],
+                leader_epoch=0,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+                offline_replicas=(),
+            )
+            for number, replicas in self.assignment.items()
+        )
+        topic = metadata.MetadataResponseTopic(error_code=0, name="t", partitions=partitions)
+        return metadata.MetadataResponse(
+            brokers=tuple(
+                metadata.MetadataResponseBroker(node_id=each, host="h", port=1, rack=None)
+                for each in sorted(self.registered.difference(self.fenced))
+            ),
+            topics=() if request.topics == () else (topic,),
+        )
+
+    def ongoing(self, _: Any) -> reassignments.ListPartitionReassignmentsResponse:
+        found = tuple(
+            reassignments.OngoingPartitionReassignment(
+                partition_index=number,
+                replicas=self.assignment[number] + target[-1:],
+                adding_replicas=target[-1:],
+                removing_replicas=(4,),
+            )
+            for number, target in self.moving.items()
+        )
+        topics = (reassignments.OngoingTopicReassignment(name="t", partitions=found),)
+        answer = reassignments.ListPartitionReassignmentsResponse(topics=topics if found else ())
+        for number in list(self.moving)[:1]:
+            self.assignment[number] = self.moving.pop(number)
+        return answer
+
+    def reassign(self, request: Any) -> reassignments.AlterPartitionReassignmentsResponse:
+        wanted = {
+            each.partition_index: each.replicas
+            for topic in request.topics
+            for each in topic.partitions
+        }
+        self.started.append(wanted)
+        self.moving.update(wanted)
+        return reassignments.AlterPartitionReassignmentsResponse(responses=())
+
+    def configure(self, request: Any) -> configs.IncrementalAlterConfigsResponse:
+        for resource in request.resources:
+            self.throttles += [
+                (resource.resource_name, each.name, each.value) for each in resource.configs
+            ]
+        return configs.IncrementalAlterConfigsResponse(
+            responses=tuple(
+                configs.IncrementalAlterConfigsResourceResponse(
+                    error_code=0,
+                    error_message=None,
+                    resource_type=each.resource_type,
+                    resource_name=each.resource_name,
+                )
+                for each in request.resources
+            )
+        )
+
+    def unregister(self, request: Any) -> UnregisterBrokerResponse:
+        self.registered.discard(request.broker_id)
+        return UnregisterBrokerResponse()
+
+
+def run(fake: FakeCluster, *arguments: str) -> Result:
+    with fake_kafka(fake.answers) as port:
+        command = ("cluster", *arguments, "--bootstrap-server", port.address)
+        return CliRunner().invoke(main, command)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decommission, "POLL_S", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "fenced", "said"),
+    [
+        ((5, 6), (), "broker 4 is alive. Move its replicas first"),
+        ((4, 5), (), "broker 4 is alive and leads 1 partitions"),
+        ((4, 5), (4,), "broker 4 is fenced and leads 1 partitions"),
+    ],
+)
+def test_a_broker_that_is_alive_or_leads_is_unregistered_by_force_only(
+    replicas: tuple[int, ...], fenced: tuple[int, ...], said: str
+) -> None:
+    fake = FakeCluster({0: replicas}, fenced)
+    refused = run(fake, "unregister", "--id", "4")
+    assert refused.exit_code == 1
+    assert said in refused.output
+    assert "--force" in refused.output
+    assert 4 in fake.registered
+    assert run(fake, "unregister", "--id", "4", "--force").exit_code == 0
+    assert 4 not in fake.registered
+
+
+def test_a_dead_broker_is_unregistered_without_force() -> None:
+    fake = FakeCluster({0: (5, 4)}, fenced=(4,))
+    assert run(fake, "unregister", "--id", "4").exit_code == 0
+    assert 4 not in fake.registered
+
+
+def test_a_decommissioned_broker_is_drained_under_a_throttle_and_then_unregistered() -> None:
+    fake = FakeCluster({0: (4, 5), 1: (5, 4), 2: (5, 6)})
+    ended = run(fake, "decommission", "4", "--throttle", "1000", "--yes")
+    assert ended.exit_code == 0, ended.output
+    assert fake.assignment == {0: (6, 5), 1: (5, 6), 2: (5, 6)}
+    assert fake.started == [{0: (6, 5), 1: (5, 6)}], "moves in progress are not started again"
+    assert ("4", "leader.replication.throttled.rate", "1000") in fake.throttles
+    assert fake.throttles[-1][2] is None, "the throttles are removed at the end"
+    assert 4 not in fake.registered
+    assert "no longer registered" in ended.output
+
+
+def test_an_interrupted_decommission_goes_on_with_the_moves_in_progress() -> None:
+    fake = FakeCluster({0: (4, 5), 1: (5, 4)})
+    fake.moving = {0: (6, 5)}
+    ended = run(fake, "decommission", "4", "--yes")
+    assert ended.exit_code == 0, ended.output
+    assert fake.started == [{1: (5, 6)}]
+
+
+def test_nothing_moves_without_a_confirmation_or_a_broker_to_move_to() -> None:
+    fake = FakeCluster({0: (4, 5)})
+    assert run(fake, "decommission", "4").exit_code == 1
+    assert fake.started == []
+    whole = FakeCluster({0: (4, 5, 6)})
+    refused = run(whole, "decommission", "4", "--yes")
+    assert "partition t-0 has 3 replicas, and only 2 other brokers are live" in refused.output
+    assert 4 in whole.registered
+    unknown = run(fake, "decommission", "9", "--yes")
+    assert "broker 9 is not registered" in unknown.output
+
+
+def test_the_plan_moves_only_what_it_must_and_spreads_it() -> None:
+    current: Assignment = {("t", number): (4, 5) for number in range(4)}
+    current["u", 0] = (5, 6)
+    plan = drained(current, {5: None, 6: None, 7: None}, 4)
+    assert sorted(plan) == [("t", number) for number in range(4)]
+    assert all(replicas[1] == 5 for replicas in plan.values())
+    assert sorted(replicas[0] for replicas in plan.values()) == [6, 6, 7, 7]
+    with pytest.raises(Impossible, match="t-0"):
+        drained(current, {5: None}, 4)
