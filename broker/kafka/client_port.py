@@ -38,6 +38,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.apis import ApiKey
+from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.metering import Metering
@@ -82,6 +83,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         **group_handlers(services),
         ApiKey.INIT_PRODUCER_ID: services.producer_ids.handle,
         ApiKey.SASL_HANDSHAKE: no_sasl,
+        **ACL_HANDLERS,
     }
     config, replicas = services.config, services.replicas
     raw: dict[int, RawHandler] = {

@@ -30,6 +30,10 @@ GROUP, TRANSACTION = 0, 1
 """The key types."""
 SEVERAL_KEYS_SINCE = 4
 """The first version that names several groups (KIP-699)."""
+NO_TRANSACTIONS = (
+    "transactions are not offered. Produce without transactional.id, and switch off exactly-once "
+    "support in Connect and Streams"
+)
 KEY_ENTRIES, CHARS_PER_ENTRY = 4, 16
 """The weight of a key, in entries of a step (`Pace`), and the number of characters whose hash
 weighs one entry."""
@@ -49,8 +53,8 @@ class FindCoordinatorHandler:
     ) -> IncrementalWork[None] | None:
         """Respond with the coordinator of each key, or with an error for it.
 
-        The errors are COORDINATOR_NOT_AVAILABLE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a
-        transactional id, and INVALID_REQUEST for another key type. COORDINATOR_NOT_AVAILABLE means
+        The errors are COORDINATOR_NOT_AVAILABLE, that of `no_transactions` for a transactional id,
+        and INVALID_REQUEST for another key type. COORDINATOR_NOT_AVAILABLE means
         that the partition has no live leader with this listener, or that __consumer_offsets could
         not be created or is not in this broker's image yet.
 
@@ -74,7 +78,7 @@ class FindCoordinatorHandler:
         several, pace = context.version >= SEVERAL_KEYS_SINCE, Pace()
         found = []
         for key in request.coordinator_keys if several else (request.key,):
-            found.append(self._find(key, request.key_type))
+            found.append(self._find(key, request.key_type, context.version))
             if pace.is_time(KEY_ENTRIES + len(key) // CHARS_PER_ENTRY):
                 yield
         if several:
@@ -91,10 +95,9 @@ class FindCoordinatorHandler:
             )
         )
 
-    def _find(self, key: str, key_type: int) -> Coordinator:
+    def _find(self, key: str, key_type: int, version: int) -> Coordinator:
         if key_type == TRANSACTION:
-            text = "transactions are not offered"
-            return without_coordinator(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+            return without_coordinator(key, no_transactions(version), NO_TRANSACTIONS)
         if key_type != GROUP:
             return without_coordinator(
                 key, ErrorCode.INVALID_REQUEST, f"key type {key_type} is not known"
@@ -121,3 +124,14 @@ def without_coordinator(key: str, error: ErrorCode, message: str | None = None) 
         error_code=error,
         error_message=error.message if message is None else message,
     )
+
+
+def no_transactions(version: int) -> ErrorCode:
+    """Return the error for a transactional id, which must end the client's attempt immediately.
+
+    Java's clients stop at INVALID_REQUEST, and show the message. librdkafka, which sends versions
+    below SEVERAL_KEYS_SINCE, repeats the request after every error but one. It shows the message
+    behind the name of that error."""
+    if version >= SEVERAL_KEYS_SINCE:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

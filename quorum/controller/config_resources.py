@@ -23,6 +23,13 @@ from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode
 
+GROUP_RESOURCE = 32
+"""Kafka's resource type of groups."""
+NO_GROUP_CONFIGS = (
+    "There are no group configs: those of Kafka concern groups of the new protocols (KIP-848, "
+    "share and streams groups), and only groups of the classic protocol exist here. Set "
+    "session.timeout.ms and heartbeat.interval.ms on the consumer"
+)
 Values = dict[str, str | None]
 """The new value of each key. None deletes the key."""
 
@@ -118,5 +125,9 @@ def kind_of(resource_type: int) -> ConfigResourceKind:
     not exist."""
     kind = KINDS.get(resource_type)
     if kind is None:
-        raise invalid_request(f"Unknown resource type {resource_type}")
+        raise invalid_request(
+            NO_GROUP_CONFIGS
+            if resource_type == GROUP_RESOURCE
+            else f"Unknown resource type {resource_type}"
+        )
     return kind

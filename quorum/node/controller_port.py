@@ -32,6 +32,7 @@ from quorate.quorum.quotas.client_quotas import ClientQuotas
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.hello import Peer
+from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.connection_quotas import (
     OTHERS_FILES,
@@ -97,6 +98,7 @@ class ControllerPort:
             ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
             ApiKey.SASL_HANDSHAKE: no_sasl,
+            **ACL_HANDLERS,
             ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(
                 node=core.config, image=lambda: core.image
             ).handle,

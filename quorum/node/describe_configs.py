@@ -19,6 +19,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
 from quorate.quorum.clipped import clipped, quoted
+from quorate.quorum.controller.config_resources import GROUP_RESOURCE, NO_GROUP_CONFIGS
 from quorate.quorum.controller.topic_names import what_is_wrong
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -177,6 +178,8 @@ class DescribeConfigsHandler:
                     f"but received {clipped(name)}",
                 )
             return BROKER_KEYS, lambda key: self._of_this_broker(image, key)
+        if kind == GROUP_RESOURCE:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, NO_GROUP_CONFIGS)
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"resource type {kind} has no configs here: name 2 (topic) or 4 (broker)",

@@ -16,6 +16,7 @@ import pytest
 
 from quorate.cli.chaos.loader import bundled_scenarios, load
 from tests.chaos.ablated import ABLATIONS
+from tests.chaos.expected_events import EVENTS
 from tests.clients.cluster import quorate, run_quorate
 
 pytestmark = pytest.mark.clients
@@ -27,22 +28,6 @@ FAST_SESSIONS = (
     "--override=broker.heartbeat.interval.ms=200",
 )
 RUN_TIMEOUT_S = 400.0
-FENCED, MOVED = r"fenced broker \d+ ", r"moved the leadership of "
-REGISTERED = r"broker \d+ registered again with epoch"
-ELECTED = (r"won the election of epoch [2-9]", r"is the active controller of epoch [2-9]")
-EVENTS = {
-    "controller-kill": (*ELECTED, "does not answer or is gone"),
-    "controller-partition": (*ELECTED, "resigned as the leader", "no longer the active contr"),
-    "flapping-isr": (REGISTERED.replace(" again", ""), r"This broker now leads \d+"),
-    "heartbeat-timeout": (FENCED, r"\[session-expired\]", MOVED),
-    "leader-kill": (FENCED, r"\[connection-lost\]", MOVED, REGISTERED, "unfenced broker"),
-    "paused-broker": (FENCED, r"\[session-expired\]", MOVED),
-    "paused-controller": ELECTED,
-    "power-loss": (REGISTERED, "the active controller of epoch"),
-    "quorum-loss": (*ELECTED, r"the metadata quorum is lost, as node|not ready for"),
-    "rolling-restart": ("began a controlled shutdown", MOVED, REGISTERED, *ELECTED),
-}
-"""What the logs of the nodes must contain after each scenario, as regular expressions."""
 
 
 @contextmanager

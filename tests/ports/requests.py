@@ -14,6 +14,7 @@ from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.schemas import (
+    acls,
     api_versions,
     client_quotas,
     cluster,
@@ -403,6 +404,38 @@ BUILDERS: dict[int, Build] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (
         lambda world, version: user_scram_credentials.DescribeUserScramCredentialsRequest(
             users=tuple(user_scram_credentials.UserName(name=each) for each in ("u", "v", "v"))
+        )
+    ),
+    ApiKey.DESCRIBE_ACLS: lambda world, version: acls.DescribeAclsRequest(
+        resource_type_filter=2,
+        resource_name_filter=None,
+        principal_filter="User:u",
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    ),
+    ApiKey.CREATE_ACLS: lambda world, version: acls.CreateAclsRequest(
+        creations=(
+            acls.AclCreation(
+                resource_type=2,
+                resource_name=WRITTEN,
+                principal="User:u",
+                host="*",
+                operation=3,
+                permission_type=3,
+            ),
+        )
+    ),
+    ApiKey.DELETE_ACLS: lambda world, version: acls.DeleteAclsRequest(
+        filters=(
+            acls.DeleteAclsFilter(
+                resource_type_filter=2,
+                resource_name_filter=WRITTEN,
+                principal_filter=None,
+                host_filter=None,
+                operation=1,
+                permission_type=1,
+            ),
         )
     ),
     ApiKey.DESCRIBE_QUORUM: lambda world, version: cluster.DescribeQuorumRequest(
