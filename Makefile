@@ -28,6 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "$(PYTHON) is older than 3.11: set PYTHON, as in make PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Quorate with Spark and the tools of its tests into $(VENV) (some minutes at first)"
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
 		-e '.[spark,dev]'
 	@touch $@

@@ -57,12 +57,7 @@ def unregister(
     """Remove the registration of a broker that will not come back.
 
     A broker that is alive, or that leads partitions, needs --force. It then stops. Its replicas
-    stay assigned to it. `quorate cluster decommission` moves them first.
-
-    \b
-    Example:
-      quorate cluster unregister --id 4 --bootstrap-server b1:9092
-    """
+    stay assigned to it. `quorate cluster decommission` moves them first."""
     with connected(
         bootstrap_server=bootstrap_server,
         bootstrap_controller=bootstrap_controller,

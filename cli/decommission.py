@@ -48,13 +48,7 @@ def decommission(
     """Move all replicas of broker ID to the other brokers, then unregister it.
 
     The broker stops when it is unregistered. If the command is interrupted, the moves in progress
-    continue. Run it again to go on.
-
-    \b
-    Examples:
-      quorate cluster decommission 4 --bootstrap-server b1:9092
-      quorate cluster decommission 4 --bootstrap-server b1:9092 --throttle 50000000 --yes
-    """
+    continue. Run it again to go on."""
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:

@@ -139,8 +139,10 @@ def levels(
 
 
 def release_level(version: str) -> int:
-    """Return the level of a metadata.version. Raise Refused if it is unknown."""
+    """Return the level of a metadata.version. A release, such as "4.1", means its last one. Raise
+    Refused if it is unknown."""
     known = LEVELS[LOWEST_RELEASE - 1 :]
+    version = next((each for each in reversed(known) if each.startswith(f"{version}-IV")), version)
     if version not in known:
         raise Refused(
             f"Unknown metadata.version {version}. Supported metadata.version are "

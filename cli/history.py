@@ -16,6 +16,7 @@ from quorate.cli.history_options import moment_ms, print_warnings, strict_option
 from quorate.cli.history_questions import diff, top, whatif
 from quorate.cli.history_source import directory_argument, history_in
 from quorate.cli.history_text import moment_lines, story_json, story_lines, table_lines
+from quorate.cli.progress import waiting_for
 from quorate.cli.suggesting_group import SuggestingGroup
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def report(
     if from_ms is not None and to_ms is not None and to_ms <= from_ms:
         raise click.UsageError("--to must be later than --from")
     scope = Scope(from_ms=from_ms, to_ms=to_ms, topics=topics, brokers=brokers)
-    with history_in(directory) as source:
+    with waiting_for("writing the report with Spark"), history_in(directory) as source:
         summary = write_report(source, out, parquet, scope=scope, strict=strict)
     for line in summary.warnings:
         click.echo(line, err=True)
@@ -114,7 +115,11 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
     from quorate.quorum.analytics.spark.session import local_session
     from quorate.quorum.analytics.tables import views
 
-    with history_in(directory) as source, local_session("quorate history sql") as spark:
+    with (
+        waiting_for("running the query with Spark"),
+        history_in(directory) as source,
+        local_session("quorate history sql") as spark,
+    ):
         try:
             views(spark, source, used_by=f"{query} warnings", strict=strict)
             with damage_said_plainly():
@@ -158,7 +163,9 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, stric
     unknown = [name for name in wanted if name not in TABLES]
     if unknown:
         raise click.UsageError(f"--table: value {unknown[0]!r} must be one of {', '.join(TABLES)}")
+    paths = []
     with (
+        waiting_for("exporting tables with Spark"),
         history_in(directory) as source,
         local_session("quorate history export") as spark,
         damage_said_plainly(),
@@ -166,10 +173,11 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, stric
         needed = (*wanted, "warnings") if wanted else ()
         tables = read_tables(spark, source, only=needed, strict=strict)
         for name in wanted or tables:
-            path = out / name
-            write(tables[name], path, kind)
-            click.echo(str(path))
+            paths.append(out / name)
+            write(tables[name], out / name, kind)
         print_warnings(tables["warnings"])
+    for path in paths:
+        click.echo(str(path))
 
 
 def write(table: DataFrame, path: Path, kind: str) -> None:

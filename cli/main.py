@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.suggesting_group import SuggestingGroup, with_examples
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ COMMANDS = {
         "chaos.command", "Run failure scenarios on a real cluster and check the outcome."
     ),
     "cluster": LazyCommand("cluster", "Print the cluster id, decommission or unregister a broker."),
+    "completion": LazyCommand("completion", "Print the completion script of a shell."),
     "configs": LazyCommand("configs", "Describe and alter the configs of topics and brokers."),
     "console-consumer": LazyCommand("console_consumer", "Print the records of a topic."),
     "console-producer": LazyCommand(
@@ -91,7 +96,18 @@ class LazyGroup(SuggestingGroup):
             return None
         module = importlib.import_module(f"quorate.cli.{lazy.module}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return command
+        return with_examples(command, ctx, cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the completions of a command's name or of an option. No command is imported."""
+        from click.shell_completion import CompletionItem
+
+        commands = [
+            CompletionItem(name, help=lazy.help)
+            for name, lazy in sorted(COMMANDS.items())
+            if name.startswith(incomplete) and not lazy.hidden
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help from COMMANDS, so that no command is imported."""

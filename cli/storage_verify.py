@@ -20,6 +20,7 @@ import click
 
 from quorate.broker.logs.producer_snapshots import decode as decode_producers
 from quorate.cli.client.errors import Refused
+from quorate.cli.progress import waiting_for
 from quorate.cli.server import load_config
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
@@ -48,7 +49,7 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
     broker = is_broker(path, file) if file is not None else False
     disk = OsDisk()
     try:
-        with unused(disk, path):
+        with unused(disk, path), waiting_for(f"verifying {path}"):
             before = after = check(disk, path)
             aside = ""
             if repairing and not before.sound:

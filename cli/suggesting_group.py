@@ -1,4 +1,4 @@
-"""A group of commands that suggests a similar name for a command that does not exist."""
+"""A group of commands with suggestions for misspelt names, and examples in the help."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import click
 
 
 class SuggestingGroup(click.Group):
-    """A click group with suggestions. Click itself suggests only options."""
+    """A click group. Click itself suggests only options."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command, with its examples as the end of its help, or None."""
+        return with_examples(super().get_command(ctx, cmd_name), ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -20,3 +24,14 @@ class SuggestingGroup(click.Group):
 
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(error.message + hint, error.ctx) from None
+
+
+def with_examples(
+    command: click.Command | None, ctx: click.Context, name: str
+) -> click.Command | None:
+    """Return the command with its examples. `ctx` is the context of its group."""
+    if command is not None and command.epilog is None:
+        from quorate.cli.examples import epilog_of
+
+        command.epilog = epilog_of(" ".join((*ctx.command_path.split()[1:], name)))
+    return command

@@ -36,6 +36,8 @@ CHANGED_THE_LOG = frozenset({7, 8, 11, 13, 14, 15, 17, 23})
 NEEDED_METADATA_VERSION = {(ELIGIBLE_LEADER_REPLICAS, 1): 23}
 """The lowest metadata.version with which each feature level may be used, by (feature, level).
 Level 23 (4.0-IV1) introduced the fields of eligible leader replicas."""
+KRAFT_VERSION = "kraft.version"
+"""The feature whose level is in Raft's control records."""
 DISABLED = (0, 0)
 """The range of a feature that a node does not name."""
 FAILED = "The update failed for all features since the following feature had an error: "
@@ -51,10 +53,12 @@ class UpgradeType(enum.IntEnum):
 
 def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
     """Change feature levels. The first update that is not valid fails all of them. A level that is
-    current gets no record. A request with `validate_only` writes nothing."""
+    current gets no record. A request with `validate_only` writes nothing. Raft decides changes of
+    kraft.version (`quorum/node/voter_admin.py`), so here it is unchanged, and is skipped."""
     records: list[MetadataRecord] = []
-    proposed = {each.feature: each.max_version_level for each in request.feature_updates}
-    for update in request.feature_updates:
+    updates = [each for each in request.feature_updates if each.feature != KRAFT_VERSION]
+    proposed = {each.feature: each.max_version_level for each in updates}
+    for update in updates:
         try:
             check(context, update)
             check_dependencies(context, update, proposed)

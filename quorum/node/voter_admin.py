@@ -48,13 +48,16 @@ class VoterAdmin:
         self._core = core
 
     def handles(self, request: Message) -> bool:
-        """Return True if Raft decides this request. An UpdateFeatures counts if kraft.version is
-        one of its features."""
+        """Return True if Raft decides this request. An UpdateFeatures counts if it changes
+        kraft.version, or names no other feature. Kafka's tools name all features of a release."""
         if request.API_KEY == ApiKey.UPDATE_FEATURES:
             from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
 
             assert isinstance(request, UpdateFeaturesRequest)
-            return any(each.feature == KRAFT_VERSION for each in request.feature_updates)
+            level = self._core.raft.voters_at(self._core.end_offset).kraft_version
+            named = [each for each in request.feature_updates if each.feature == KRAFT_VERSION]
+            changed = any(each.max_version_level != level for each in named)
+            return bool(named) and (changed or len(request.feature_updates) == len(named))
         return request.API_KEY in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
 
     def ask(self, request: Message, answer: Answer) -> None:
@@ -129,7 +132,8 @@ class VoterAdmin:
         if len(request.feature_updates) != 1:
             respond(
                 ErrorCode.INVALID_UPDATE_VERSION,
-                f"{KRAFT_VERSION} is a feature of Raft: update it in a request of its own",
+                f"{KRAFT_VERSION} is a feature of Raft: change it in a request of its own "
+                f"(--feature {KRAFT_VERSION}=N), then repeat this one",
             )
             return
         (update,) = request.feature_updates

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.analytics.spark.java import ensure_java
 
@@ -45,6 +45,31 @@ Failures are raised as exceptions, and the log would repeat them at length.
 """
 
 
+def start_java(settings: Mapping[str, Any], log: Path) -> None:
+    """Start Spark's Java with its standard error in the file `log`, unless this process has one.
+
+    Java and Spark's launcher write lines there that concern no user, such as the names of
+    incubator modules. If Java does not start, its lines are written to this process's standard
+    error, and the exception of pyspark is raised."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll([(name, str(value)) for name, value in settings.items()])
+    with log.open("wb") as file:
+        try:
+            SparkContext._ensure_initialized(
+                gateway=launch_gateway(  # type: ignore[no-untyped-call]
+                    conf, popen_kwargs={"stderr": file}
+                )
+            )
+        except Exception:
+            sys.stderr.write(log.read_text(errors="replace"))
+            raise
+
+
 @contextmanager
 def local_session(
     app_name: str = "quorate", master: str = "local[2]", java_options: str = JAVA_OPTIONS
@@ -66,8 +91,10 @@ def local_session(
         quiet = Path(directory) / "log4j2.properties"
         quiet.write_text(QUIET)
         options = f"{java_options} -Dlog4j2.configurationFile=file:{quiet}"
-        builder = SparkSession.builder.master(master).appName(app_name).config(map=SETTINGS)
-        spark = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
+        settings = {**SETTINGS, "spark.driver.extraJavaOptions": options}
+        start_java(settings, Path(directory) / "java.log")
+        builder = SparkSession.builder.master(master).appName(app_name).config(map=settings)
+        spark = builder.getOrCreate()
         try:
             register(spark)
             yield spark

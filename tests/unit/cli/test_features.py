@@ -35,6 +35,7 @@ def run(
 DONE = {
     ("upgrade", "--feature", f"{NAME}=27"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
     ("upgrade", "--release-version", "4.1-IV1"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
+    ("upgrade", "--release-version", "4.1"): ((NAME, 27, 1), f"{NAME} was upgraded to 27."),
     ("upgrade", "--feature", "f=3", "--dry-run"): (("f", 3, 1), "f can be upgraded to 3."),
     ("downgrade", "--feature", "f=2"): (("f", 2, 2), "f was downgraded to 2."),
     ("downgrade", "--metadata", "4.0-IV3"): ((NAME, 25, 2), f"{NAME} was downgraded to 25."),

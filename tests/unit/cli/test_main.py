@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from quorate.cli.completion import SHELLS
+from quorate.cli.examples import EXAMPLES
 from quorate.cli.main import COMMANDS, main
 
 HEAVY = ("asyncio", "aiohttp", "msgpack", "rich", "pyspark", "confluent_kafka", "uvloop")
@@ -64,3 +68,58 @@ def test_the_package_runs_as_a_module() -> None:
         [sys.executable, "-m", "quorate", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("quorate, version ")
+
+
+def leaves(
+    command: click.Command, context: click.Context, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Yield each command that is no group, with its path and its context."""
+    if not isinstance(command, click.Group):
+        yield " ".join(path), command, context
+        return
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        assert inner is not None
+        inside = click.Context(inner, parent=context, info_name=name)
+        yield from leaves(inner, inside, (*path, name))
+
+
+LEAVES = list(leaves(main, click.Context(main, info_name="quorate")))
+
+
+@pytest.mark.parametrize("path", [path for path, _, _ in LEAVES])
+def test_the_help_of_every_command_has_examples_that_parse(path: str) -> None:
+    (found,) = (each for each in LEAVES if each[0] == path)
+    _, command, context = found
+    assert EXAMPLES[path]
+    for example in EXAMPLES[path]:
+        arguments = shlex.split(example.partition(" > ")[0])
+        command.make_parser(context).parse_args(arguments)
+        assert f"quorate {path} {example}".rstrip() in command.get_help(context)
+
+
+def test_every_example_has_its_command() -> None:
+    assert set(EXAMPLES) == {path for path, _, _ in LEAVES}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_of_each_shell(shell: str) -> None:
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_QUORATE_COMPLETE" in result.output
+
+
+def test_commands_are_completed_without_an_import() -> None:
+    program = (
+        "import os, sys\n"
+        "os.environ.update(COMP_WORDS='quorate re', COMP_CWORD='1',"
+        " _QUORATE_COMPLETE='bash_complete')\n"
+        "from quorate.cli.main import main\n"
+        "try: main(prog_name='quorate')\n"
+        "except SystemExit: pass\n"
+        "assert 'quorate.cli.reassign_partitions' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["plain,reassign-partitions", "plain,replica-verification"]

@@ -113,3 +113,14 @@ def test_version_0_has_a_flag_for_downgrades() -> None:
     update = FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=24, allow_downgrade=True)
     assert ask(driver, update).error_code == ErrorCode.NONE
     assert level_of(driver) == 24
+
+
+def test_an_unchanged_kraft_version_is_skipped() -> None:
+    """FeatureCommand's --release-version names every feature of the release. A changed
+    kraft.version never reaches this rule."""
+    driver = at_level(23)
+    response = ask(driver, to(27), to(1, name="kraft.version"))
+    assert response.error_code == ErrorCode.NONE
+    assert [each.feature for each in response.results] == [METADATA_VERSION, "kraft.version"]
+    assert level_of(driver) == 27
+    assert "kraft.version" not in driver.image.features

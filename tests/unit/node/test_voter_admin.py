@@ -18,6 +18,10 @@ from quorate.quorum.protocol.schemas.raft_voters import (
     RaftVoterListener,
     RemoveRaftVoterRequest,
 )
+from quorate.quorum.protocol.schemas.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+)
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.raft.effects import Role
 from tests.unit.raft.harness import directory
@@ -40,10 +44,16 @@ class Host:
         self.done: list[Callable[[int, str], None]] = []
         self.answers: list[Any] = []
         self.changes: list[str] = []
-        raft = SimpleNamespace(role=role, add_voter="add", remove_voter="remove")
+        raft = SimpleNamespace(
+            role=role,
+            add_voter="add",
+            remove_voter="remove",
+            voters_at=lambda _: SimpleNamespace(kraft_version=1),
+        )
         core = SimpleNamespace(
             cluster_id="here",
             raft=raft,
+            end_offset=0,
             replica=SimpleNamespace(change_voters=self._change_voters),
             seams=SimpleNamespace(clock=self.clock),
         )
@@ -114,3 +124,23 @@ def test_an_implausible_voter_never_reaches_raft(change: dict[str, Any]) -> None
     host.ask(dataclasses.replace(ADD, **change))
     assert host.done == []
     assert [each.error_code for each in host.answers] == [ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize(
+    ("levels", "decided_by_raft"),
+    [
+        ({"kraft.version": 0}, True),
+        ({"kraft.version": 1}, True),
+        ({"kraft.version": 0, "metadata.version": 27}, True),
+        ({"kraft.version": 1, "metadata.version": 27}, False),
+        ({"metadata.version": 27}, False),
+    ],
+)
+def test_raft_decides_features_only_if_kraft_version_changes_or_is_alone(
+    levels: dict[str, int], decided_by_raft: bool
+) -> None:
+    updates = tuple(
+        FeatureUpdateKey(feature=name, max_version_level=level) for name, level in levels.items()
+    )
+    request = UpdateFeaturesRequest(feature_updates=updates)
+    assert Host().admin.handles(request) is decided_by_raft

@@ -1,0 +1,97 @@
+"""The examples in the --help of each command, by the path of the command.
+
+A test parses each of them, so that no example names an option that does not exist."""
+
+from __future__ import annotations
+
+AT = "--bootstrap-server b1:9092"
+MOVES = "--reassignment-json-file moves.json"
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "broker-api-versions": (AT,),
+    "chaos compare": ("before.json after.json",),
+    "chaos describe": ("leader-kill",),
+    "chaos heal": ("--dir quorate-data",),
+    "chaos list": ("",),
+    "chaos run": ("leader-kill", "power-loss --dir quorate-data --html page.html"),
+    "chaos schema": ("",),
+    "chaos steps": ("",),
+    "cluster cluster-id": (AT,),
+    "cluster decommission": (f"4 {AT}", f"4 {AT} --throttle 50000000 --yes"),
+    "cluster unregister": (f"--id 4 {AT}",),
+    "completion": ("bash > ~/.local/share/bash-completion/completions/quorate",),
+    "configs": (
+        f"--describe --topic orders {AT}",
+        f"--alter --topic orders --add-config retention.ms=86400000 {AT}",
+        f"--alter --broker 4 --delete-config log.cleaner.threads {AT}",
+    ),
+    "console-consumer": (f"--topic orders --from-beginning {AT}", f"--topic orders --group g {AT}"),
+    "console-producer": (
+        f"--topic orders {AT}",
+        f"--topic orders --property parse.key=true --property key.separator=: {AT}",
+    ),
+    "consumer-groups": (
+        f"--list {AT}",
+        f"--describe --group g {AT}",
+        f"--reset-offsets --group g --topic orders --to-earliest --execute {AT}",
+    ),
+    "delete-records": (f"--offset-json-file offsets.json {AT}",),
+    "demo": ("", "--seconds 5 --no-spark"),
+    "down": ("--dir quorate-data",),
+    "dump-log": (
+        "--files orders-0/00000000000000000000.log --print-data-log",
+        "--files __cluster_metadata-0/00000000000000000000.log --cluster-metadata-decoder",
+    ),
+    "features describe": (AT,),
+    "features disable": (f"--feature eligible.leader.replicas.version {AT}",),
+    "features downgrade": (f"--feature metadata.version=26 {AT}",),
+    "features feature-dependencies": (f"--feature metadata.version=27 {AT}",),
+    "features upgrade": (f"--release-version 4.1 {AT}", f"--feature metadata.version=27 {AT}"),
+    "features version-mapping": (f"--release-version 4.1 {AT}",),
+    "get-offsets": (f"--topic orders {AT}", f"--topic orders --time -2 {AT}"),
+    "history at": ("quorate-data/nodes/1/data --offset 120",),
+    "history explain": ("quorate-data/nodes/1/data --topic orders --partition 0",),
+    "history export": ("quorate-data/nodes/1/data --out tables",),
+    "history report": ("quorate-data/nodes/1/data --out report.html",),
+    "history sql": ("'select count(*) from leaderships' quorate-data/nodes/1/data",),
+    "leader-election": (f"--election-type preferred --all-topic-partitions {AT}",),
+    "log-dirs": (f"--describe --topic-list orders {AT}",),
+    "metadata-quorum add-controller": ("",),
+    "metadata-quorum describe": ("--status", "--replication --human-readable"),
+    "metadata-quorum force-voters": ("--dir quorate-data --controller 1@c1:9093 --dry-run",),
+    "metadata-quorum remove-controller": (
+        "--controller-id 3 --controller-directory-id MvDxzVmcRsaTz33bUuRU6A",
+    ),
+    "metadata-shell": ("--snapshot __cluster_metadata-0/00000000000000000000.log ls /",),
+    "reassign-partitions": (
+        f"--generate --topics-to-move-json-file topics.json --broker-list 4,5,6 {AT}",
+        f"--execute {MOVES} --throttle 50000000 {AT}",
+        f"--verify {MOVES} {AT}",
+    ),
+    "replica-verification": (f"--topics-include orders --once {AT}",),
+    "server": ("server.properties", "server.properties --log-level debug"),
+    "state-changes merge": ("--topic orders --logs node1.log,node2.log",),
+    "status": ("", f"--watch {AT}", f"--only offline --topic orders {AT}"),
+    "storage declare": ("-c server.properties --new /data/k2",),
+    "storage format": ("-c server.properties -t MvDxzVmcRsaTz33bUuRU6A",),
+    "storage info": ("-c server.properties",),
+    "storage random-uuid": ("",),
+    "storage repair-epoch": ("-c server.properties --epoch 7",),
+    "storage verify": ("/data/k1", "--repair /data/k1"),
+    "topics": (
+        f"--create --topic orders --partitions 12 --replication-factor 3 {AT}",
+        f"--describe --topic orders {AT}",
+        f"--delete --topic orders {AT}",
+    ),
+    "up": ("", "--brokers 1 --controllers 1 --port 0 --detach", "--override log.level=DEBUG"),
+}
+"""The arguments of the examples, without the name of the command."""
+
+
+def epilog_of(path: str) -> str | None:
+    """Return the end of the help of the command at `path`, such as "cluster unregister"."""
+    found = EXAMPLES.get(path)
+    if found is None:
+        return None
+    title = "Example:" if len(found) == 1 else "Examples:"
+    return "\n".join(("\b", title, *(f"  quorate {path} {each}".rstrip() for each in found)))
