@@ -6,7 +6,6 @@ chooses one for a new log (`directory_choice.py`).
 
 A directory that fails is taken offline (`take_offline`): the manager closes its logs and touches it
 no more until the process ends. Logs in the other directories are not affected.
-
 A partition may be in one directory only. If the start finds it in two, with the same topic id, it
 is refused. A directory of another topic with the same name is set aside when the partition is
 opened (KAFKA-16157).
