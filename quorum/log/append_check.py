@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from quorate.quorum.log.batch_file import MAX_RELATIVE_OFFSET
 from quorate.quorum.log.errors import BrokenChain
-from quorate.quorum.log.segment import MAX_RELATIVE_OFFSET, PositionedBatch
+from quorate.quorum.log.segment import PositionedBatch
 
 
 def require_continuation(

@@ -9,6 +9,8 @@ from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.names import LOG_SUFFIX, segment_file
 from quorate.quorum.seams import Buffer, Disk, File
 
+MAX_RELATIVE_OFFSET = 2**31 - 1
+"""The largest offset of a segment, relative to its base offset. Indexes store it in 32 bits."""
 WALK_BYTES = 4096
 """Bytes of one read while `walk` goes from header to header."""
 
@@ -112,16 +114,19 @@ class BatchFile:
     def walk(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         """Yield (position, header) of each batch from `position` on, the start of a batch.
 
-        Raise CorruptLog if a header is missing or its batch does not fit into the file. CRCs are
-        not checked."""
+        Raise CorruptLog if a header is missing, if its batch does not fit into the file, or if the
+        segment cannot hold its offsets. CRCs are not checked."""
         file, size = self.file, self.size
-        chunk, chunk_from = b"", position
+        chunk, chunk_from, end = b"", position, self.next_offset
         while position < size:
             if position + HEADER_BYTES > chunk_from + len(chunk):
                 chunk, chunk_from = file.pread(WALK_BYTES, position), position
             header = self._header(chunk, position - chunk_from, position)
+            if not self.may_hold(header):  # The CRC does not cover the base offset.
+                reason = f"the batch has base offset {header.base_offset}"
+                raise CorruptLog(self.path, position, end, reason)
             yield position, header
-            position += header.size_bytes
+            position, end = position + header.size_bytes, header.next_offset
 
     def header_at(self, position: int) -> BatchHeader:
         """Return the header of the batch that starts at `position`. Raise CorruptLog."""
@@ -140,3 +145,8 @@ class BatchFile:
                 f"the file ends within this batch of {header.size_bytes} bytes",
             )
         return header
+
+    def may_hold(self, header: BatchHeader) -> bool:
+        """Return True if the offsets of a batch are ones that a segment can hold."""
+        first, last = header.base_offset, header.last_offset
+        return self.base_offset <= first and last <= self.base_offset + MAX_RELATIVE_OFFSET

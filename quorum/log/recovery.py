@@ -272,7 +272,9 @@ class LogRecovery:
                 return Damage(position, segment.next_offset, NO_HEADER)
             reason = "" if intact else "the batch fails its CRC-32C or is incomplete"
             missing = self.gaps and header.base_offset > segment.next_offset
-            if header.base_offset != segment.next_offset and not missing:
+            if not segment.may_hold(header) or not (
+                missing or header.base_offset == segment.next_offset
+            ):
                 reason = f"the batch has base offset {header.base_offset}"
             elif header.leader_epoch < self.epochs.latest:
                 reason = f"leader epoch {header.leader_epoch} follows epoch {self.epochs.latest}"

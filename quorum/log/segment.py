@@ -10,13 +10,13 @@ from itertools import islice
 
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch_file import MAX_RELATIVE_OFFSET
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.index import NO_TIMESTAMP
 from quorate.quorum.log.indexed_file import IndexedBatchFile
 from quorate.quorum.log.names import DELETED_SUFFIX, TRANSACTION_INDEX_SUFFIX, segment_file
 from quorate.quorum.seams import Buffer, Disk
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
 """An index entry holds an offset relative to the base offset in 31 bits."""
 NO_JITTER = -1
 HEADERS_PER_STEP = 256

@@ -63,6 +63,7 @@ class Faults:
             "lose_metadata": self._lose_metadata,
             "stop": self._stop,
             "kill_all": self._kill_all,
+            "outage": self._outage,
             "pause": self._pause,
             "step_clock": self._step_clock,
             "slow_disk": self._slow_disk,
@@ -204,6 +205,43 @@ class Faults:
             else:
                 self.damage.cut_power(machine)
         return self._restart(machines)
+
+    def _outage(self, fault: Fault) -> Undo:
+        """Machines go down one after the other in half of the time, and return in another order. A
+        machine that returns has less than those that went down later."""
+        machines, random = self._running(fault), Random(fault.seed)
+        returning = random.sample(machines, len(machines))
+        gap_s = fault.lasts_s / (2 * len(machines) + 1)
+        over: list[bool] = []
+
+        def down(machine: Machine) -> None:
+            if machine.process is not None and machine.name not in self.limits.protected():
+                self.effects.mark(fault)
+                self._cluster.kill(machine)
+
+        def up(machine: Machine) -> None:
+            if machine.process is None and not machine.may_fail:
+                self._cluster.start(machine)
+
+        def later(number: int, move: Callable[[Machine], None], machine: Machine) -> None:
+            def moved() -> None:
+                if not over:
+                    move(machine)
+
+            loop = self._cluster.loop
+            loop.call_at(loop.time() + number * gap_s, moved)
+
+        for number, machine in enumerate(machines):
+            later(number, down, machine)
+        for number, machine in enumerate(returning, len(machines)):
+            later(number, up, machine)
+        restart = self._restart(machines)
+
+        def undo() -> None:
+            over.append(True)
+            restart()
+
+        return undo
 
     def _pause(self, fault: Fault) -> Undo:
         hosts = [each.process.host for each in self._running(fault) if each.process]

@@ -17,6 +17,7 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | who lost its metadata votes for nobody before it caught up (`silence.py`) | sweep |
 | two logs with the same batch are the same before it (`log_matching.py`) | a node dies; sweep |
 | a new leader was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
+| an unclean election is of the longest log, its cause is true (`unclean_elections.py`) | ... |
 | a partition's epochs only grow; its leader is in its ISR | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
 | a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
@@ -61,6 +62,7 @@ from tests.sim.seen import Seen, looks_of
 from tests.sim.shape import FAST
 from tests.sim.silence import Silence
 from tests.sim.touched import Touched
+from tests.sim.unclean_elections import UncleanElections
 from tests.sim.watermarks import Watermarks
 
 __all__ = ["Election", "Invariants", "Violation"]
@@ -111,7 +113,8 @@ class Invariants:
         self.silence = Silence(lambda: self.metadata.end.offset)
         cluster.losing.append(self.silence.losing)
         self.cut_off = CutOff(cluster)
-        self.watermarks = Watermarks(cluster, self._is_trusted, self._min_isr)
+        self.watermarks = Watermarks(cluster, self._is_trusted, self._min_isr, self.is_unclean)
+        self.unclean = UncleanElections(cluster, self._is_trusted, self.elections)
         self._images: dict[int, MetadataImage] = {}
         self._snapshot_images: dict[EpochOffset, MetadataImage] = {}
         """The image of each snapshot."""
@@ -244,6 +247,7 @@ class Invariants:
                     if problem := self._rulings.take(batch.records):
                         raise Violation(f"{machine.name} at {batch.base_offset}: {problem}")
                     self._oracle.feed([batch])
+                    require(self.unclean.committed(batch.records, self._oracle.image))
                     self._cover(batch)
                     self._images[self._oracle.position] = self._oracle.image
 
@@ -412,7 +416,8 @@ class Invariants:
     def checks(self) -> Counter[str]:
         """Return the number of checks of each kind that compared something."""
         found = self.votes.checks + self.logs.checks + self.watermarks.checks
-        return found + self.commits.checks + self.cut_off.checks + self.silence.checks
+        found += self.commits.checks + self.cut_off.checks + self.silence.checks
+        return found + self.unclean.checks
 
     # -- claims ----------------------------------------------------------------------------------
 

@@ -19,12 +19,11 @@ from quorate.quorum.log.names import DAMAGED_SUFFIX
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from tests.sim.cluster import Machine, SimCluster
 from tests.sim.electorate import Electorate
+from tests.sim.sessions import FRESH_MS, session_left_ms
 
 if TYPE_CHECKING:
     from tests.sim.faults import Fault
 
-FRESH_MS = 1200
-"""The rest of a session that was just renewed. It lasts 2 s; a broker renews it every 400 ms."""
 BESIDE = (
     "kill",
     "lose_power",
@@ -197,13 +196,6 @@ def keepers_of(partition: Partition, losing: int, safe: dict[int, str]) -> list[
     if partition.leader != losing or any(each not in safe for each in others):
         return []
     return [safe[each] for each in others]
-
-
-def session_left_ms(active: Machine, broker_id: int) -> int:
-    """Return the rest of a broker's session at the active controller."""
-    assert active.process is not None and active.process.controller is not None
-    session = active.process.controller.shell._controller._context.sessions.get(broker_id)
-    return 0 if session is None else session.deadline_ms - active.process.clock.now_ms()
 
 
 def settled_image(cluster: SimCluster) -> MetadataImage | None:

@@ -13,6 +13,7 @@ from tests.sim.faults import Fault, Faults
 from tests.sim.shape import Quorum
 
 HOUR_MS = 3_600_000
+SHORTEST_OUTAGE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ EVERYTHING = {
     "lose_metadata": 2,
     "stop": 2,
     "kill_all": 1,
+    "outage": 2,
     "pause": 3,
     "step_clock": 1,
     "slow_disk": 2,
@@ -61,7 +63,9 @@ limits keep others from losing data meanwhile."""
 DAMAGE_PAUSE_S = 0.5
 DAMAGE_POLLS, DAMAGE_POLL_S = 150, 0.02
 PROFILES = (
-    Profile(name="calm", pause_s=4.0, at_once=1, weights={**EVERYTHING, "kill_all": 0}),
+    Profile(
+        name="calm", pause_s=4.0, at_once=1, weights={**EVERYTHING, "kill_all": 0, "outage": 0}
+    ),
     Profile(name="mild", pause_s=1.5, at_once=1, weights=EVERYTHING),
     Profile(name="rough", pause_s=0.7, at_once=2, weights=EVERYTHING),
     Profile(name="hell", pause_s=0.25, at_once=4, min_s=0.01, max_s=2.0, weights=EVERYTHING),
@@ -82,6 +86,7 @@ class Nemesis:
         self._names = [*cluster.machines, *clients]
         self._draws: dict[str, Callable[[Fault], Fault]] = {
             "kill_all": self._all_running,
+            "outage": self._outage,
             "wipe": self._wiped,
             "lose_metadata": self._controller,
             "step_clock": self._clock,
@@ -164,6 +169,12 @@ class Nemesis:
     def _controller(self, fault: Fault) -> Fault:
         running = [each for each in self._running() if each in self._controllers]
         return replace(fault, names=(self._random.choice(running),)) if running else fault
+
+    def _outage(self, fault: Fault) -> Fault:
+        """Of all brokers, or of all controllers, in any order."""
+        names = [each for each in self._running() if each in self._brokers]
+        self._random.shuffle(names)
+        return replace(fault, names=tuple(names), lasts_s=max(fault.lasts_s, SHORTEST_OUTAGE_S))
 
     def _all_running(self, fault: Fault) -> Fault:
         return replace(fault, names=tuple(self._running()))

@@ -38,7 +38,7 @@ class PersistedVotes:
             return ""
         self.checks["persisted vote"] += 1
         known = self._votes.setdefault((machine.key, found.epoch), found.voted)
-        if found.voted == machine.key and machine.lost_metadata:
+        if machine.lost_metadata and _is_same(found.voted, machine.key):
             return ""  # it gave its vote to itself, so that it votes for no other replica
         if not _is_same(known, found.voted):
             return f"{machine.name} voted in epoch {found.epoch} for {known} and {found.voted}"

@@ -54,9 +54,12 @@ class Silence:
             return ""
         self.checks["votes of controllers that lost their records"] += 1
         found = durable_election(machine)
-        if found is None or found.voted in (None, machine.key) or found.epoch <= loss.epoch:
+        voted = None if found is None else found.voted
+        if found is None or voted is None or found.epoch <= loss.epoch:
+            return ""
+        if voted.id == machine.id:  # so that it votes for no other replica
             return ""
         return (
             f"{machine.name} lost its metadata, its log ends at {end} before {loss.acknowledged}, "
-            f"and it voted for {found.voted} in epoch {found.epoch}"
+            f"and it voted for {voted} in epoch {found.epoch}"
         )

@@ -23,10 +23,16 @@ class Watermarks:
     """`trusted` says which ISR members are compared: power losses and bad disks take records."""
 
     def __init__(
-        self, cluster: SimCluster, trusted: Trusted, min_isr: Mapping[str, int] | None = None
+        self,
+        cluster: SimCluster,
+        trusted: Trusted,
+        min_isr: Mapping[str, int] | None = None,
+        unclean: Callable[[Key], bool] = lambda key: False,
     ) -> None:
-        """`min_isr` has the min.insync.replicas of the topics for which it is known."""
+        """`min_isr` has the min.insync.replicas of the topics for which it is known. `unclean` says
+        if a partition allows unclean elections, which may lose records."""
         self._min_isr = min_isr or {}
+        self._unclean = unclean
         self.checks: Counter[str] = Counter()
         self._cluster = cluster
         self._trusted = trusted
@@ -116,7 +122,7 @@ class Watermarks:
         """Return the fault of the leaders of a healed cluster, or ""."""
         for machine in self._cluster.brokers:
             for key, hosted in hosted_by(machine).items():
-                if hosted.partition.leadership is None:
+                if hosted.partition.leadership is None or self._unclean(key):
                     continue
                 self.checks["high watermark at the end"] += 1
                 highest = self._highest.get(key, 0)

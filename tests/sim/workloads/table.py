@@ -11,11 +11,13 @@ from tests.sim.workloads.autocreated import AutoCreated
 from tests.sim.workloads.compacted import Compacted
 from tests.sim.workloads.fetch_sessions import FetchSessions
 from tests.sim.workloads.membership import Membership
+from tests.sim.workloads.min_isr import MinIsr
 from tests.sim.workloads.offsets import Offsets
 from tests.sim.workloads.quotas import Quotas
 from tests.sim.workloads.recreated import Recreated
 from tests.sim.workloads.throttled import Throttled
 from tests.sim.workloads.trimmed import Trimmed
+from tests.sim.workloads.unclean import Unclean
 from tests.sim.workloads.unregistered import Unregistered
 from tests.sim.workloads.workload import Workload
 
@@ -30,6 +32,8 @@ WORKLOADS: tuple[type[Workload], ...] = (
     Throttled,
     Quotas,
     Unregistered,
+    Unclean,
+    MinIsr,
 )
 PER_SEED = 3
 

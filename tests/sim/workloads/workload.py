@@ -168,13 +168,15 @@ class Workload(Client):
         """Return all records from `start` on, from a cluster that is well.
 
         The high watermark of a new leader may be behind for a moment (KIP-207), so that the reader
-        waits for the highest one that the partition ever had."""
+        waits for the highest one that the partition ever had, unless an unclean election may have
+        lost it."""
         records: list[Record] = []
         preferred = -1  # a follower that the leader names for reads (KIP-392)
         end = 0
         while True:
             topic_id, leader = await self.leader((name, partition))
-            end = max(end, self.stage.invariants.watermarks.highest((topic_id, partition)))
+            if not self.stage.invariants.is_unclean((topic_id, partition)):
+                end = max(end, self.stage.invariants.watermarks.highest((topic_id, partition)))
             asked = FetchPartition(
                 partition=partition, fetch_offset=start, partition_max_bytes=1 << 20
             )

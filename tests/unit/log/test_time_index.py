@@ -9,7 +9,8 @@ import pytest
 
 from quorate.quorum.log import segment as segment_module
 from quorate.quorum.log import timestamp_lookup as lookup_module
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch import BatchHeader, batches
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.file_removal import remove_segments
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.segment import Segment
@@ -50,6 +51,36 @@ def test_no_flipped_bit_hides_a_record_from_its_timestamp() -> None:
         for number in range(0, 20, 4):
             found = log.offset_for_timestamp(10 * number - 4)
             assert found is not None and found.offset == number, (bit, number, found)
+
+
+def test_a_flipped_bit_of_an_offset_is_damage() -> None:
+    """The CRC does not cover the base offset, and an index has 32 bits for an offset."""
+    disk = closed_log()
+    path = min(f"{PATH}/{name}" for name in disk.list(PATH) if name.endswith(".log"))
+    content = disk.content(path)
+    _, (second, _), *_ = batches(content)
+    found = 0
+    for bit in range(64):
+        damaged = bytearray(content)
+        damaged[second + bit // 8] ^= 1 << bit % 8
+        disk.open(path).pwrite(bytes(damaged), 0)
+        disk.open(path.replace(".log", ".timeindex")).truncate(0)
+        try:
+            assert Segment(disk, PATH, 0, 200).max_timestamp_ms
+        except CorruptLog as damage:
+            found += "the batch has base offset" in str(damage)
+    assert found == 33, "32 bits are above what an index holds, and one is the sign"
+
+
+def test_recovery_of_a_compacted_log_finds_a_flipped_bit_of_an_offset() -> None:
+    """A compacted log has gaps between its batches, but no segment holds so large an offset."""
+    disk = closed_log()
+    name = max(name for name in disk.list(PATH) if name.endswith(".log"))
+    content = bytearray(disk.content(f"{PATH}/{name}"))
+    content[1] ^= 1
+    disk.open(f"{PATH}/{name}").pwrite(bytes(content), 0)
+    log = Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False, gaps=True)
+    assert log.end_offset < COUNT
 
 
 def timeless_log(disk: SimDisk) -> Log:
