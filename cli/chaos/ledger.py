@@ -35,6 +35,8 @@ class Ledger:
 
     partitions: int
     record_bytes: int
+    key_bytes: int = 0
+    """The least size of a key. Shorter numbers get leading zeros."""
     acknowledged: array[int] = field(default_factory=lambda: array("q"))
     """The acknowledged offset of each record by its number, or NOT_ACKNOWLEDGED (`comparison.py`).
     """
@@ -89,6 +91,10 @@ class Ledger:
     def first_writes(self) -> bool:
         """Return True if every partition has acknowledged a write of any client."""
         return len(self.confirmed_s) == self.partitions
+
+    def key(self, number: int) -> bytes:
+        """Return the key of a record, its number."""
+        return b"%0*d" % (self.key_bytes, number)
 
     def value(self, number: int) -> bytes:
         """Return the value of a record, which has `record_bytes` bytes."""

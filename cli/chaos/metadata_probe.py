@@ -1,6 +1,6 @@
 """A client that changes metadata during a whole run, so that its availability is known.
 
-It sets retention.ms of the run's topic to a new value every PERIOD_S. A change that fails is sent
+It sets retention.ms of the run's topic to a new value every `period_s`. A change that fails is sent
 again, to another broker, until it is committed. The time that a change waits is an outage of
 metadata. Repetition is harmless, because each value is set as a whole."""
 
@@ -37,6 +37,8 @@ class MetadataProbe:
 
     brokers: Brokers
     timeout_ms: int
+    period_s: float = PERIOD_S
+    """The pause, in s, between two changes."""
     committed_s: array[float] = field(default_factory=lambda: array("d"))
     """The times at which a change was acknowledged, in s on the monotonic clock."""
     sent_s: float = 0.0
@@ -79,7 +81,7 @@ class MetadataProbe:
             self.committed_s.append(time.monotonic())
             self.latencies.add(since_s, self.committed_s[-1])
             self._waited(since_s)
-            await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(self.period_s)
 
     async def _committed(self, request: IncrementalAlterConfigsRequest) -> bool:
         """Send the change to one broker after the other. Return True if one says it is committed.

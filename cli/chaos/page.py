@@ -32,7 +32,7 @@ from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE
 from quorate.quorum.metadata.causes import DOCS
 
 MAX_LANES = 1000
-"""The most partitions that are shown."""
+"""The most partitions that are shown: those that could not be written for the longest time."""
 DENSE_FROM_LANES = 40
 """With more partitions, each lane is less high."""
 COLOURS = 10
@@ -204,7 +204,9 @@ def _partitions(result: Result, scale: Scale) -> str:
     for outage in result.evidence.writes.outages:
         outages.setdefault(outage.partition, []).append(outage)
     colours = _colours(result.evidence.leadership)
-    shown = range(min(result.partitions, MAX_LANES))
+    lost_ms = result.unavailable_ms()
+    worst = sorted(lost_ms, key=lambda each: (-lost_ms[each], each))
+    shown = sorted(worst[:MAX_LANES])
     lanes = [
         lane(
             f"partition {partition}",
@@ -218,7 +220,11 @@ def _partitions(result: Result, scale: Scale) -> str:
         for partition in shown
     ]
     dense = " dense" if len(lanes) > DENSE_FROM_LANES else ""
-    cut = f"<p class=soft>The first {MAX_LANES:,} are shown.</p>" * (result.partitions > MAX_LANES)
+    left_out = result.partitions - len(shown)
+    cut = (
+        f"<p class=soft>The {MAX_LANES:,} partitions that waited longest are shown. {left_out:,} "
+        "are left out.</p>"
+    ) * (left_out > 0)
     keys = "".join(
         f'<span class=key><i class="{colour}"></i>led by broker {broker}</span>'
         for broker, colour in colours.items()

@@ -126,7 +126,7 @@ async def clients(
 
     Stop the clients afterwards. Batches that are then still in flight are cancelled. Raise Refused
     or NoProducerId if the clients cannot start."""
-    ledger = Ledger(workload.partitions, workload.record_bytes)
+    ledger = Ledger(workload.partitions, workload.record_bytes, workload.key_bytes)
     brokers, readers, probes = (make_brokers() for _ in range(3))
     writer = Writer(
         brokers=brokers,
@@ -135,7 +135,8 @@ async def clients(
         timeout_ms=workload.request_timeout_ms,
     )
     reader = Reader(readers, ledger.delays)
-    probe = MetadataProbe(probes, workload.request_timeout_ms)
+    period_s = workload.metadata_interval_ms / 1000
+    probe = MetadataProbe(probes, workload.request_timeout_ms, period_s)
     try:
         for each in (brokers, readers, probes):
             await each.refresh()

@@ -47,6 +47,10 @@ WORKLOAD: Table = {
         "Records per second, in all partitions together.", whole(1, 100_000), 1200
     ),
     "record_bytes": Rule("The size of each value.", whole(1, 100_000), 100),
+    "key_bytes": Rule("The least size of each key. 0: as short as its number.", whole(0, 1000), 0),
+    "metadata_interval_ms": Rule(
+        "The pause between two changes of metadata by the run's client.", whole(10, MAX_MS), 250
+    ),
     "request_timeout_ms": Rule("The request timeout of the clients.", whole(50, MAX_MS), 1500),
     "warm_up_ms": Rule(
         "The time that clients write before the first step.", whole(0, MAX_MS), 1500
@@ -147,6 +151,8 @@ class Workload:
     request_timeout_ms: int
     warm_up_ms: int
     cool_down_ms: int
+    key_bytes: int = 0
+    metadata_interval_ms: int = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

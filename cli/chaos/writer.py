@@ -165,7 +165,7 @@ class Writer:
     def _request(self, partition: int, numbers: Sequence[int]) -> ProduceRequest:
         now_ms = time.time_ns() // 1_000_000
         records = [
-            Record(index, now_ms, b"%d" % number, self.ledger.value(number))
+            Record(index, now_ms, self.ledger.key(number), self.ledger.value(number))
             for index, number in enumerate(numbers)
         ]
         batch = build_batch(
