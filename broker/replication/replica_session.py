@@ -26,7 +26,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from quorate.broker.partition.partition import FollowerFetch
@@ -304,6 +304,7 @@ class ReplicaSession:
         self._context.delayed_operations.remove(self, self._tick)
         self._give_up_awaiting()
         partitions = list(self._errors.values())
+        self._count_failed(partitions)
         self._answered.update(key for key in self._errors if key in self._partitions)
         self._errors.clear()
         self._read_into(partitions)
@@ -313,6 +314,16 @@ class ReplicaSession:
                 del self._moved[key]
                 partitions.append(fetched(self._partitions[key], hosted))
         respond(ErrorCode.NONE, self.id, partitions)
+
+    def _count_failed(self, results: Iterable[FetchPartitionResult]) -> None:
+        """Count the errors among the results. A divergence is no error."""
+        registry = self._context.registry
+        for result in results:
+            if result.error:
+                hosted = registry.get((result.topic_id, result.partition))
+                traffic = registry.traffic.elsewhere if hosted is None else hosted.traffic
+                traffic.fetch_requests += 1
+                traffic.failed_fetch_requests += 1
 
     def _read_into(self, partitions: list[FetchPartitionResult]) -> None:
         """Read the readable partitions, the one that has waited longest first, until the response
@@ -331,12 +342,15 @@ class ReplicaSession:
                 records = hosted.log.read(wanted.fetch_offset, limit)
             except OffsetOutOfRange:  # retention has removed the records meanwhile
                 result = fetched(wanted, hosted)._replace(error=ErrorCode.OFFSET_OUT_OF_RANGE)
+                self._count_failed([result])
             except CorruptLog as damage:
                 result = failed(wanted, unreadable(hosted, damage))
+                self._count_failed([result])
             except OSError as error:
                 if not self._context.registry.survives(error):
                     raise
                 result = failed(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+                self._count_failed([result])
             else:
                 if len(records) > left_bytes and left_bytes < max_bytes:
                     break

@@ -26,8 +26,7 @@ class TopicTraffic:
     replicas. These are not counted at all:
 
     - A Produce with invalid acks, and any Produce while too many batches wait for flushes.
-    - A batch that waits for producer states, if its request times out meanwhile.
-    - A follower's read that failed."""
+    - A batch that waits for producer states, if its request times out meanwhile."""
 
     messages_in: int = 0
     bytes_in: int = 0

@@ -204,6 +204,17 @@ def test_errors_are_told_once_and_at_once(leader: Leader) -> None:
     assert not leader.answers
 
 
+def test_failed_reads_of_followers_are_counted(leader: Leader) -> None:
+    traffic = leader.cluster.hosted(1, leader.topic).traffic
+    leader.ask(1, leader.at(9))
+    leader.run()
+    assert (traffic.fetch_requests, traffic.failed_fetch_requests) == (1, 1)
+    leader.ask(2, leader.at(0))
+    leader.produce(0)
+    leader.run()
+    assert (traffic.fetch_requests, traffic.failed_fetch_requests) == (2, 1)
+
+
 def test_divergence_is_told_and_not_counted(leader: Leader) -> None:
     leader.produce(0, 2)
     leader.cluster.change(leader.topic, leader=1)
