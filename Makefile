@@ -13,7 +13,7 @@ help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
 	@echo "make test       run all tests except those of the next two targets    10 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
-	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            2 h"
+	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            5 h"
 	@echo "make docs       write docs/tables.md and the generated parts of docs/protocol"
 	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
 	@echo "make sim        run the simulation until it is stopped"
