@@ -12,7 +12,11 @@ from typing import Any
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.replication_throttle import UNLIMITED
-from quorate.config.dynamic_broker_keys import FOLLOWER_THROTTLED_RATE, LEADER_THROTTLED_RATE
+from quorate.config.dynamic_broker_keys import (
+    FOLLOWER_THROTTLED_RATE,
+    LEADER_THROTTLED_RATE,
+    MOVE_THROTTLED_RATE,
+)
 from quorate.config.dynamic_keys import AppliedBy
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.dynamic_settings import DynamicSettings
@@ -41,6 +45,7 @@ class DynamicConfigs:
             AppliedBy.THROTTLES: lambda node: replicas.limit_replication(
                 node.get(LEADER_THROTTLED_RATE, UNLIMITED),
                 node.get(FOLLOWER_THROTTLED_RATE, UNLIMITED),
+                node.get(MOVE_THROTTLED_RATE, UNLIMITED),
             ),
             AppliedBy.CLEANER: lambda node: replicas.cleaner.configure(CleanerSettings.of(node)),
         }

@@ -14,6 +14,7 @@ from quorate.config.node_keys import NODE_KEYS
 
 LEADER_THROTTLED_RATE = "leader.replication.throttled.rate"
 FOLLOWER_THROTTLED_RATE = "follower.replication.throttled.rate"
+MOVE_THROTTLED_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 DYNAMIC_BROKER_KEYS = table(
     Key(
@@ -34,13 +35,16 @@ DYNAMIC_BROKER_KEYS = table(
         at_least(0),
         CLUSTER_WIDE,
     ),
+    Key(
+        MOVE_THROTTLED_RATE,
+        Kind.LONG,
+        MAX_LONG,
+        "The bytes per second that this broker copies while it moves replicas between its log "
+        "directories.",
+        at_least(0),
+        CLUSTER_WIDE,
+    ),
 )
 """The keys by name."""
 BROKER_KEYS: Mapping[str, Key] = {**NODE_KEYS, **DYNAMIC_BROKER_KEYS}
 """All keys that a broker resource may have."""
-UNSUPPORTED: Mapping[str, str] = {
-    "replica.alter.log.dirs.io.max.bytes.per.second": "a broker moves no replicas between log "
-    "directories",
-}
-"""Dynamic keys of Kafka that cannot be set, by the reason. They can be deleted, because Kafka's
-reassignment tool deletes them."""

@@ -22,7 +22,7 @@ from quorate.config.dynamic_broker_keys import (
     BROKER_KEYS,
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,
-    UNSUPPORTED,
+    MOVE_THROTTLED_RATE,
 )
 from quorate.config.key import CLUSTER_WIDE, MIB, ConfigError, Key, Update, Value
 from quorate.config.node_keys import NODE_KEYS
@@ -111,7 +111,9 @@ DYNAMIC_KEYS: Mapping[str, DynamicKey] = {
             "log.cleaner.threads",
         ),
         *rows(AppliedBy.FETCHERS, "num.replica.fetchers"),
-        *rows(AppliedBy.THROTTLES, LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE),
+        *rows(
+            AppliedBy.THROTTLES, LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE, MOVE_THROTTLED_RATE
+        ),
     )
 }
 """The rows by name. A key that `not_in_effect.py` lists cannot be set yet."""
@@ -140,7 +142,7 @@ def why_not_settable(names: Iterable[str]) -> str | None:
             "properties and restart the node."
         )
     for name in names:
-        reason = UNSUPPORTED.get(name) or why_not_in_effect(name)
+        reason = why_not_in_effect(name)
         if reason is None and may_be_refused(name):
             reason = "it is a config of a security or plug-in feature that does not exist here"
         if reason is None and name not in DYNAMIC_KEYS:

@@ -75,11 +75,8 @@ REASONS = (
         (r"delegation\.token\..+", r"connection\.failed\.authentication\.delay\.ms"),
     ),
     (
-        "a broker moves no replicas between log directories",
-        (
-            r"num\.replica\.alter\.log\.dirs\.threads",
-            r"alter\.log\.dirs\.replication\.quota\.window\.(num|size\.seconds)",
-        ),
+        "one move between log directories copies at a time",
+        (r"num\.replica\.alter\.log\.dirs\.threads",),
     ),
     (
         "the coordinator appends with each request and reads back with bounded memory",

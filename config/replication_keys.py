@@ -174,6 +174,21 @@ REPLICATION = (
         at_least(1),
     ),
     Key(
+        "alter.log.dirs.replication.quota.window.num",
+        INT,
+        11,
+        "The number of windows over which the throttle of moves between log directories measures "
+        "its rate.",
+        at_least(1),
+    ),
+    Key(
+        "alter.log.dirs.replication.quota.window.size.seconds",
+        INT,
+        1,
+        "The length of one window of the throttle of moves between log directories.",
+        at_least(1),
+    ),
+    Key(
         "replica.high.watermark.checkpoint.interval.ms",
         LONG,
         5000,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.alter_configs import AlterConfigsHandler
+from quorate.broker.kafka.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
@@ -167,6 +168,7 @@ def log_handlers(services: Services) -> Handlers:
         ApiKey.LIST_OFFSETS: offsets.list_offsets,
         ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.epoch_end_offsets,
         ApiKey.DELETE_RECORDS: DeleteRecordsHandler(replicas).handle,
+        ApiKey.ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsHandler(replicas).handle,
         ApiKey.DESCRIBE_LOG_DIRS: log_dirs.handle,
         ApiKey.DESCRIBE_PRODUCERS: DescribeProducersHandler(replicas).handle,
     }

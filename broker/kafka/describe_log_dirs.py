@@ -31,7 +31,8 @@ class DescribeLogDirsHandler:
     """Handles DescribeLogDirs on one broker, on the broker's event loop.
 
     Each log directory has a result. One that is offline has the error KAFKA_STORAGE_ERROR, and its
-    replicas are not known."""
+    replicas are not known. A replica that is being moved is in two directories. In the target it is
+    marked as future, and its lag is that behind the current log."""
 
     replicas: Replicas
 
@@ -72,6 +73,17 @@ class DescribeLogDirsHandler:
                     is_future_key=False,
                 )
             )
+            future = self.replicas.moves.future_log(hosted.key)
+            if future is not None:
+                target, log = future
+                found[target].setdefault(hosted.topic, []).append(
+                    DescribeLogDirsPartition(
+                        partition_index=hosted.key[1],
+                        partition_size=log.size_bytes,
+                        offset_lag=max(0, hosted.log.end_offset - log.end_offset),
+                        is_future_key=True,
+                    )
+                )
         online = logs.online
         results = tuple(
             described(path, topics) if path in online else offline(path)

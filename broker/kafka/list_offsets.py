@@ -253,14 +253,20 @@ def no_tiered_offset(hosted: HostedPartition, replica_id: int) -> TimestampedOff
 def at_max_timestamp(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
     """Return the first record with the largest timestamp, or None if the log is empty or that
     record is not committed (KIP-734)."""
-    yield from hosted.log.learn_max_timestamps()
+    log = None
+    while log is not hosted.log:  # it may move to another log directory meanwhile
+        log = hosted.log
+        yield from log.learn_max_timestamps()
     return (yield from at_time(hosted, hosted.log.max_timestamp_ms))
 
 
 def at_time(hosted: HostedPartition, timestamp: int) -> Lookup[TimestampedOffset | None]:
     """Return the first record with this or a later timestamp, or None if there is none or that
     record is not committed."""
-    found = yield from look_up_timestamp(hosted.log, timestamp)
+    log, found = None, None
+    while found is None and log is not hosted.log:  # see above
+        log = hosted.log
+        found = yield from look_up_timestamp(log, timestamp)
     if found is None or found.offset >= hosted.partition.high_watermark:
         return None
     return found.timestamp_ms, found.offset, found.leader_epoch

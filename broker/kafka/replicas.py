@@ -8,11 +8,12 @@ from typing import Protocol
 
 from quorate.broker.replication.consumer_fetches import Client
 from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
-from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.replica_session import Respond
 from quorate.broker.replication.traffic import Traffic
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
@@ -68,12 +69,31 @@ class LogDirectories(Protocol):
         ...
 
 
+class Moves(Protocol):
+    """The moves of replicas between the log directories of this broker."""
+
+    def alter(self, name: PartitionName, path: str) -> ErrorCode:
+        """Move a replica to the log directory `path`. Return the error, or NONE if the move has
+        begun or has nothing to do."""
+        ...
+
+    def future_log(self, key: Key) -> tuple[str, Log] | None:
+        """Return the log directory to which a replica is being moved, and the open future log
+        there, or None."""
+        ...
+
+
 class Replicas(Protocol):
     """The replica manager of this broker. All methods run on the broker's event loop."""
 
     @property
     def registry(self) -> PartitionRegistry:
         """Return the registry of the open replicas."""
+        ...
+
+    @property
+    def moves(self) -> Moves:
+        """Return the moves between log directories."""
         ...
 
     @property

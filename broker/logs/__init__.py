@@ -11,6 +11,8 @@ In reading order:
 
 - `log_manager.py`: all log directories; `directory_choice.py`: the rules of placement and failure.
 - `log_directory.py`: one log directory; `log_removals.py`: its delayed removals.
+- `found_logs.py`: which log counts if the start found several; `future_logs.py`: the copies that
+  moves between directories make, and the swap at the end of a move.
 - `unopened_directories.py`: the directories that the start found; `log_opening.py`: the opening of
   one log.
 - `log_flusher.py`: the periodic flush; `offset_checkpoints.py`: the rules of the checkpointed

@@ -156,6 +156,12 @@ class LogCleaner:
             stats.keys,
         )
 
+    def moved(self, earlier: Log, log: Log) -> None:
+        """Note that `log` has taken the place of `earlier` in another log directory. Damage was
+        copied, too (KAFKA-8362)."""
+        for name in [name for name, each in self.uncleanable.items() if each is earlier]:
+            self.uncleanable[name] = log
+
     def forget_removed(self, names: Iterable[PartitionName]) -> None:
         """Remove the uncleanable logs that are not among `names`, the partitions of this broker."""
         present = set(names)

@@ -23,23 +23,31 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.logs.log_flusher import LogFlusher, ManagedLog
-from quorate.broker.logs.log_opening import LogOpenParameters
+from quorate.broker.logs.log_opening import LogOpenParameters, parameters_of
 from quorate.broker.logs.log_removals import LogRemovals
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
-from quorate.broker.logs.unopened_directories import UnopenedDirectories, require_none_lost
+from quorate.broker.logs.unopened_directories import (
+    UnopenedDirectories,
+    known_topic,
+    require_none_lost,
+)
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log import checkpoints
-from quorate.quorum.log.epochs import NO_EPOCH
-from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
-from quorate.quorum.log.file_removal import rename_for_deletion
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName, is_deleted_directory, partition_of
+from quorate.quorum.log.names import (
+    PartitionName,
+    future_partition_of,
+    is_deleted_directory,
+    partition_of,
+    stray_directory_name,
+)
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Disk, Seams
 
@@ -75,16 +83,19 @@ class LogDirectory:
         self._random = seams.random
         self._delete_delay_ms = file_delete_delay_ms
         self._on_failure = on_failure
-        self._clean = False
-        self._offsets = OffsetCheckpoints(seams.disk, log_dir)
-        self._unopened = UnopenedDirectories(
-            seams.disk, log_dir, self._unique, self._offsets.remove
-        )
+        self.clean = False
+        """True if the last stop was clean, so that the logs that the start found are trusted."""
+        self.offsets = OffsetCheckpoints(seams.disk, log_dir)
+        """The checkpointed offsets of the logs in this directory."""
+        self.unopened = UnopenedDirectories(seams.disk, log_dir, self._unique, self.offsets.remove)
+        """The logs that the start found and that are not open."""
         self._removals = LogRemovals(seams.clock, seams.disk, lambda: self._closed, self._failed)
         self._settled = False
         """True once all partitions of the first image are open."""
+        self.futures: dict[PartitionName, str] = {}
+        """The future directories that the start found and whose moves have not begun again."""
         self._open: dict[PartitionName, ManagedLog] = {}
-        self.flusher = LogFlusher(seams.clock, seams.disk, self._open, self._offsets, self._failed)
+        self.flusher = LogFlusher(seams.clock, seams.disk, self._open, self.offsets, self._failed)
         self._closed = False
         self._jitter_seed = ""
 
@@ -93,38 +104,45 @@ class LogDirectory:
         no log. Remove the clean shutdown file, so that a crash from now on is noticed."""
         self._disk.make_dirs(self.path)
         broker_epoch = checkpoints.take_clean_shutdown(self._disk, self.path)
-        self._clean = broker_epoch is not None
+        self.clean = broker_epoch is not None
         self.previous_broker_epoch = -1 if broker_epoch is None else broker_epoch
-        self._offsets.read()
+        self.offsets.read()
         for directory in self._disk.list(self.path):
             if is_deleted_directory(directory):
                 self._removals.remove_directory(f"{self.path}/{directory}", 0)
             elif (name := partition_of(directory)) is not None and name.topic != METADATA_TOPIC:
-                self._unopened.add(name)
+                self.unopened.add(name)
+            elif (name := future_partition_of(directory)) is not None:
+                self.futures[name] = f"{self.path}/{directory}"
 
     # --- one log
 
     @property
-    def unopened(self) -> Iterable[PartitionName]:
-        """Return the names of the logs that the start found and that are not open yet."""
-        return self._unopened
-
-    @property
     def log_count(self) -> int:
         """Return the number of logs, open or not."""
-        return len(self._open) + len(self._unopened)
+        return len(self._open) + len(self.unopened)
 
     def adopt(self, name: PartitionName, topic_id: Uuid, *, peers_have_it: bool) -> bool:
         """Return True if the start found a directory `name` of the topic `topic_id`. Set a
         directory of another topic aside (`UnopenedDirectories.adopt`). Blocks."""
-        return self._unopened.adopt(name, topic_id, peers_have_it=peers_have_it)
+        return self.unopened.adopt(name, topic_id, peers_have_it=peers_have_it)
 
-    def topic_id_of(self, name: PartitionName) -> Uuid | None:
-        """Return the topic id of a found directory, or None if it is unreadable. Blocks."""
-        try:
-            return checkpoints.read_partition_metadata(self._disk, self._directory(name))
-        except CorruptCheckpoint:
-            return None
+    def topic_id_of_future(self, name: PartitionName) -> Uuid | None:
+        """Return the topic id of a found future directory, or None if it is unknown. Blocks."""
+        return known_topic(self._disk, self.futures[name])
+
+    def promote_future(self, name: PartitionName) -> None:
+        """Rename a found future directory to that of the partition, which stays unopened. The
+        rename is durable on return. Blocks."""
+        self._disk.rename(self.futures.pop(name), self._directory(name))
+        self._disk.sync_dir(self.path)
+        self.unopened.add(name)
+
+    def set_future_aside(self, name: PartitionName) -> None:
+        """Rename a found future directory to `-stray`. Blocks."""
+        found, target = self.futures.pop(name), stray_directory_name(name, self._unique())
+        logger.warning("no replica is being moved to %s, which is renamed to %s", found, target)
+        self._disk.rename(found, f"{self.path}/{target}")
 
     def open_parameters(
         self,
@@ -147,27 +165,18 @@ class LogDirectory:
         point is above 0."""
         directory = self._directory(name)
         existed = self.adopt(name, topic_id, peers_have_it=peers_have_it)
-        offsets = self._offsets
-        if not (existed or peers_have_it or self._settled) and self._clean:
-            require_none_lost(directory, offsets.recovery_points.get(name, 0))
-        if not existed:
-            offsets.require_removed(name)
-        recovery_point = offsets.recovery_points.get(name, 0) if existed else 0
-        # Unflushed leader epochs have no proof. They are ignored if peers have the records.
-        only_saved = peers_have_it and recovery_point > 0
-        return LogOpenParameters(
-            name=name,
-            topic_id=topic_id,
-            directory=directory,
-            settings=settings,
-            wall_ms=self._clock.wall_ms(),
+        if not (existed or peers_have_it or self._settled) and self.clean:
+            require_none_lost(directory, self.offsets.recovery_points.get(name, 0))
+        return parameters_of(
+            self.offsets,
+            name,
+            topic_id,
+            settings,
+            directory,
             existed=existed,
-            clean=self._clean or not existed,
-            recovery_point=recovery_point,
-            start_offset=offsets.start_offsets.get(name, 0) if existed else 0,
-            gaps=existed and name in offsets.cleaner_offsets,
-            high_watermark=offsets.high_watermarks.get(name, 0) if existed else 0,
-            latest_unsaved_epoch=NO_EPOCH if only_saved else leader_epoch,
+            clean=self.clean,
+            wall_ms=self._clock.wall_ms(),
+            leader_epoch=leader_epoch,
             peers_have_it=peers_have_it,
         )
 
@@ -185,21 +194,23 @@ class LogDirectory:
         name = parameters.name
         assert name not in self._open, f"{name} is open"
         # The log may end lower than before, if damage was set aside.
-        self._offsets.lower_recovery_point(name, log.end_offset)
-        self._offsets.lower_cleaner_offset(name, log.end_offset)
-        self._unopened.opened(name)
+        self.offsets.lower_recovery_point(name, log.end_offset)
+        self.offsets.lower_cleaner_offset(name, log.end_offset)
+        self.unopened.opened(name)
         log.before_truncation = partial(self._before_truncation, name)
         log.jitter_seed = self._random_text
         self._open[name] = ManagedLog(log, producers, self._clock.now_ms())
 
-    def set_aside_strays(self) -> None:
+    def set_aside_strays(self, kept: Container[PartitionName]) -> None:
         """Rename the directories that belong to no replica of this broker to `-stray`. Call it once
-        all partitions of the first image are open, and not before: every unopened directory is
-        renamed. Blocks for the renames."""
-        self._unopened.set_aside_all()
+        all partitions of the first image are open, and not before: every unopened directory but
+        those of `kept` is renamed. Blocks for the renames."""
+        self.unopened.set_aside_all(kept)
         self._settled = True
-        for name in [each for each in self._offsets.recovery_points if each not in self._open]:
-            self._offsets.remove(name)
+        present = (self._open, self.unopened, self.futures)
+        for name in list(self.offsets.recovery_points):
+            if not any(name in each for each in present):
+                self.offsets.remove(name)
 
     def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
         """Delete a log: rename its directory in the disk's thread, close its files, and remove them
@@ -208,35 +219,29 @@ class LogDirectory:
         Call `done` when a new topic may use the name: immediately if no log of this name is open.
         If the rename fails, `on_failure` gets the error before `done` is called. The name is free
         in other directories then."""
-        managed = self._open.pop(name, None)
-        self._offsets.remove(name)
+        managed = self.release(name)
         if managed is None:
             done()
-            return
-        managed.log.deleted = True
-        directory, unique = managed.log.directory, self._unique()
+        else:
+            self.remove_log(managed.log, done)
 
-        def renamed(path: str | None, error: BaseException | None) -> None:
-            self._done(None, error)
-            managed.log.discard()
-            if path is not None:
-                self._removals.remove_directory(path, self._delete_delay_ms)
-            done()
+    def remove_log(self, log: Log, done: Callable[[], None]) -> None:
+        """Delete a log that was released (`LogRemovals.remove_log`)."""
+        self._removals.remove_log(log, self._unique(), self._delete_delay_ms, done)
 
-        self._disk.submit(lambda: rename_for_deletion(self._disk, directory, unique), renamed)
+    def managed(self, name: PartitionName) -> ManagedLog | None:
+        """Return an open log with the state of its flushes, or None."""
+        return self._open.get(name)
+
+    def release(self, name: PartitionName) -> ManagedLog | None:
+        """Stop to flush and checkpoint a log, and return it, or None if it is not open. Its
+        directory stays as it is."""
+        self.offsets.remove(name)
+        return self._open.pop(name, None)
 
     def apply_retention(self, log: Log, high_watermark: int) -> bool:
-        """Remove the segments that retention no longer keeps. Return True if there were any. The
-        log start has moved then, unless it was already above them.
-
-        The names are freed immediately, because a log that restarts may need them. The disk's
-        thread removes the files after the log's `file_delete_delay_ms`. If the broker stops
-        before, the next start removes them."""
-        expired = log.take_expired(high_watermark=high_watermark, wall_ms=self._clock.wall_ms())
-        paths = [segment.rename_deleted() for segment in expired]
-        if paths:
-            self.remove_renamed(log, paths)
-        return bool(paths)
+        """Remove the segments that retention no longer keeps (`LogRemovals.remove_expired`)."""
+        return self._removals.remove_expired(log, high_watermark, self._clock.wall_ms())
 
     def remove_renamed(self, log: Log, paths: list[str]) -> None:
         """Remove renamed files of segments in the disk's thread, after the log's
@@ -249,9 +254,9 @@ class LogDirectory:
         producer_snapshots.remove_snapshots_above(self._disk, self._directory(name), offset)
 
     def _before_truncation(self, name: PartitionName, offset: int) -> None:
-        self._offsets.lower_recovery_point(name, offset)
-        self._offsets.lower_high_watermark(name, offset)
-        self._offsets.lower_cleaner_offset(name, offset)
+        self.offsets.lower_recovery_point(name, offset)
+        self.offsets.lower_high_watermark(name, offset)
+        self.offsets.lower_cleaner_offset(name, offset)
 
     def distrust(self, damage: CorruptLog) -> None:
         """Lower the recovery point of a damaged log to just behind the damage, so that the next
@@ -270,8 +275,8 @@ class LogDirectory:
             for name, log in damaged:
                 first = log.first_damage(damage.path)
                 if first is not None:
-                    self._offsets.lower_recovery_point(name, first.offset + 1)
-            if not damaged and self._clean and not self._settled and not self.flusher.running:
+                    self.offsets.lower_recovery_point(name, first.offset + 1)
+            if not damaged and self.clean and not self._settled and not self.flusher.running:
                 self._close_all(self.previous_broker_epoch)
         except OSError as error:
             logger.error(
@@ -296,24 +301,24 @@ class LogDirectory:
     def checkpoint_high_watermarks(self, offsets: Iterable[tuple[PartitionName, int]]) -> None:
         """Write the high watermarks in the disk's thread, if changed."""
         if not self._closed:
-            self._offsets.submit_high_watermarks(offsets, self._done)
+            self.offsets.submit_high_watermarks(offsets, self._done)
 
     def checkpoint_starts(self) -> None:
         """Write the log start offsets in the disk's thread, if they have changed."""
         if not self._closed:
             self.flusher.note_starts()
-            self._offsets.submit(checkpoints.START_OFFSETS_NAME, self._done)
+            self.offsets.submit(checkpoints.START_OFFSETS_NAME, self._done)
 
     def cleaner_offset(self, name: PartitionName) -> int | None:
         """Return the offset up to which the log was compacted, or None if it never was."""
-        return self._offsets.cleaner_offsets.get(name)
+        return self.offsets.cleaner_offsets.get(name)
 
     def checkpoint_cleaned(self, name: PartitionName, offset: int) -> None:
         """Note that the log is compacted up to `offset`, and write it in the disk's thread. The
         compacted segments are durably in place."""
         if not self._closed:
-            self._offsets.cleaner_offsets[name] = offset
-            self._offsets.submit(checkpoints.CLEANER_OFFSETS_NAME, self._done)
+            self.offsets.cleaner_offsets[name] = offset
+            self.offsets.submit(checkpoints.CLEANER_OFFSETS_NAME, self._done)
 
     def take_offline(self) -> None:
         """End the waits for flushes, and close the files in the disk's thread. The callers have
@@ -360,7 +365,7 @@ class LogDirectory:
 
         The file is not written if a log is unopened after a crash: that log was not recovered, and
         the next start would trust it without reading it."""
-        self._offsets.high_watermarks.update(high_watermarks)
+        self.offsets.high_watermarks.update(high_watermarks)
 
         def submit() -> None:
             self.stop()
@@ -384,8 +389,8 @@ class LogDirectory:
             if snapshot is not None:
                 producer_snapshots.write_snapshot(self._disk, managed.log.directory, *snapshot)
         self.flusher.note_offsets()
-        self._offsets.write_all()
-        if self._clean or not self._unopened:
+        self.offsets.write_all()
+        if self.clean or not (self.unopened or self.futures):
             # A broker that stops before it registers leaves the directory as of the epoch before.
             epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
             checkpoints.write_clean_shutdown(self._disk, self.path, epoch)

@@ -6,9 +6,9 @@ chooses one for a new log (`directory_choice.py`).
 
 A directory that fails is taken offline (`take_offline`): the manager closes its logs and touches it
 no more until the process ends. Logs in the other directories are not affected.
-A partition may be in one directory only. If the start finds it in two, with the same topic id, it
-is refused. A directory of another topic with the same name is set aside when the partition is
-opened (KAFKA-16157).
+
+A partition has one log. `found_logs.py` decides if the start finds several, and `future_logs.py`
+has the copies that moves between directories make.
 """
 
 from __future__ import annotations
@@ -18,25 +18,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from quorate.broker.logs.directory_choice import Candidate, chosen_directory, failed_directory
+from quorate.broker.logs.found_logs import FoundLogs, LogMayBeOffline
+from quorate.broker.logs.future_logs import FutureLogs
 from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_opening import LogOpenParameters
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.directory_ids import UNASSIGNED
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.disk_failures import explained
-from quorate.quorum.log.errors import CorruptLog, LogError
+from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Seams
 
 logger = logging.getLogger("quorate.broker.replication")
-
-
-class DuplicateLog(LogError):
-    """A partition has a log in two directories, and nothing says which one is right."""
-
-    for_operator = True
 
 
 class LogManager:
@@ -78,10 +74,12 @@ class LogManager:
             for path in self.log_dirs
             if directory_ids is None or path in directory_ids
         }
-        self._found: dict[PartitionName, list[LogDirectory]] = {}
-        """The directories in which the start found a log."""
+        self._found = FoundLogs(self.ids)
         self._homes: dict[PartitionName, LogDirectory] = {}
         """The directory of each open log, and of each log that is being opened."""
+        self.futures = FutureLogs(seams, self._homes, self._found.leave, on_failure)
+        self.preferred: dict[PartitionName, str] = {}
+        """The directories that AlterReplicaLogDirs has named for logs that do not exist yet."""
         self._failing: dict[str, None] = {}
         """The directories that have failed, while their partitions are being removed."""
 
@@ -90,7 +88,7 @@ class LogManager:
         opens no log. Remove the clean shutdown files, so that a crash from now on is noticed.
 
         A directory that cannot be read is offline. Raise its OSError if the node cannot do without
-        it, and DuplicateLog if a partition is in two directories."""
+        it."""
         for directory in list(self._online.values()):
             try:
                 directory.start()
@@ -101,10 +99,7 @@ class LogManager:
                 logger.error("log directory %s is offline: %s", directory.path, explained(error))
                 continue
             for name in directory.unopened:
-                self._found.setdefault(name, []).append(directory)
-        for name, directories in self._found.items():
-            if len(directories) > 1:
-                refuse_duplicates(name, directories)
+                self._found.add(name, directory)
 
     # --- directories
 
@@ -117,6 +112,11 @@ class LogManager:
     def online(self) -> tuple[str, ...]:
         """Return the paths of the online directories."""
         return tuple(each for each in self._online if each not in self._failing)
+
+    @property
+    def ids_online(self) -> set[Uuid]:
+        """Return the ids of the online directories."""
+        return {self.ids[each] for each in self.online if each in self.ids}
 
     @property
     def offline(self) -> tuple[str, ...]:
@@ -152,6 +152,10 @@ class LogManager:
         """Return the id of the directory of an open log, or None if it is not known."""
         return self.ids.get(self.home_of(name) or "")
 
+    def directory(self, path: str) -> LogDirectory:
+        """Return an online directory."""
+        return self._online[path]
+
     def is_usable(self, name: PartitionName) -> bool:
         """Return True if the log is open and its directory is online."""
         path = self.home_of(name)
@@ -162,6 +166,7 @@ class LogManager:
         opened. The caller has removed their partitions."""
         directory = self._online.pop(path)
         self._failing.pop(path, None)
+        self.futures.take_offline(directory)
         names = [name for name, home in self._homes.items() if home is directory]
         for name in names:
             del self._homes[name]
@@ -177,7 +182,7 @@ class LogManager:
 
     def is_unopened(self, name: PartitionName) -> bool:
         """Return True if the start found a directory of `name` that is not open yet."""
-        return any(name in each.unopened for each in self._found.get(name, ()))
+        return self._found.is_unopened(name)
 
     def place(
         self,
@@ -189,24 +194,33 @@ class LogManager:
         may_exist: bool = False,
     ) -> str | None:
         """Return the path of the directory in which the log of a partition is, or is to be made, or
-        None if that directory is offline (`chosen_directory`). Set directories of another topic
-        aside. Block for small files, never in a directory that is offline. Raise CorruptCheckpoint
-        and OSError."""
+        None if that directory is offline (`found_logs.py`, `directory_choice.py`). Block for small
+        files, never in a directory that is offline. Raise DuplicateLog, CorruptCheckpoint or
+        OSError."""
         if len(self.log_dirs) == 1:
             self._homes[name] = self.directories[0]
             return self.log_dirs[0]
         online, hidden = self.online, bool(self.offline)
-        found = [each for each in self._found.get(name, ()) if name in each.unopened]
-        for each in found:
-            if each.path in online and each.adopt(name, topic_id, peers_have_it=peers_have_it):
-                self._homes[name] = each
-                return each.path
-        if any(each.path not in online for each in found):
+        try:
+            found = self._found.home(
+                name,
+                topic_id,
+                assigned,
+                [self._online[path] for path in online],
+                any_offline=hidden,
+                peers_have_it=peers_have_it,
+            )
+        except LogMayBeOffline:
             return None
-        candidates = [
-            Candidate(path, self.ids.get(path), self._online[path].log_count) for path in online
-        ]
-        path = chosen_directory(candidates, assigned, any_offline=hidden, may_exist=may_exist)
+        path = None if found is None else found.path
+        if path is None:
+            candidates = [
+                Candidate(each, self.ids.get(each), self._online[each].log_count) for each in online
+            ]
+            path = chosen_directory(candidates, assigned, any_offline=hidden, may_exist=may_exist)
+            preferred = self.preferred.pop(name, None)
+            if path is not None and preferred in online:
+                path = preferred
         if path is not None:
             self._homes[name] = self._online[path]
         return path
@@ -234,23 +248,24 @@ class LogManager:
     ) -> None:
         """Take over an open log (`LogDirectory.take_over`)."""
         self._homes[parameters.name].take_over(parameters, log, producers)
-        self._found.pop(parameters.name, None)
+        self._found.opened(parameters.name)
 
     def set_aside_strays(self) -> None:
         """Rename the directories that belong to no replica of this broker to `-stray`
         (`LogDirectory.set_aside_strays`). An error of a directory goes to `on_failure`."""
         for each in self.directories:
-            self._guarded(each.set_aside_strays)
+            self._guarded(partial(each.set_aside_strays, self._found.hidden))
         self._found.clear()
 
     def delete(self, name: PartitionName, done: Callable[[], None]) -> None:
-        """Delete a log (`LogDirectory.delete`). Call `done` when a new topic may use the name. That
-        is immediately if no log of this name is open, also in a directory that is offline."""
+        """Delete a log and its future log. Call `done` when a new topic may use the name. That is
+        immediately if no log of this name is open, also in a directory that is offline."""
+        self.futures.discard(name)
         home = self._homes.pop(name, None)
         if home is None:
-            done()
+            self.futures.when_free(name, done)
         else:
-            home.delete(name, done)
+            home.delete(name, lambda: self.futures.when_free(name, done))
 
     def apply_retention(self, log: Log, high_watermark: int) -> bool:
         """Remove the segments that retention no longer keeps (`LogDirectory.apply_retention`)."""
@@ -383,18 +398,3 @@ class LogManager:
 
         for directory, of_directory in divided:
             directory.close(broker_epoch, of_directory, partial(closed, directory))
-
-
-def refuse_duplicates(name: PartitionName, directories: Sequence[LogDirectory]) -> None:
-    """Raise DuplicateLog if two directories hold logs of the same topic id under one name. Blocks.
-
-    A directory of an earlier topic of this name is no duplicate."""
-    holders: dict[Uuid | None, LogDirectory] = {}
-    for each in directories:
-        topic_id = each.topic_id_of(name)
-        other = holders.setdefault(topic_id, each)
-        if other is not each:
-            raise DuplicateLog(
-                f"{name} is in both {other.path} and {each.path}. Keep the directory with the "
-                "later records, and move the other one out of log.dirs"
-            )

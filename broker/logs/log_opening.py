@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.logs.producer_snapshots import remove_snapshots_above
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
+from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName
@@ -47,6 +49,44 @@ class LogOpenParameters:
     latest_unsaved_epoch: int
     peers_have_it: bool
     """True if other replicas have everything acknowledged."""
+
+
+def parameters_of(
+    offsets: OffsetCheckpoints,
+    name: PartitionName,
+    topic_id: Uuid,
+    settings: LogSettings,
+    directory: str,
+    *,
+    existed: bool,
+    clean: bool,
+    wall_ms: int,
+    leader_epoch: int,
+    peers_have_it: bool,
+) -> LogOpenParameters:
+    """Return the parameters for the log in `directory`, which `existed` at the start or is to be
+    made. `clean` is True if the last stop was clean, and `leader_epoch` is the partition's latest.
+    Block until the checkpoints have no offsets of an earlier log of this name."""
+    if not existed:
+        offsets.require_removed(name)
+    recovery_point = offsets.recovery_points.get(name, 0) if existed else 0
+    # Unflushed leader epochs have no proof. They are ignored if peers have the records.
+    only_saved = peers_have_it and recovery_point > 0
+    return LogOpenParameters(
+        name=name,
+        topic_id=topic_id,
+        directory=directory,
+        settings=settings,
+        wall_ms=wall_ms,
+        existed=existed,
+        clean=clean or not existed,
+        recovery_point=recovery_point,
+        start_offset=offsets.start_offsets.get(name, 0) if existed else 0,
+        gaps=existed and name in offsets.cleaner_offsets,
+        high_watermark=offsets.high_watermarks.get(name, 0) if existed else 0,
+        latest_unsaved_epoch=NO_EPOCH if only_saved else leader_epoch,
+        peers_have_it=peers_have_it,
+    )
 
 
 def open_log(disk: Disk, parameters: LogOpenParameters) -> IncrementalWork[Log]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from quorate.quorum.log.file_removal import remove_files
+from quorate.quorum.log.file_removal import remove_files, rename_for_deletion
+from quorate.quorum.log.log import Log
 from quorate.quorum.seams import Clock, Disk
 
 logger = logging.getLogger("quorate.broker.replication")
@@ -33,6 +34,38 @@ class LogRemovals:
         self._disk = disk
         self._stopped = stopped
         self._on_failure = on_failure
+
+    def remove_log(self, log: Log, unique: str, delay_ms: int, done: Callable[[], None]) -> None:
+        """Rename the directory of a deleted log in the disk's thread, close its files, and remove
+        them after the delay. `unique` is a random text.
+
+        Call `done` when the name is free. If the rename fails, `on_failure` gets the error before
+        `done` is called."""
+        directory = log.directory
+        log.mark_deleted()
+
+        def renamed(path: str | None, error: BaseException | None) -> None:
+            if error is not None:
+                self._on_failure(error)
+            log.discard()
+            if path is not None:
+                self.remove_directory(path, delay_ms)
+            done()
+
+        self._disk.submit(lambda: rename_for_deletion(self._disk, directory, unique), renamed)
+
+    def remove_expired(self, log: Log, high_watermark: int, wall_ms: int) -> bool:
+        """Remove the segments that retention no longer keeps. Return True if there were any. The
+        log start has moved then, unless it was already above them.
+
+        The names are freed immediately, because a log that restarts may need them. The disk's
+        thread removes the files after the log's `file_delete_delay_ms`. If the broker stops
+        before, the next start removes them."""
+        expired = log.take_expired(high_watermark=high_watermark, wall_ms=wall_ms)
+        paths = [segment.rename_deleted() for segment in expired]
+        if paths:
+            self.remove_files(paths, log.settings.file_delete_delay_ms)
+        return bool(paths)
 
     def remove_files(self, paths: list[str], delay_ms: int) -> None:
         """Remove renamed files after the delay."""

@@ -8,7 +8,7 @@ to `-stray`, never deleted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
@@ -63,30 +63,42 @@ class UnopenedDirectories:
         directory = f"{self._log_dir}/{name}"
         if topic_of(self._disk, directory, topic_id, peers_have_it=peers_have_it) == topic_id:
             return True
-        self._set_aside(name)
-        del self._names[name]
+        self.set_aside(name)
         return False
+
+    def topic_id_of(self, name: PartitionName) -> Uuid | None:
+        """Return the topic id of a directory, or None if it is unknown. Blocks."""
+        return known_topic(self._disk, f"{self._log_dir}/{name}")
 
     def opened(self, name: PartitionName) -> None:
         """Remove a directory whose log is open now."""
         self._names.pop(name, None)
 
-    def set_aside_all(self) -> None:
-        """Set all remaining directories aside. Blocks."""
-        for name in list(self._names):
-            self._set_aside(name)
-            del self._names[name]
+    def set_aside_all(self, kept: Container[PartitionName]) -> None:
+        """Set all remaining directories aside, but those of `kept`. Blocks."""
+        for name in [each for each in self._names if each not in kept]:
+            self.set_aside(name)
 
-    def _set_aside(self, name: PartitionName) -> None:
+    def set_aside(self, name: PartitionName) -> None:
+        """Set one directory aside. Blocks."""
         target = stray_directory_name(name, self._unique())
         logger.warning(
-            "directory %s in %s belongs to no replica of this broker and is renamed to %s",
+            "directory %s in %s is not the log of a replica of this broker and is renamed to %s",
             name,
             self._log_dir,
             target,
         )
         self._disk.rename(f"{self._log_dir}/{name}", f"{self._log_dir}/{target}")
         self._forget(name)
+        del self._names[name]
+
+
+def known_topic(disk: Disk, directory: str) -> Uuid | None:
+    """Return the topic id of a directory, or None if it is missing or unreadable. Blocks."""
+    try:
+        return checkpoints.read_partition_metadata(disk, directory)
+    except CorruptCheckpoint:
+        return None
 
 
 def topic_of(disk: Disk, directory: str, expected: Uuid, *, peers_have_it: bool) -> Uuid | None:

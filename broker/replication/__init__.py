@@ -26,6 +26,7 @@ In reading order:
   become replicas, roles and settings; `state_change_log.py`: their log lines.
 - `replica_placement.py` and `offline_directories.py`: the log directories of the replicas, and the
   failure of one.
+- `replica_moves.py`, `replica_move.py` and `move_copy.py`: moves between log directories.
 - `replica_logs.py`: the ends of the logs for the controller, before an unclean election
 - `producer_loader.py`, `damage.py`, `traffic.py`, `settings.py`: producer states, damaged logs,
   counters and settings.

@@ -23,7 +23,7 @@ class CompactedPartition:
     @property
     def name(self) -> PartitionName:
         """Return the name of the partition's directory."""
-        return PartitionName(self.hosted.topic, self.hosted.key[1])
+        return self.hosted.name
 
     @property
     def log(self) -> Log:
@@ -32,10 +32,11 @@ class CompactedPartition:
 
     @property
     def settings(self) -> CompactionSettings | None:
-        """Return the settings of compaction, or None once the topic is not compacted any more or
-        the replica was removed."""
-        settings = self.hosted.partition.settings
-        return settings.compaction if settings.compacted and not self.hosted.gone else None
+        """Return the settings of compaction, or None once the topic is not compacted any more, the
+        replica was removed, or it is being moved to another log directory."""
+        settings, hosted = self.hosted.partition.settings, self.hosted
+        is_cleaned = settings.compacted and not (hosted.gone or hosted.moving)
+        return settings.compaction if is_cleaned else None
 
     @property
     def deletes(self) -> bool:

@@ -18,6 +18,7 @@ from quorate.broker.replication.traffic import TopicTraffic
 from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock
 
@@ -83,8 +84,11 @@ class HostedPartition:
     was removed, and `offline` if that is because its log directory failed. `adding` is True while a
     reassignment adds this replica. `in_isr` is True while the metadata has it in the ISR.
     `leader_throttled` and `follower_throttled` are True if the topic's throttled replicas list it
-    (`replication_throttle.py`). `incomplete` is the registry's set of partitions that this broker
-    leads and whose ISR lacks a replica or has a proposal to be sent.
+    (`replication_throttle.py`). `moving` is True while a move copies the log to another log
+    directory. The log cleaner and retention then leave it alone. `promised` is True while the
+    broker reports the target of that move as the directory of the replica. `incomplete` is the
+    registry's set of partitions that this broker leads and whose ISR lacks a replica or has a
+    proposal to be sent.
 
     Invariant: Produce and DeleteRecords requests wait here only while this replica leads."""
 
@@ -109,9 +113,11 @@ class HostedPartition:
         "key",
         "leader_throttled",
         "log",
+        "moving",
         "offline",
         "partition",
         "poison",
+        "promised",
         "readers_until_ms",
         "recompressing",
         "topic",
@@ -139,6 +145,8 @@ class HostedPartition:
         self.follower_throttled = False
         self.gone = False
         self.offline = False
+        self.moving = False
+        self.promised = False
         self.recompressing = 0
         """The number of batches that wait for a recompression (`recompressions.py`)."""
         self.damage = ""  # the last logged damage
@@ -157,6 +165,11 @@ class HostedPartition:
 
     def __repr__(self) -> str:
         return f"{self.topic}-{self.key[1]}"
+
+    @property
+    def name(self) -> PartitionName:
+        """Return the name of the partition's directory."""
+        return PartitionName(self.topic, self.key[1])
 
     def await_acks(self, required_offset: int, waiting: ProduceWaiter, index: int) -> None:
         """Let a produce request wait until the high watermark reaches `required_offset`, or this

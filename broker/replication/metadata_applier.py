@@ -80,6 +80,12 @@ class MetadataApplier:
         self._on_failure = on_failure
         self._placement = placement
         self._state_changes = state_changes
+        self.on_removed: Callable[[HostedPartition], None] = lambda hosted: None
+        """Called with a replica that is removed, before its log is deleted."""
+        self.on_offline: Callable[[HostedPartition], None] = lambda hosted: None
+        """Called with a replica whose log directory has failed."""
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when the partitions of the first image are open."""
         self._unacted: dict[Key, int] = {}
         """The partitions that are not open yet, in both queues or being opened. The value is the
         end of the image before the one that named the partition first. The values rise."""
@@ -224,6 +230,7 @@ class MetadataApplier:
         """Remove a partition whose log directory has failed. It stays assigned to this broker."""
         self._fetchers.unfollow(hosted.key)
         self._registry.take_offline(hosted)
+        self.on_offline(hosted)
 
     def _remove(self, key: Key) -> None:
         """Remove a replica immediately. Its directory is deleted in the background."""
@@ -238,6 +245,7 @@ class MetadataApplier:
         self._state_changes.removed(hosted, self._registry.image.last.offset + 1)
         hosted.gone = True
         hosted.changed()
+        self.on_removed(hosted)
         name = PartitionName(hosted.topic, key[1])
         self._to_delete.append(name)
         self._deleting.add(name)
@@ -269,6 +277,7 @@ class MetadataApplier:
             self._first = False
             self._at_start.clear()
             self._logs.set_aside_strays()
+            self.on_settled()
         callbacks, self._when_settled = self._when_settled, []
         for callback in callbacks:
             callback()

@@ -25,7 +25,6 @@ from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.disk_failures import explained
-from quorate.quorum.log.names import PartitionName
 from quorate.quorum.seams import Clock
 
 REMOVED_PER_SLICE = 100
@@ -40,12 +39,13 @@ class BrokerDirectories:
 
     `ids` has the id of each directory that is online at the start. None means that all are online
     and that their ids do not matter. `on_offline` gets the path of each directory that fails
-    later. `assign` reports the directory of a replica (`AssignmentSender.assign`)."""
+    later. `assign` reports the directory of a replica, and calls back when the controller has
+    committed it (`AssignmentSender.assign`)."""
 
     ids: Mapping[str, Uuid] | None = None
     metadata_dir: str = ""
     on_offline: Callable[[str], None] = lambda path: None
-    assign: Callable[[Key, Uuid], None] = lambda key, directory: None
+    assign: Callable[[Key, Uuid, Callable[[], None]], None] = lambda key, directory, done: None
 
 
 NO_DIRECTORIES = BrokerDirectories()
@@ -98,7 +98,7 @@ class OfflineDirectories:
         """Remove the next partitions of the directory. Close its files after the last one."""
         some = list(islice(remaining, REMOVED_PER_SLICE))
         for hosted in some:
-            name = PartitionName(hosted.topic, hosted.key[1])
+            name = hosted.name
             if not hosted.gone and self._logs.home_of(name) == path:
                 self._take_offline(hosted)
         if some:

@@ -7,7 +7,8 @@ time. Other work of the disk therefore waits for one step at most.
 
 The log may change between two steps:
 
-- A truncation changes `Log.generation`: the load starts again.
+- A truncation changes `Log.generation`: the load starts again. So does a move of the replica to
+  another log directory, after which another log has its place.
 - A removed segment makes a step fail. If the log start has moved since, the load starts again.
 - The replica keeps the headers of batches that are appended meanwhile
   (`PartitionProducers.append`). If there are too many, another round of the load reads them from
@@ -25,6 +26,7 @@ from quorate.broker.replication.damage import unreadable
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.log import Log
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Disk
 
@@ -70,11 +72,12 @@ class ProducerLoader:
         """Find the newest snapshot that the log covers."""
         log = hosted.log
         find = partial(newest_snapshot, self._disk, log.directory, log.start_offset, log.end_offset)
-        self._disk.submit(find, partial(self._snapshot_found, hosted, log.generation))
+        self._disk.submit(find, partial(self._snapshot_found, hosted, log, log.generation))
 
     def _snapshot_found(
         self,
         hosted: HostedPartition,
+        searched: Log,
         generation: int,
         snapshot: Snapshot | None,
         error: BaseException | None,
@@ -82,10 +85,10 @@ class ProducerLoader:
         log = hosted.log
         if self._is_over(hosted):
             return
-        if error is not None:
-            self._failed(hosted, error)
-        elif log.generation != generation:
+        if log is not searched or log.generation != generation:
             self._begin(hosted)
+        elif error is not None:
+            self._failed(hosted, error)
         else:
             states, offset = snapshot or (ProducerStates(), log.start_offset)
             self._read(hosted, states, offset)
@@ -152,7 +155,7 @@ class ProducerLoader:
 class _Round:
     """One pass over the log, from an offset to the log end at its start."""
 
-    __slots__ = ("_generation", "_start_offset", "end_offset", "hosted", "states", "steps")
+    __slots__ = ("_generation", "_log", "_start_offset", "end_offset", "hosted", "states", "steps")
 
     def __init__(
         self, hosted: HostedPartition, states: ProducerStates, steps: IncrementalWork[None]
@@ -161,12 +164,15 @@ class _Round:
         self.states = states
         self.steps = steps
         self.end_offset = hosted.log.end_offset
+        self._log = hosted.log
         self._generation = hosted.log.generation
         self._start_offset = hosted.log.start_offset
 
     def is_outdated(self, *, failed: bool) -> bool:
-        """Return True if the log has lost records that this round was to read."""
+        """Return True if the log has lost records that this round was to read, or has moved."""
         log = self.hosted.log
-        return log.generation != self._generation or (
-            failed and log.start_offset != self._start_offset
+        return (
+            log is not self._log
+            or log.generation != self._generation
+            or (failed and log.start_offset != self._start_offset)
         )

@@ -19,7 +19,7 @@ from quorate.broker.replication.consumer_sessions import ConsumerSessions
 from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
 from quorate.broker.replication.delete_records import DeleteRecords
 from quorate.broker.replication.fetch_session_cache import SessionCache
-from quorate.broker.replication.hosted_partition import HostedPartition, Propose
+from quorate.broker.replication.hosted_partition import HostedPartition, Key, Propose
 from quorate.broker.replication.metadata_applier import MetadataApplier
 from quorate.broker.replication.offline_directories import (
     NO_DIRECTORIES,
@@ -34,16 +34,20 @@ from quorate.broker.replication.producer_loader import ProducerLoader
 from quorate.broker.replication.read_replicas import ReadReplicas
 from quorate.broker.replication.replica_configuration import TopicSettingsOf
 from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
+from quorate.broker.replication.replica_move import MoveContext
+from quorate.broker.replication.replica_moves import ReplicaMoves
 from quorate.broker.replication.replica_placement import ReplicaPlacement
 from quorate.broker.replication.replica_sessions import ReplicaSessions
 from quorate.broker.replication.replication_throttle import ReplicationThrottle
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.replication.state_change_log import StateChangeLog
+from quorate.quorum.ids import Uuid
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import NEVER
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.replica_directories import replica_directory
 from quorate.quorum.rpc.budget import Memory
 from quorate.quorum.seams import Address, Clock, Seams, Timer
 
@@ -80,13 +84,13 @@ class ReplicaManager:
         directories: BrokerDirectories = NO_DIRECTORIES,
     ) -> None:
         """Make the parts. `memory` bounds responses and sessions. `topic_settings` returns a
-        topic's settings in an image. `address_of` returns the node port of a broker in the latest
-        image. `on_failure` gets errors of disks. Unless `survives`, the node must stop."""
+        topic's settings, `address_of` the node port of a broker in the latest image. `on_failure`
+        gets errors of disks. Unless `survives`, the node must stop."""
         clock, disk = seams.clock, seams.disk
         self.registry = PartitionRegistry()
         self.logs = log_manager(seams, settings, directories, on_failure)
         self.survives = self.registry.survives = OfflineDirectories(
-            clock, self.registry, self.logs, self._take_offline, directories.on_offline
+            clock, self.registry, self.logs, self._take_offline, self._directory_failed
         ).survives
         self._clock, self._settings, self._broker_epoch = clock, settings, broker_epoch
         self._delayed_operations = delayed_operations = DelayedOperations(clock)
@@ -119,20 +123,14 @@ class ReplicaManager:
         context = self._fetcher_context(broker_id, on_failure, on_link_lost)
         self.fetchers = ReplicaFetcherManager(seams, settings, context, address_of)
         opening = PartitionOpener(seams, self.registry, self.logs, broker_id, propose)
-        self._applier = MetadataApplier(
-            seams,
-            self.registry,
-            self.fetchers,
-            self.replica_sessions,
-            self.logs,
-            opening,
-            topic_settings,
-            broker_id,
-            on_failure,
-            ReplicaPlacement(self.registry, self.logs, opening, broker_id, directories.assign),
-            StateChangeLog(clock, self.registry, every_partition=settings.state_change_log),
+        placement = ReplicaPlacement(
+            self.registry, self.logs, opening, broker_id, directories.assign
+        )
+        self._applier = self._metadata_applier(
+            seams, broker_id, opening, placement, topic_settings, on_failure
         )
         self.cleaner = LogCleaner(seams, settings.cleaner, self.logs, self._compacted, on_failure)
+        self.moves = self._replica_moves(seams, broker_id, directories, on_failure)
         self._timers: dict[str, Timer] = {}
 
     def _fetcher_context(
@@ -151,6 +149,66 @@ class ReplicaManager:
             on_disk_failure=on_failure,
             link_lost=on_link_lost,
         )
+
+    def _metadata_applier(
+        self,
+        seams: Seams,
+        broker_id: int,
+        opening: PartitionOpener,
+        placement: ReplicaPlacement,
+        topic_settings: TopicSettingsOf,
+        on_failure: Callable[[BaseException], None],
+    ) -> MetadataApplier:
+        return MetadataApplier(
+            seams,
+            self.registry,
+            self.fetchers,
+            self.replica_sessions,
+            self.logs,
+            opening,
+            topic_settings,
+            broker_id,
+            on_failure,
+            placement,
+            StateChangeLog(
+                seams.clock, self.registry, every_partition=self._settings.state_change_log
+            ),
+        )
+
+    def _replica_moves(
+        self,
+        seams: Seams,
+        broker_id: int,
+        directories: BrokerDirectories,
+        on_failure: Callable[[BaseException], None],
+    ) -> ReplicaMoves:
+        """Make the moves between log directories, and their throttle."""
+        settings = self._settings
+        self._on_offline = directories.on_offline
+        self.move_throttle = ReplicationThrottle(
+            seams.clock, settings.move_quota_windows, settings.move_quota_window_seconds * 1000
+        )
+
+        def recorded(key: Key) -> Uuid | None:
+            value = self.registry.image.partition(*key)
+            return None if value is None else replica_directory(value, broker_id)
+
+        context = MoveContext(
+            clock=seams.clock,
+            disk=seams.disk,
+            logs=self.logs,
+            throttle=self.move_throttle,
+            assign=directories.assign,
+            recorded=recorded,
+            take_offline=self._take_offline,
+            swapped=lambda old, new: self.cleaner.moved(old, new),
+            on_failure=on_failure,
+            backoff_ms=settings.replica_fetch_backoff_ms,
+        )
+        moves = ReplicaMoves(context, self.registry, broker_id)
+        self._applier.on_removed, self._applier.on_offline = moves.removed, moves.taken_offline
+        self._applier.on_settled = moves.resume
+        return moves
 
     # --- life
 
@@ -185,10 +243,11 @@ class ReplicaManager:
         everything that this broker hosts."""
         self._applier.apply(image, delta)
 
-    def limit_replication(self, leader_rate: int, follower_rate: int) -> None:
-        """Set the rates of the replication throttles, in bytes per second. What was held back is
-        tried again."""
+    def limit_replication(self, leader_rate: int, follower_rate: int, move_rate: int) -> None:
+        """Set the rates of the replication throttles, and that of moves between log directories, in
+        bytes per second. What was held back is tried again."""
         self.follower_throttle.limit = follower_rate
+        self.move_throttle.limit = move_rate
         if leader_rate != self.leader_throttle.limit:
             self.leader_throttle.limit = leader_rate
             self.replica_sessions.throttle_changed()
@@ -227,6 +286,10 @@ class ReplicaManager:
         if isinstance(error, CorruptLog):
             self.logs.distrust(error)
 
+    def _directory_failed(self, path: str) -> None:
+        self.moves.directory_failed(path)
+        self._on_offline(path)
+
     def _take_offline(self, hosted: HostedPartition) -> None:
         self._applier.take_offline(hosted)
 
@@ -237,6 +300,7 @@ class ReplicaManager:
             timer.cancel()
         self._timers.clear()
         self.cleaner.stop()
+        self.moves.close()
         self._applier.close()
         self._producer_loader.close()
         self.fetchers.close()
@@ -256,10 +320,10 @@ class ReplicaManager:
         self._timers[name] = self._clock.call_later(interval_ms, run)
 
     def _truncated(self, hosted: HostedPartition, offset: int) -> None:
-        self.logs.truncated(name_of(hosted), offset)
+        self.logs.truncated(hosted.name, offset)
 
     def _flush(self, hosted: HostedPartition, done: Callable[[], None]) -> None:
-        self.logs.flush(name_of(hosted), done)
+        self.logs.flush(hosted.name, done)
 
     # --- periodic
 
@@ -284,7 +348,7 @@ class ReplicaManager:
             return  # stopped; the disk's thread may be closing these logs
         some = list(islice(remaining, RETAINED_PER_SLICE))
         for hosted in some:
-            if not hosted.gone and self.logs.apply_retention(
+            if not (hosted.gone or hosted.moving) and self.logs.apply_retention(
                 hosted.log, hosted.partition.high_watermark
             ):
                 hosted.start_moved()
@@ -307,7 +371,7 @@ class ReplicaManager:
         ]
 
     def _high_watermarks(self) -> Iterator[tuple[PartitionName, int]]:
-        return ((name_of(each), each.partition.high_watermark) for each in self.registry)
+        return ((each.name, each.partition.high_watermark) for each in self.registry)
 
 
 def log_manager(
@@ -335,8 +399,3 @@ def replication_throttles(
     window_ms = settings.replication_quota_window_seconds * 1000
     leader = ReplicationThrottle(clock, windows, window_ms)
     return leader, ReplicationThrottle(clock, windows, window_ms)
-
-
-def name_of(hosted: HostedPartition) -> PartitionName:
-    """Return the name of a partition's directory."""
-    return PartitionName(hosted.topic, hosted.key[1])

@@ -17,7 +17,6 @@ from quorate.broker.replication.partition_opener import OpenRequest, PartitionOp
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.directory_ids import LOST, MIGRATING, UNASSIGNED
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images
 from quorate.quorum.metadata.replica_directories import replica_directory
 
@@ -33,9 +32,9 @@ class ReplicaPlacement:
         logs: LogManager,
         opening: PartitionOpener,
         broker_id: int,
-        assign: Callable[[Key, Uuid], None],
+        assign: Callable[[Key, Uuid, Callable[[], None]], None],
     ) -> None:
-        """`assign` reports the directory of a replica to the controller."""
+        """`assign` reports the directory of a replica to the controller, and calls back later."""
         self._registry = registry
         self._logs = logs
         self._opening = opening
@@ -48,9 +47,10 @@ class ReplicaPlacement:
         if self._opening.place(wanted, is_new=is_new) is not None:
             return True
         self._registry.offline[wanted.key] = None
-        if replica_directory(wanted.value, self._broker_id) in (MIGRATING, UNASSIGNED):
+        recorded = replica_directory(wanted.value, self._broker_id)
+        if recorded in (MIGRATING, UNASSIGNED) or recorded in self._logs.ids_online:
             # The controller would take the replica for online.
-            self._assign(wanted.key, LOST)
+            self._assign(wanted.key, LOST, lambda: None)
         logger.error(
             "%s is offline on this broker, because its log may be in a log directory that is "
             "offline",
@@ -59,9 +59,12 @@ class ReplicaPlacement:
         return False
 
     def check(self, hosted: HostedPartition, value: images.Partition) -> None:
-        """Report the log directory of a replica if the metadata names another one or none."""
+        """Report the log directory of a replica if the metadata names another one or none. A move
+        that has reported its target reports the directory itself."""
+        if hosted.promised:
+            return
         recorded = replica_directory(value, self._broker_id)
         if recorded != self._logs.sole_id:
-            actual = self._logs.id_of(PartitionName(hosted.topic, hosted.key[1]))
+            actual = self._logs.id_of(hosted.name)
             if actual is not None and actual != recorded:
-                self._assign(hosted.key, actual)
+                self._assign(hosted.key, actual, lambda: None)

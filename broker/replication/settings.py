@@ -50,6 +50,8 @@ class ReplicationSettings:
     num_replica_fetchers: int = 1
     replication_quota_windows: int = 11
     replication_quota_window_seconds: int = 1
+    move_quota_windows: int = 11
+    move_quota_window_seconds: int = 1
     state_change_log: bool = False
 
     @classmethod
@@ -86,6 +88,8 @@ _NODE_KEYS = {
     "num_replica_fetchers": "num.replica.fetchers",
     "replication_quota_windows": "replication.quota.window.num",
     "replication_quota_window_seconds": "replication.quota.window.size.seconds",
+    "move_quota_windows": "alter.log.dirs.replication.quota.window.num",
+    "move_quota_window_seconds": "alter.log.dirs.replication.quota.window.size.seconds",
     "state_change_log": "quorate.state.change.log.enable",
 }
 

@@ -67,7 +67,7 @@ class BatchFile:
 
     def trim(self) -> None:
         """Cut the rest of the preallocated bytes off, if there are any."""
-        if self._preallocated_bytes and self._file is not None:
+        if self._preallocated_bytes and (self._file or self._disk.exists(self.path)):
             self.truncate_file(self.size)
             self.trimmed = True
 
@@ -96,6 +96,12 @@ class BatchFile:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def moved_to(self, directory: str) -> None:
+        """Note that the file lies in `directory` now. The next use opens it there."""
+        self.close_file()
+        self._directory = directory
+        self.path = f"{directory}/{self.path.rpartition('/')[2]}"
 
     def sync(self) -> None:
         """Make the bytes durable. Block; may run in any thread.

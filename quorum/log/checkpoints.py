@@ -199,6 +199,15 @@ def write_partition_metadata(disk: Disk, directory: str, topic_id: Uuid) -> None
         file.close()
 
 
+def sync_partition_metadata(disk: Disk, directory: str) -> None:
+    """Make the content of `partition.metadata` durable. Block."""
+    file = disk.open(f"{directory}/{PARTITION_METADATA_NAME}")
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
 def read_partition_metadata(disk: Disk, directory: str) -> Uuid | None:
     """Return the topic id, or None if the file is missing or empty, as after a power cut. Block.
 

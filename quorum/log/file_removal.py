@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quorate.quorum.log.archive import archive
-from quorate.quorum.log.names import deleted_directory_name, partition_of
+from quorate.quorum.log.names import deleted_directory_name, future_partition_of, partition_of
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.seams import Disk
 
@@ -36,13 +36,13 @@ def remove_files(disk: Disk, paths: Iterable[str]) -> None:
 
 def rename_for_deletion(disk: Disk, directory: str, unique: str) -> str:
     """Rename the directory of a deleted log to `<topic>-<partition>.<unique>-delete`, and return
-    its path.
+    its path. It may be a future directory.
 
     The topic is cut if the name would be too long. The rename is durable on return. The tree may be
-    removed later (`Disk.remove_tree`). Raise ValueError if `directory` is not named
-    `<topic>-<partition>`."""
+    removed later (`Disk.remove_tree`). Raise ValueError if `directory` has another name than
+    `<topic>-<partition>` or that of a future directory."""
     parent, _, name = directory.rpartition("/")
-    partition = partition_of(name)
+    partition = partition_of(name) or future_partition_of(name)
     if partition is None:
         raise ValueError(f"{directory} is not named <topic>-<partition>")
     target = f"{parent}/{deleted_directory_name(partition, unique)}"

@@ -136,6 +136,11 @@ class SparseIndex:
             self._file.close()
             self._file = None
 
+    def moved_to(self, directory: str) -> None:
+        """Note that the file lies in `directory` now. The next use opens it there."""
+        self.close()
+        self.path = f"{directory}/{self.path.rpartition('/')[2]}"
+
     def remove(self) -> None:
         """Close and remove the file, if there is one."""
         self.close()

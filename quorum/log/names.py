@@ -33,6 +33,8 @@ PART_SUFFIX = ".part"
 DAMAGED_SUFFIX = ".damaged"
 """Follows the name of a file that was set aside because it is damaged."""
 DELETED_DIRECTORY_SUFFIX = "-delete"
+FUTURE_DIRECTORY_SUFFIX = "-future"
+"""Ends the name of a directory to which a replica is being moved."""
 STRAY_DIRECTORY_SUFFIX = "-stray"
 """Ends the name of a directory that no node reads: a stray, or metadata that was set aside."""
 
@@ -87,6 +89,20 @@ def stray_directory_name(name: PartitionName, unique: str) -> str:
     """Return `<topic>-<partition>.<unique>-stray`, with the topic cut if the name would be
     too long."""
     return _unique_name(name, unique, STRAY_DIRECTORY_SUFFIX)
+
+
+def future_directory_name(name: PartitionName, unique: str) -> str:
+    """Return `<topic>-<partition>.<unique>-future`. It may be too long for a file system."""
+    return f"{name}.{unique}{FUTURE_DIRECTORY_SUFFIX}"
+
+
+def future_partition_of(directory_name: str) -> PartitionName | None:
+    """Return the partition that is being moved to the directory with this name, or None if the name
+    is no future directory's."""
+    name, dot, unique = directory_name.rpartition(".")
+    if not (dot and unique.endswith(FUTURE_DIRECTORY_SUFFIX)):
+        return None
+    return partition_of(name)
 
 
 def _unique_name(name: PartitionName, unique: str, suffix: str) -> str:

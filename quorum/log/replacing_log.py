@@ -1,9 +1,12 @@
-"""The half of a log that replaces sealed segments by cleaned ones, for the log cleaner."""
+"""The half of a log that puts other files in the place of its own: it replaces sealed segments by
+cleaned ones, for the log cleaner, and it follows a rename of its directory.
+"""
 
 from __future__ import annotations
 
 import errno
 
+from quorate.quorum.log.flush import Unsynced
 from quorate.quorum.log.log_reader import LogReader
 from quorate.quorum.log.offset_gaps import allow_gaps
 from quorate.quorum.log.segment import Segment
@@ -24,6 +27,21 @@ class ReplacingLog(LogReader):
     """
 
     _swap: SegmentSwap | None
+    _unsynced: Unsynced
+
+    def moved_to(self, directory: str) -> None:
+        """Note that the log's directory was renamed to `directory`. No disk call is made.
+
+        No flush may be in flight. The next flush after an append makes the new name durable."""
+        self.directory = directory
+        self._segments.moved_to(directory)
+        self._unsynced.directories[:] = [directory, directory.rpartition("/")[0]]
+
+    def mark_deleted(self) -> None:
+        """Note that the owner deletes the log. Its files may be missing from now on."""
+        self.deleted = True
+        for segment in self._segments:
+            segment.mark_removed()
 
     @property
     def sealed_segments(self) -> list[Segment]:

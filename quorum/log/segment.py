@@ -162,6 +162,12 @@ class Segment(IndexedBatchFile):
             each.path = each.path.removesuffix(self._suffix) + suffix
         self._suffix = suffix
 
+    def moved_to(self, directory: str) -> None:
+        """Note that all files lie in `directory` now. The next uses open them there."""
+        super().moved_to(directory)
+        for each in self._indexes.files:
+            each.moved_to(directory)
+
     def _remove_indexes(self) -> None:
         """Remove the indexes before the `.log` file, because a `.log` without indexes is whole."""
         self._removed = True

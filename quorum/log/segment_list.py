@@ -95,6 +95,12 @@ class SegmentList:
         offset of the segment. Raise CorruptLog."""
         return self.segment_of(offset).end_below(offset)
 
+    def moved_to(self, directory: str) -> None:
+        """Note that the files of all segments lie in `directory` now."""
+        self._directory = directory
+        for segment in self._segments:
+            segment.moved_to(directory)
+
     def has(self, sources: list[Segment]) -> bool:
         """Return True if `sources`, at least one, are consecutive sealed segments of the list."""
         first = bisect_right(self._segments, sources[0].base_offset, key=_base_offset) - 1

@@ -95,6 +95,8 @@ ERROR_TEXT = Bound("error text", 1000, clipped=True)
 
 TOPICS = Bound("topics", 100_000)
 PARTITIONS = Bound("partitions", 200_000)
+LOG_DIRS = Bound("log directories", 10_000)
+"""The handler answers LOG_DIR_NOT_FOUND for each partition of an unknown one."""
 PRODUCED_TOPICS = Bound("produced topics", 20_000)
 PRODUCED_PARTITIONS = Bound("produced partitions", 20_000)
 """The sum over all topics. A request of 1 MB, a producer's default, has room for 15,000."""

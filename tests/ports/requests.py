@@ -358,6 +358,14 @@ BUILDERS: dict[int, Build] = {
     ),
     ApiKey.DESCRIBE_CONFIGS: described_configs,
     ApiKey.ALTER_CONFIGS: altered,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: lambda world, version: log_dirs.AlterReplicaLogDirsRequest(
+        dirs=(
+            log_dirs.AlterReplicaLogDir(
+                path="/nowhere",
+                topics=(log_dirs.AlterReplicaLogDirTopic(name=READ, partitions=(0, 9)),),
+            ),
+        )
+    ),
     ApiKey.DESCRIBE_LOG_DIRS: lambda world, version: log_dirs.DescribeLogDirsRequest(
         topics=(log_dirs.DescribableLogDirTopic(topic=READ, partitions=(0, 1)),)
     ),

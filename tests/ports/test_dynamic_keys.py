@@ -146,6 +146,11 @@ PLACES: dict[str, tuple[str, Read, object]] = {
         lambda n: n.broker.replicas.leader_throttle.limit,
         77,
     ),
+    "replica.alter.log.dirs.io.max.bytes.per.second": (
+        "77",
+        lambda n: n.broker.replicas.move_throttle.limit,
+        77,
+    ),
     "log.cleaner.backoff.ms": ("77", lambda n: n.cleaner().backoff_ms, 77),
     "log.cleaner.dedupe.buffer.size": (
         "7777777",

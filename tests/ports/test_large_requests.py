@@ -135,6 +135,13 @@ def described_directories(count: int) -> Message:
     return log_dirs.DescribeLogDirsRequest(topics=(topic,))
 
 
+def altered_directories(count: int) -> Message:
+    topic = log_dirs.AlterReplicaLogDirTopic(name=READ, partitions=tuple(range(count)))
+    return log_dirs.AlterReplicaLogDirsRequest(
+        dirs=(log_dirs.AlterReplicaLogDir(path="/nowhere", topics=(topic,)),)
+    )
+
+
 def producers(count: int) -> Message:
     topic = describe_producers.TopicRequest(name="n", partition_indexes=tuple(range(count)))
     return describe_producers.DescribeProducersRequest(topics=(topic,))

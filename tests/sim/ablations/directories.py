@@ -8,9 +8,13 @@ from typing import Any
 
 from quorate.broker.logs import log_manager
 from quorate.broker.logs.directory_choice import Candidate
+from quorate.broker.logs.found_logs import FoundLogs
+from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_manager import LogManager
-from quorate.broker.replication import offline_directories
+from quorate.broker.replication import move_copy, offline_directories
 from quorate.quorum.controller import log_directories, partition_change
+from quorate.quorum.ids import Uuid
+from quorate.quorum.log.names import PartitionName
 from tests.sim.ablations import directory_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Script
@@ -19,6 +23,12 @@ from tests.unit.controller import test_log_directories as controller_tests
 
 def fewest_logs(candidates: Sequence[Candidate], *arguments: Any, **options: Any) -> str:
     return min(candidates, key=lambda each: each.logs).path
+
+
+def first_found(
+    self: FoundLogs, name: PartitionName, topic_id: Uuid, *arguments: Any, **options: Any
+) -> LogDirectory | None:
+    return next((each for each in self._found.get(name, ()) if name in each.unopened), None)
 
 
 def any_epoch(self: LogManager) -> int:
@@ -70,6 +80,34 @@ ABLATIONS = (
         fewest_logs,
         Script(scripts.a_broker_starts_without_one_directory),
         "a second, empty log",
+    ),
+    Ablation(
+        "move-whole",
+        "a future log takes the place of the current one when it has all of its records (KIP-113)",
+        move_copy,
+        "has_all_records",
+        lambda current, future: True,
+        Script(scripts.a_log_moves_to_another_directory),
+        "records are left behind",
+    ),
+    Ablation(
+        "move-report",
+        "the metadata names the target of a move before the future log takes the place of the "
+        "current one (KIP-858)",
+        move_copy,
+        "may_swap",
+        lambda accepted, recorded, target: True,
+        Script(scripts.a_broker_is_killed_before_the_controller_knows_the_target),
+        "acknowledged records are lost",
+    ),
+    Ablation(
+        "later-log",
+        "of two logs of a partition, a start takes the one that the metadata names",
+        FoundLogs,
+        "home",
+        first_found,
+        Script(scripts.a_broker_is_killed_after_the_swap_of_two_logs),
+        "acknowledged records are lost",
     ),
     Ablation(
         "directory-epochs",

@@ -119,7 +119,7 @@ def acks_all_while_a_throttle_is_exceeded() -> None:
     cluster = ReplicaCluster(brokers=2)
     try:
         cluster.throttled = {"leader": ALL_PARTITIONS}
-        cluster.nodes[1].replicas.limit_replication(10, UNLIMITED)
+        cluster.nodes[1].replicas.limit_replication(10, UNLIMITED, UNLIMITED)
         topic = cluster.create("t", [led_by(1, 2)])
         cluster.run(50)
         for _ in range(5):

@@ -168,6 +168,16 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         77,
     ),
     "log.cleaner.threads": ("7", lambda c: cleaner(c).threads, 7),
+    "alter.log.dirs.replication.quota.window.num": (
+        "7",
+        lambda c: replication(c).move_quota_windows,
+        7,
+    ),
+    "alter.log.dirs.replication.quota.window.size.seconds": (
+        "7",
+        lambda c: replication(c).move_quota_window_seconds,
+        7,
+    ),
     "replication.quota.window.num": ("7", lambda c: replication(c).replication_quota_windows, 7),
     "replication.quota.window.size.seconds": (
         "7",

@@ -150,12 +150,8 @@ def test_kafka_14136_a_brokers_value_is_always_written() -> None:
         ("", "follower.replication.throttled.rate", "0", ErrorCode.NONE),
         ("1", "follower.replication.throttled.rate", "-1", ErrorCode.INVALID_REQUEST),
         ("1", "leader.replication.throttled.rate", "1.5", ErrorCode.INVALID_REQUEST),
-        (
-            "1",
-            "replica.alter.log.dirs.io.max.bytes.per.second",
-            "1000",
-            ErrorCode.INVALID_REQUEST,
-        ),
+        ("1", "replica.alter.log.dirs.io.max.bytes.per.second", "1000", ErrorCode.NONE),
+        ("", "replica.alter.log.dirs.io.max.bytes.per.second", "-1", ErrorCode.INVALID_REQUEST),
         ("1", "unclean.leader.election.enable", "perhaps", ErrorCode.INVALID_REQUEST),
     ],
 )

@@ -54,6 +54,9 @@ PORT = 9100
 LISTENER = "PLAINTEXT"
 
 
+OnAssigned = Callable[[int, Key, Uuid, Callable[[], None]], None]
+
+
 def topic_uuid(number: int) -> Uuid:
     return Uuid(number.to_bytes(16, "big"))
 
@@ -126,6 +129,8 @@ class ReplicaCluster:
         self.settings = ReplicationSettings(log_dirs=self.log_dirs, **settings)
         self.assigned: dict[tuple[int, Key], Uuid] = {}
         """The last reported directory of each replica, by broker id and key."""
+        self.on_assigned: OnAssigned = lambda broker_id, key, directory, accepted: None
+        """Called with each reported directory, and with the callback for its commit."""
         self.offline_dirs: list[tuple[int, str]] = []
         """The failed directories that brokers reported."""
         self.nodes: dict[int, BrokerProcess] = {}
@@ -213,8 +218,9 @@ class ReplicaCluster:
         if len(self.log_dirs) == 1:
             return BrokerDirectories()
 
-        def assign(key: Key, directory: Uuid) -> None:
+        def assign(key: Key, directory: Uuid, accepted: Callable[[], None]) -> None:
             self.assigned[broker_id, key] = directory
+            self.on_assigned(broker_id, key, directory, accepted)
 
         return BrokerDirectories(
             ids={path: self.directory_id(broker_id, path) for path in self.log_dirs},

@@ -213,7 +213,7 @@ def test_a_checkpoint_outside_of_the_log_begins_again(
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
     latest = send(cluster, topic, 200)
-    cluster.nodes[1].replicas.logs.directories[0]._offsets.cleaner_offsets[T0] = 5000
+    cluster.nodes[1].replicas.logs.directories[0].offsets.cleaner_offsets[T0] = 5000
     with caplog.at_level(logging.WARNING, "quorate.broker.cleaner"):
         cluster.run(3000)
     assert "its checkpoint 5000 lies outside of the log" in caplog.text

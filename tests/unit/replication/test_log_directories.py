@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.broker.logs.cleaner_settings import CleanerSettings
-from quorate.broker.logs.log_manager import DuplicateLog
+from quorate.broker.logs.found_logs import DuplicateLog
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.directory_ids import LOST, MIGRATING, UNASSIGNED
@@ -136,8 +136,10 @@ def test_a_partition_in_two_directories_is_refused(make_cluster: MakeCluster) ->
     disk = cluster.shut_down(1)
     disk.make_dir(f"{C}/t-0")
     checkpoints.write_partition_metadata(disk, f"{C}/t-0", topic)
-    with pytest.raises(DuplicateLog, match="t-0 is in both /a and /c"):
-        cluster.start(1, disk)
+    cluster.start(1, disk)
+    with pytest.raises(AssertionError, match="t-0 is in both /a and /c"):
+        cluster.run(50)
+    assert isinstance(cluster.failures[0], DuplicateLog)
 
 
 def test_a_directory_of_an_earlier_topic_is_set_aside(make_cluster: MakeCluster) -> None:

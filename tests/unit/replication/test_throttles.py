@@ -35,7 +35,7 @@ def limit(cluster: ReplicaCluster, side: str, rate: int) -> None:
     """Set the rate of one side on all brokers."""
     rates = {"leader": UNLIMITED, "follower": UNLIMITED, side: rate}
     for node in cluster.nodes.values():
-        node.replicas.limit_replication(rates["leader"], rates["follower"])
+        node.replicas.limit_replication(rates["leader"], rates["follower"], UNLIMITED)
 
 
 def filled(cluster: ReplicaCluster, partitions: int = 1) -> Uuid:
