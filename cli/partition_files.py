@@ -9,14 +9,27 @@ import json.scanner
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.reassignment_plan import Assignment
 
 TopicPartition = tuple[str, int]
 VERSION = 1
+ANY = "any"
+"""The log directory of a replica for which the file names none."""
 KINDS = {str: "a string", int: "an integer", list: "a list", dict: "an object"}
+
+
+class Replica(NamedTuple):
+    """The replica of a partition on one broker. `str()` of it is Kafka's name."""
+
+    topic: str
+    partition: int
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}-{self.broker_id}"
 
 
 def text_of(partition: TopicPartition) -> str:
@@ -128,7 +141,7 @@ def read_assignment(path: str) -> Assignment:
 
 
 def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
-    """Raise Refused unless the replicas are distinct integers and no log directory is chosen."""
+    """Raise Refused unless the replicas are distinct integers with a log directory for each."""
     replicas = entry["replicas"]
     if not all(isinstance(each, int) for each in replicas):
         raise Refused(f"{path}:{entry.line}: replicas of {text_of(key)} must be integers")
@@ -140,17 +153,30 @@ def check_replicas(path: str, key: TopicPartition, entry: Located) -> None:
             "Partition replica lists may not contain duplicate entries: "
             f"{text_of(key)} contains multiple entries for {','.join(map(str, twice))}"
         )
-    log_dirs = entry.get("log_dirs", ["any"] * len(replicas))
+    log_dirs = entry.get("log_dirs", [ANY] * len(replicas))
     if not isinstance(log_dirs, list) or len(log_dirs) != len(replicas):
         raise Refused(
             f"Size of replicas list {replicas} is different from size of log dirs list {log_dirs} "
             f"for partition {text_of(key)}"
         )
-    if any(each != "any" for each in log_dirs):
+    if not all(
+        each == ANY or (isinstance(each, str) and each.startswith("/")) for each in log_dirs
+    ):
         raise Refused(
-            f'log_dirs of {text_of(key)}: must be "any", because a broker moves no replicas '
-            "between log directories"
+            f'{path}:{entry.line}: log_dirs of {text_of(key)} must be absolute paths or "{ANY}"'
         )
+
+
+def read_log_dirs(path: str) -> dict[Replica, str]:
+    """Return the log directory of each replica in a reassignment file that names one. Raise Refused
+    if the file is invalid."""
+    read_assignment(path)
+    return {
+        Replica(topic, partition, broker_id): log_dir
+        for (topic, partition), entry in read_partitions(path)
+        for broker_id, log_dir in zip(entry["replicas"], entry.get("log_dirs", ()), strict=False)
+        if log_dir != ANY
+    }
 
 
 def assignment_json(assignment: Assignment) -> str:
@@ -160,7 +186,7 @@ def assignment_json(assignment: Assignment) -> str:
             "topic": topic,
             "partition": partition,
             "replicas": list(replicas),
-            "log_dirs": ["any"] * len(replicas),
+            "log_dirs": [ANY] * len(replicas),
         }
         for (topic, partition), replicas in sorted(assignment.items())
     ]

@@ -5,9 +5,7 @@ Departures from Kafka's tool:
 - `--replication-factor N --topic T` plans a change of the replication factor (KAFKA-1543). It shows
   the plan, and carries it out with --execute.
 - --generate moves no replica that may stay.
-- --cancel also cancels reassignments that only add replicas.
-- --replica-alter-log-dirs-throttle is refused, because a broker moves no replicas between log
-  directories."""
+- --cancel also cancels reassignments that only add replicas."""
 
 from __future__ import annotations
 
@@ -17,11 +15,17 @@ from typing import Any
 
 import click
 
-from quorate.cli import partition_files, reassignment_throttles, reassignments
+from quorate.cli import (
+    log_dir_moves,
+    partition_files,
+    reassignment_list,
+    reassignment_throttles,
+    reassignments,
+)
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.partition_files import TopicPartition, assignment_json, text_of
+from quorate.cli.partition_files import Replica, TopicPartition, assignment_json, text_of
 from quorate.cli.reassignment_plan import Assignment, Impossible, replica_counts, resized, spread
 
 ACTIONS = ("generate", "execute", "verify", "cancel", "list")
@@ -36,6 +40,10 @@ RUN_VERIFY = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the "
     "throttle is removed."
 )
+
+
+START_TIMEOUT_S = 10.0
+"""The time in which each broker must take its moves between log directories, as in Kafka's tool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +118,13 @@ class Failed(Refused):
     help="With --execute: limit the copied bytes per second of each broker. With --additional and "
     "the same plan: change the limit.",
 )
-@click.option("--replica-alter-log-dirs-throttle", type=int, hidden=True)
+@click.option(
+    "--replica-alter-log-dirs-throttle",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="With --execute: limit the bytes per second that each broker copies between its log "
+    "directories.",
+)
 @click.option("--preserve-throttles", is_flag=True, help="Do not remove replication throttles.")
 @format_option
 def reassign_partitions(
@@ -161,13 +175,10 @@ def reassign_partitions(
 
 def check_arguments(action: str, arguments: Arguments, *, controllers: bool) -> None:
     """Raise UsageError if the options do not fit the action."""
-    if arguments.replica_alter_log_dirs_throttle is not None:
-        raise click.UsageError(
-            "--replica-alter-log-dirs-throttle: a broker moves no replicas between log "
-            "directories; omit it"
-        )
-    if arguments.throttle is not None and action != "execute":
-        raise click.UsageError(f'Option "throttle" can\'t be used with action "{action}"')
+    for name in ("throttle", "replica_alter_log_dirs_throttle"):
+        if getattr(arguments, name) is not None and action != "execute":
+            option = name.replace("_", "-")
+            raise click.UsageError(f'Option "{option}" can\'t be used with action "{action}"')
     if controllers and action not in ("list", "cancel"):
         raise click.UsageError(f'Option "bootstrap-controller" can\'t be used with "{action}"')
     if arguments.plans:
@@ -235,11 +246,13 @@ def execute(admin: Admin, arguments: Arguments) -> None:
     Raise Failed if any other one is in progress and --additional is missing, or if a partition is
     refused. In the latter case the others are started. Raise Refused if a broker or a partition of
     the plan does not exist."""
+    log_dirs: dict[Replica, str] = {}
     if arguments.plans:
         _, plan = planned(admin, arguments)
     else:
         assert arguments.reassignment_json_file is not None
         plan = partition_files.read_assignment(arguments.reassignment_json_file)
+        log_dirs = partition_files.read_log_dirs(arguments.reassignment_json_file)
     ongoing = reassignments.ongoing_reassignments(admin)
     if not arguments.additional and ongoing:
         raise Failed(EXISTING)
@@ -253,11 +266,17 @@ def execute(admin: Admin, arguments: Arguments) -> None:
     rollback = {key: before[key] for key in plan}
     click.echo(f"Current partition replica assignment\n\n{assignment_json(rollback)}\n")
     click.echo("Save this to use as the --reassignment-json-file option during rollback")
-    if arguments.throttle is not None:
+    log_dirs_rate = arguments.replica_alter_log_dirs_throttle
+    if arguments.throttle is not None or log_dirs_rate is not None:
         click.echo(RUN_VERIFY)
+    if arguments.throttle is not None:
         moves = reassignment_throttles.proposed_moves(ongoing, plan, before)
         reassignment_throttles.throttle(admin, moves, arguments.throttle)
         click.echo(f"The inter-broker throttle limit was set to {arguments.throttle} B/s")
+    if log_dirs_rate is not None:
+        moving = [each.broker_id for each in log_dirs]
+        reassignment_throttles.throttle_log_dirs(admin, moving, log_dirs_rate)
+        click.echo(f"The replica-alter-dir throttle limit was set to {log_dirs_rate} B/s")
     errors = reassignments.reassign(admin, dict(plan))
     if errors:
         raise Failed("\n".join(["Error reassigning partition(s):", *error_lines(errors)]))
@@ -265,17 +284,21 @@ def execute(admin: Admin, arguments: Arguments) -> None:
         f"Successfully started partition reassignment{plural(plan)} for "
         f"{reassignments.joined(plan)}"
     )
+    log_dir_moves.start(admin, log_dirs, START_TIMEOUT_S, click.echo)
 
 
 def verify(admin: Admin, arguments: Arguments) -> None:
-    """Print the progress of the reassignments in the file.
+    """Print the progress of the reassignments in the file, and of its moves between log
+    directories.
 
-    If none is in progress in the whole cluster, also clear throttles, unless the output is JSON or
-    --preserve-throttles is given."""
+    If no reassignment is in progress in the whole cluster, and none of these moves, also clear
+    throttles, unless the output is JSON or --preserve-throttles is given."""
     assert arguments.reassignment_json_file is not None
     plan = partition_files.read_assignment(arguments.reassignment_json_file)
     ongoing = reassignments.ongoing_reassignments(admin)
     present = reassignments.current(admin, sorted({topic for topic, _ in plan}))
+    log_dirs = partition_files.read_log_dirs(arguments.reassignment_json_file)
+    places = log_dir_moves.places(admin, log_dirs)
     if arguments.output == "json":
         states = [
             {
@@ -284,6 +307,7 @@ def verify(admin: Admin, arguments: Arguments) -> None:
                 "ongoing": (topic, partition) in ongoing,
                 "replicas": list(present.get((topic, partition), ())),
                 "target": list(plan[topic, partition]),
+                **log_dir_moves.states(topic, partition, log_dirs, places),
             }
             for topic, partition in sorted(plan)
         ]
@@ -295,8 +319,12 @@ def verify(admin: Admin, arguments: Arguments) -> None:
             click.echo(f"Reassignment of partition {text_of(key)} is still in progress.")
         else:
             click.echo(done_line(key, present.get(key, ()), plan[key]))
-    click.echo()
-    if not ongoing and not arguments.preserve_throttles:
+    lines = [
+        log_dir_moves.state_line(each, log_dirs[each], places[each]) for each in sorted(log_dirs)
+    ]
+    click.echo("\n".join(lines))
+    is_moving = any(place.future is not None for place in places.values())
+    if not (ongoing or is_moving or arguments.preserve_throttles):
         clear_throttles(admin, plan)
 
 
@@ -320,7 +348,8 @@ def clear_throttles(admin: Admin, plan: Assignment) -> None:
 
 
 def cancel(admin: Admin, arguments: Arguments) -> None:
-    """Cancel the reassignments in the file that are in progress, and clear throttles.
+    """Cancel the reassignments, and the moves between log directories, in the file that are in
+    progress, and clear throttles. Controllers know nothing of such moves.
 
     Throttles remain with --preserve-throttles and --bootstrap-controller. Raise Failed if a
     partition is refused."""
@@ -339,41 +368,14 @@ def cancel(admin: Admin, arguments: Arguments) -> None:
         )
     else:
         click.echo("None of the specified partition reassignments are active.")
-    click.echo("None of the specified partition moves are active.", nl=False)
+    log_dirs = partition_files.read_log_dirs(arguments.reassignment_json_file)
+    is_broker = admin.endpoint_type == 1
+    if not (is_broker and log_dir_moves.cancel(admin, log_dirs, click.echo)):
+        click.echo("None of the specified partition moves are active.", nl=False)
     if arguments.preserve_throttles or admin.endpoint_type != 1:
         click.echo()
     else:
         clear_throttles(admin, plan)
-
-
-def list_reassignments(admin: Admin, arguments: Arguments) -> None:
-    """Print all reassignments that are in progress."""
-    ongoing = reassignments.ongoing_reassignments(admin)
-    if arguments.output == "json":
-        found = [
-            {
-                "topic": topic,
-                "partition": partition,
-                "replicas": list(each.replicas),
-                "adding": list(each.adding),
-                "removing": list(each.removing),
-            }
-            for (topic, partition), each in ongoing.items()
-        ]
-        click.echo(json.dumps(found, indent=2))
-        return
-    if not ongoing:
-        click.echo("No partition reassignments found.")
-        return
-    click.echo("Current partition reassignments:")
-    for key, each in ongoing.items():
-        parts = (
-            ("replicas", each.replicas),
-            ("adding", each.adding),
-            ("removing", each.removing),
-        )
-        shown = [f"{name}: {','.join(map(str, ids))}." for name, ids in parts if ids]
-        click.echo(f"{text_of(key)}: {' '.join(shown)}")
 
 
 RUN = {
@@ -381,7 +383,7 @@ RUN = {
     "execute": execute,
     "verify": verify,
     "cancel": cancel,
-    "list": list_reassignments,
+    "list": lambda admin, arguments: reassignment_list.print_all(admin, arguments.output),
 }
 
 

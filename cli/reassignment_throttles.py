@@ -85,6 +85,13 @@ def throttle(admin: Admin, moves: Moves, rate: int) -> None:
         _set(admin, BROKER, str(broker_id), rates)
 
 
+def throttle_log_dirs(admin: Admin, broker_ids: Iterable[int], rate: int) -> None:
+    """Limit the moves between the log directories of each broker to `rate` bytes per second. Raise
+    Refused on the first error."""
+    for broker_id in sorted(set(broker_ids)):
+        _set(admin, BROKER, str(broker_id), {BROKER_THROTTLES[2]: str(rate)})
+
+
 def _set(admin: Admin, kind: int, name: str, values: Mapping[str, str]) -> None:
     resource = configs.IncrementalAlterConfigsResource(
         resource_type=kind,

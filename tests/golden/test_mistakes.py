@@ -16,6 +16,7 @@ from tests.golden.tool_runs import without_places, words, write_files
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
 
+VERIFY = "reassign-partitions @server --verify --reassignment-json-file"
 EXECUTE = "reassign-partitions @server --execute --reassignment-json-file"
 RESET = "consumer-groups @server --group g --reset-offsets"
 UNREACHABLE = "no server answers: 127.0.0.1:1: [Errno 111] Connection refused"
@@ -61,13 +62,13 @@ MISTAKES = [
     (f"{EXECUTE} @files/unknown-broker.json", 1, "Unknown broker id 9"),
     (f"{EXECUTE} @files/shorten.json", 1, "shorten.json:2: partitions[0].replicas must be a list"),
     (
-        f"{EXECUTE} @files/move.json --replica-alter-log-dirs-throttle 1000",
+        f"{VERIFY} @files/a.json --replica-alter-log-dirs-throttle 1",
         2,
-        "a broker moves no replicas between log directories",
+        'Option "replica-alter-log-dirs-throttle" can\'t be used with action "verify"',
     ),
     (f"{EXECUTE} @files/move.json --throttle -1", 2, "--throttle"),
     (
-        "reassign-partitions @server --verify --reassignment-json-file @files/a.json --throttle 1",
+        f"{VERIFY} @files/a.json --throttle 1",
         2,
         'Option "throttle" can\'t be used with action "verify"',
     ),

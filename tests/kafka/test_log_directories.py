@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from quorate.quorum.protocol.schemas.log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
 )
@@ -127,6 +131,119 @@ def test_kafkas_tool_describes_the_directories(nodes: tuple[OneNode, OneNode]) -
         )
     assert answers[0] == answers[1] == answers[2]
     assert answers[0].keys() == set(NAMES)
+
+
+def home_of(node: OneNode, topic: str) -> dict[bool, str]:
+    """Return the names of the directories of partition 0's log (False) and future log (True)."""
+    connection = node.connect()
+    answer = connection.ask(DescribeLogDirsRequest(topics=None), 4)
+    connection.close()
+    assert isinstance(answer, DescribeLogDirsResponse)
+    return {
+        partition.is_future_key: Path(each.log_dir).name
+        for each in answer.results
+        for found in each.topics
+        for partition in found.partitions
+        if found.name == topic and partition.partition_index == 0
+    }
+
+
+def altered(node: OneNode, version: int, *wanted: tuple[str, str, int]) -> list[tuple[int, int]]:
+    """Ask for moves to directories. Return the partitions with their errors, sorted."""
+    request = AlterReplicaLogDirsRequest(
+        dirs=tuple(
+            AlterReplicaLogDir(
+                path=str(root_of(node) / name),
+                topics=(AlterReplicaLogDirTopic(name=topic, partitions=(partition,)),),
+            )
+            for name, topic, partition in wanted
+        )
+    )
+    connection = node.connect()
+    answer = connection.ask(request, version)
+    connection.close()
+    assert isinstance(answer, AlterReplicaLogDirsResponse)
+    return sorted(
+        (each.partition_index, each.error_code)
+        for result in answer.results
+        for each in result.partitions
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_requests_for_moves_have_the_same_errors(
+    nodes: tuple[OneNode, OneNode], version: int
+) -> None:
+    mine, theirs = (
+        [
+            altered(node, version, ("nowhere", "t", 0)),
+            altered(node, version, ("one", "t", 99)),
+            altered(node, version, ("one", "absent", 0)),
+            altered(node, version, ("one", "x" * 213, 0), ("one", "x" * 214, 1)),
+            altered(node, version, (home_of(node, "t")[False], "t", 0)),
+            altered(node, version, ("nowhere", "t", 0), (home_of(node, "t")[False], "t", 0)),
+        ]
+        for node in nodes
+    )
+    assert mine == theirs
+    assert [error for answer in mine for _, error in answer] == [57, 9, 9, 9, 17, 0, 0]
+
+
+def test_the_tools_move_a_log_to_another_directory(
+    nodes: tuple[OneNode, OneNode], tmp_path: Path
+) -> None:
+    said = []
+    for number, (node, run) in enumerate(((nodes[0], kafka), (nodes[0], ours), (nodes[1], kafka))):
+        topic = f"moved{number}"
+        connection = node.connect()
+        answer = connection.ask(CreateTopicsRequest(topics=(creatable(topic, partitions=1),)), 7)
+        assert isinstance(answer, CreateTopicsResponse)
+        connection.close()
+        wait_for(lambda n=node, t=topic: home_of(n, t), "the log is made", 30)
+        target = next(name for name in NAMES if name != home_of(node, topic)[False])
+        (broker,) = json.loads(
+            kafka("log-dirs", "--bootstrap-server", f"127.0.0.1:{node.port}", "--describe").lines[
+                -1
+            ]
+        )["brokers"]
+        file = tmp_path / f"{topic}.json"
+        partition = {
+            "topic": topic,
+            "partition": 0,
+            "replicas": [broker["broker"]],
+            "log_dirs": [str(root_of(node) / target)],
+        }
+        file.write_text(json.dumps({"version": 1, "partitions": [partition]}))
+        at = ("reassign-partitions", "--bootstrap-server", f"127.0.0.1:{node.port}")
+        plan = ("--reassignment-json-file", str(file))
+        throttle = ("--replica-alter-log-dirs-throttle", "1000000")
+        started = run(*at, "--execute", *plan, *throttle)
+        assert started.code == 0, started.lines + started.errors
+        wait_for(
+            lambda n=node, t=topic, d=target: home_of(n, t) == {False: d}, "the log has moved", 30
+        )
+        verified = run(*at, "--verify", *plan)
+        back = {**partition, "log_dirs": ["/nowhere"]}
+        file.write_text(json.dumps({"version": 1, "partitions": [back]}))
+        elsewhere = run(*at, "--verify", *plan)
+        ids = f"{broker['broker']}"
+        said.append(
+            [
+                [
+                    line.replace(topic, "T")
+                    .replace(str(root_of(node)), "")
+                    .replace(f"/{target}", "/TARGET")
+                    .replace(f"T-0-{ids}", "T-0-ID")
+                    .replace(f"broker {ids}", "broker ID")
+                    .replace(f"[{ids}]", "[ID]")
+                    for line in each.lines
+                ]
+                for each in (started, verified, elsewhere)
+            ]
+        )
+    assert said[0] == said[1] == said[2]
+    assert "Successfully started log directory move for: T-0-ID" in said[0][0]
+    assert "Reassignment of replica T-0-ID completed successfully." in said[0][1]
 
 
 def test_the_tools_say_the_same_of_several_directories(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from quorate.cli import log_dir_moves, reassign_partitions
 from quorate.cli.get_offsets import rule
 from quorate.cli.main import main
+from quorate.cli.partition_files import Replica
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import (
@@ -197,6 +199,171 @@ def test_execute(plan: str) -> None:
     assert not any(isinstance(each, ALTER) for each in server.requests)
     result, _ = run({LIST: ongoing(1), ALTER: altered()}, *at, "--additional")
     assert result.exit_code == 0
+
+
+DIRS, DESCRIBE = log_dirs.AlterReplicaLogDirsRequest, log_dirs.DescribeLogDirsRequest
+
+
+def directories(**of_partition: tuple[str | None, str | None]) -> Answer:
+    """Return an answer to DescribeLogDirs: the directories of the log and of the future log of each
+    partition, such as t0."""
+    places = [
+        (path, int(name[1:]), is_future)
+        for name, paths in of_partition.items()
+        for path, is_future in zip(paths, (False, True), strict=True)
+        if path is not None
+    ]
+    answer = log_dirs.DescribeLogDirsResponse(
+        results=tuple(
+            log_dirs.DescribeLogDirsResult(
+                log_dir=path,
+                topics=(
+                    log_dirs.DescribeLogDirsTopic(
+                        name="t",
+                        partitions=(
+                            log_dirs.DescribeLogDirsPartition(
+                                partition_index=index,
+                                partition_size=9,
+                                offset_lag=0,
+                                is_future_key=is_future,
+                            ),
+                        ),
+                    ),
+                ),
+            )
+            for path, index, is_future in places
+        )
+    )
+    return lambda _: answer
+
+
+def taken(*errors: int) -> Answer:
+    """Return an answer to AlterReplicaLogDirs with the next of these errors, then without one."""
+    left = list(errors)
+
+    def answer(request: Any) -> Message:
+        names = [
+            (topic.name, partition)
+            for each in request.dirs
+            for topic in each.topics
+            for partition in topic.partitions
+        ]
+        return log_dirs.AlterReplicaLogDirsResponse(
+            results=tuple(
+                log_dirs.AlterReplicaLogDirTopicResult(
+                    topic_name=name,
+                    partitions=(
+                        log_dirs.AlterReplicaLogDirPartitionResult(
+                            partition_index=index, error_code=left.pop(0) if left else 0
+                        ),
+                    ),
+                )
+                for name, index in names
+            )
+        )
+
+    return answer
+
+
+@pytest.fixture
+def dirs_plan(tmp_path: Path) -> str:
+    file = tmp_path / "dirs.json"
+    file.write_text(
+        json.dumps(
+            {
+                "partitions": [
+                    {
+                        "topic": "t",
+                        "partition": index,
+                        "replicas": [4, 5],
+                        "log_dirs": ["/b", "any"],
+                    }
+                    for index in (0, 1)
+                ]
+            }
+        )
+    )
+    return str(file)
+
+
+def test_execute_moves_replicas_between_log_directories(
+    dirs_plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica that its broker does not have yet is asked for again."""
+    monkeypatch.setattr(log_dir_moves, "RETRY_S", 0)
+    at = ("reassign-partitions", "--execute", "--reassignment-json-file", dirs_plan)
+    answers = {LIST: ongoing(), ALTER: altered(), DIRS: taken(0, 9), **CLEARED}
+    result, server = run(answers, *at, "--replica-alter-log-dirs-throttle", "77")
+    assert result.output.splitlines()[-5:] == [
+        reassign_partitions.RUN_VERIFY,
+        "The replica-alter-dir throttle limit was set to 77 B/s",
+        "Successfully started partition reassignments for t-0,t-1",
+        "Successfully started log directory move for: t-0-4",
+        "Successfully started log directory move for: t-1-4",
+    ]
+    asked = [each for each in server.requests if isinstance(each, DIRS)]
+    assert [[each.path for each in request.dirs] for request in asked] == [["/b"], ["/b"]]
+    (limited,) = [each for each in server.requests if hasattr(each, "resources")]
+    (config,) = limited.resources[0].configs
+    assert (limited.resources[0].resource_name, config.name, config.value) == (
+        "4",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        "77",
+    )
+    result, _ = run({LIST: ongoing(), ALTER: altered(), DIRS: taken(57), **CLEARED}, *at)
+    assert result.exit_code == 1
+    assert "Failed to alter dir for t-0-4" in result.output
+
+
+def test_execute_gives_up_after_a_time(dirs_plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reassign_partitions, "START_TIMEOUT_S", 0)
+    at = ("reassign-partitions", "--execute", "--reassignment-json-file", dirs_plan)
+    result, _ = run({LIST: ongoing(), ALTER: altered(), DIRS: taken(9, 9)}, *at)
+    assert result.exit_code == 1
+    assert "Timed out before log directory moves could be started for: t-0-4,t-1-4" in result.output
+
+
+def test_verify_prints_the_moves_between_log_directories(dirs_plan: str) -> None:
+    at = ("reassign-partitions", "--verify", "--reassignment-json-file", dirs_plan)
+    for places, lines in (
+        (
+            {"t0": ("/b", None), "t1": ("/a", "/b")},
+            (
+                "Reassignment of replica t-0-4 completed successfully.",
+                "Reassignment of replica t-1-4 is still in progress.",
+            ),
+        ),
+        (
+            {"t0": ("/a", None), "t1": ("/a", "/c")},
+            (
+                "Partition t-0 on broker 4 is not being moved from log dir /a to /b.",
+                "Partition t-1 on broker 4 is being moved to log dir /c instead of /b.",
+            ),
+        ),
+    ):
+        result, _ = run({LIST: ongoing(), DESCRIBE: directories(**places), **CLEARED}, *at)
+        assert tuple(result.output.splitlines()[3:]) == lines, "no throttle is cleared"
+    result, _ = run({LIST: ongoing(), DESCRIBE: directories(t0=("/b", None)), **CLEARED}, *at)
+    assert result.output.splitlines()[3:5] == [
+        "Reassignment of replica t-0-4 completed successfully.",
+        log_dir_moves.state_line(Replica("t", 1, 4), "/b", log_dir_moves.Place(None, None)),
+    ]
+    assert "Clearing broker-level throttles" in result.output
+    answers = {LIST: ongoing(), DESCRIBE: directories(t0=("/b", None), t1=("/a", "/b"))}
+    result, _ = run(answers, *at, "--format", "json")
+    assert [each["log_dirs"] for each in json.loads(result.output)] == [
+        {"4": {"target": "/b", "current": "/b", "future": None}},
+        {"4": {"target": "/b", "current": "/a", "future": "/b"}},
+    ]
+
+
+def test_cancel_takes_moves_between_log_directories_back(dirs_plan: str) -> None:
+    at = ("reassign-partitions", "--cancel", "--reassignment-json-file", dirs_plan)
+    places = directories(t0=("/b", None), t1=("/a", "/b"))
+    result, server = run({LIST: ongoing(), DESCRIBE: places, DIRS: taken(), **CLEARED}, *at)
+    assert "Successfully cancelled log directory move for: t-1-4" in result.output
+    (asked,) = [each for each in server.requests if isinstance(each, DIRS)]
+    assert [(each.path, each.topics[0].partitions) for each in asked.dirs] == [("/a", (1,))]
 
 
 def test_cancel_takes_back_what_is_active(plan: str) -> None:
