@@ -85,13 +85,11 @@ def start(admin: Admin, targets: Targets, timeout_s: float, report: Callable[[st
     end_s = time.monotonic() + timeout_s
     while pending:
         taken = alter(admin, pending)
-        if taken:
-            report(
-                f"Successfully started log directory move{'' if len(taken) == 1 else 's'} for: "
-                f"{names(taken)}"
-            )
         for each in taken:
-            del pending[each]
+            report(
+                f"Successfully started moving log directory to {pending.pop(each)} for replica "
+                f"{each.topic}-{each.partition} with broker {each.broker_id} "
+            )
         if not pending:
             return
         if time.monotonic() >= end_s:
@@ -158,18 +156,13 @@ def states(
     return {"log_dirs": moves} if moves else {}
 
 
-def cancel(admin: Admin, targets: Targets, report: Callable[[str], None]) -> bool:
-    """Cancel the moves of these replicas that are in progress. Return False if there are none."""
+def cancel(admin: Admin, targets: Targets, timeout_s: float, report: Callable[[str], None]) -> bool:
+    """Cancel the moves of these replicas that are in progress: ask for the directories in which the
+    replicas are. Return False if there are none. Raise Refused after `timeout_s`."""
     back = {
         replica: place.current
         for replica, place in places(admin, targets).items()
         if place.current is not None and place.future is not None
     }
-    if not back:
-        return False
-    alter(admin, back)
-    report(
-        f"Successfully cancelled log directory move{'' if len(back) == 1 else 's'} for: "
-        f"{names(back)}"
-    )
-    return True
+    start(admin, back, timeout_s, report)
+    return bool(back)

@@ -10,6 +10,7 @@ Departures from Kafka's tool:
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -370,7 +371,7 @@ def cancel(admin: Admin, arguments: Arguments) -> None:
         click.echo("None of the specified partition reassignments are active.")
     log_dirs = partition_files.read_log_dirs(arguments.reassignment_json_file)
     is_broker = admin.endpoint_type == 1
-    if not (is_broker and log_dir_moves.cancel(admin, log_dirs, click.echo)):
+    if not (is_broker and log_dir_moves.cancel(admin, log_dirs, START_TIMEOUT_S, click.echo)):
         click.echo("None of the specified partition moves are active.", nl=False)
     if arguments.preserve_throttles or admin.endpoint_type != 1:
         click.echo()
@@ -378,7 +379,7 @@ def cancel(admin: Admin, arguments: Arguments) -> None:
         clear_throttles(admin, plan)
 
 
-RUN = {
+RUN: dict[str, Callable[[Admin, Arguments], None]] = {
     "generate": generate,
     "execute": execute,
     "verify": verify,

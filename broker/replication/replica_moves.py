@@ -9,7 +9,9 @@ The rules of a request, in this order, for each partition:
 | the directory is offline                           | KAFKA_STORAGE_ERROR                       |
 | the replica's own log is in an offline directory   | KAFKA_STORAGE_ERROR                       |
 | a move to another directory is in progress         | that move is cancelled; then go on        |
-| the broker has no such replica                     | REPLICA_NOT_AVAILABLE. The directory is   |
+| the broker has no such replica                     | REPLICA_NOT_AVAILABLE, or                 |
+|                                                    | UNKNOWN_TOPIC_OR_PARTITION if there is no |
+|                                                    | such partition. The directory is          |
 |                                                    | remembered for a replica that comes later |
 | the log is in that directory, or is being moved    | NONE                                      |
 | to it                                              |                                           |
@@ -89,7 +91,8 @@ class ReplicaMoves:
             if error == ErrorCode.KAFKA_STORAGE_ERROR:
                 return error
             self._prefer(name, path)
-            return ErrorCode.REPLICA_NOT_AVAILABLE
+            is_unknown = error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return error if is_unknown else ErrorCode.REPLICA_NOT_AVAILABLE
         move = self._moves.get(hosted.key)
         if move is not None and move.target.path != path:
             logger.info("the move of %r to %s is cancelled", hosted, move.target.path)

@@ -298,8 +298,8 @@ def test_execute_moves_replicas_between_log_directories(
         reassign_partitions.RUN_VERIFY,
         "The replica-alter-dir throttle limit was set to 77 B/s",
         "Successfully started partition reassignments for t-0,t-1",
-        "Successfully started log directory move for: t-0-4",
-        "Successfully started log directory move for: t-1-4",
+        "Successfully started moving log directory to /b for replica t-0 with broker 4 ",
+        "Successfully started moving log directory to /b for replica t-1 with broker 4 ",
     ]
     asked = [each for each in server.requests if isinstance(each, DIRS)]
     assert [[each.path for each in request.dirs] for request in asked] == [["/b"], ["/b"]]
@@ -361,7 +361,7 @@ def test_cancel_takes_moves_between_log_directories_back(dirs_plan: str) -> None
     at = ("reassign-partitions", "--cancel", "--reassignment-json-file", dirs_plan)
     places = directories(t0=("/b", None), t1=("/a", "/b"))
     result, server = run({LIST: ongoing(), DESCRIBE: places, DIRS: taken(), **CLEARED}, *at)
-    assert "Successfully cancelled log directory move for: t-1-4" in result.output
+    assert "Successfully started moving log directory to /a for replica t-1 with" in result.output
     (asked,) = [each for each in server.requests if isinstance(each, DIRS)]
     assert [(each.path, each.topics[0].partitions) for each in asked.dirs] == [("/a", (1,))]
 

@@ -46,6 +46,7 @@ from tests.unit.replication.test_logs import Asked
 
 MakeCluster = Callable[..., ReplicaCluster]
 NONE, STORAGE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.fixture
@@ -60,11 +61,13 @@ def cluster(make_cluster: MakeCluster) -> ReplicaCluster:
 
 
 def test_the_errors_of_a_request(cluster: ReplicaCluster) -> None:
-    cluster.create("t", [placed_in(cluster, A)])
+    cluster.create("t", [placed_in(cluster, A), led_by(2)])
     cluster.create("x" * 213, [placed_in(cluster, A)])
     cluster.run(50)
     assert alter(cluster, "t-0", "/nowhere") is ErrorCode.LOG_DIR_NOT_FOUND
     assert alter(cluster, "t-1", B) is ErrorCode.REPLICA_NOT_AVAILABLE
+    assert alter(cluster, "t-2", B) is UNKNOWN
+    assert alter(cluster, "absent-0", B) is UNKNOWN
     assert alter(cluster, "x" * 213 + "-0", B) is NONE
     assert alter(cluster, "x" * 214 + "-0", B) is ErrorCode.INVALID_TOPIC_EXCEPTION
     assert alter(cluster, "t-0", A) is NONE
@@ -89,7 +92,7 @@ def test_a_directory_is_remembered_for_a_replica_that_comes_later(
 ) -> None:
     monkeypatch.setattr(replica_moves, "MAX_PREFERRED", 2)
     for index in range(3):
-        assert alter(cluster, f"t-{index}", C) is ErrorCode.REPLICA_NOT_AVAILABLE
+        assert alter(cluster, f"t-{index}", C) is UNKNOWN
     cluster.create("t", [placed_in(cluster, UNASSIGNED)] * 3)
     cluster.run(50)
     assert homes(cluster, "t-0", "t-1", "t-2") == [A, C, C], "the oldest is removed for a third"
@@ -275,7 +278,7 @@ def test_the_answer_has_each_partition_once(cluster: ReplicaCluster) -> None:
         (0, ErrorCode.NONE),
         (5, ErrorCode.LOG_DIR_NOT_FOUND),
         (1, ErrorCode.NONE),
-        (7, ErrorCode.REPLICA_NOT_AVAILABLE),
+        (7, UNKNOWN),
     ]
     cluster.run(100)
     assert not future_directories(cluster, B, "t-1")
@@ -503,15 +506,15 @@ def test_a_flush_that_an_append_waits_for_is_that_of_the_new_log(
     committed(cluster)
     topic = cluster.create("t", [placed_in(cluster, A)])
     cluster.run(50)
-    acknowledged = 0
     answers = []
-    for step in range(400):
+    for step in range(1000):
         answers.append(cluster.produce(1, topic))
         if step == 20:
             alter(cluster, "t-0", B)
-        cluster.run(1)
+        cluster.run(0.3)
     acknowledged = sum(bool(each and each[0].error == 0) for each in answers)
     assert homes(cluster, "t-0") == [B]
+    assert all(answers[:950]), "an append waits for the flush of the earlier log"
     disk = cluster.cut_power(1)
     cluster.start(1, disk)
     cluster.run(100)
