@@ -9,12 +9,13 @@ import pytest
 
 from quorate.broker.kafka import list_offsets
 from quorate.broker.logs.cleaner_settings import CleanerSettings
+from quorate.broker.partition.partition_producers import ProducersNotLoaded
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.compacted_partition import CompactedPartition
-from quorate.quorum.incremental_work import finished
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.timestamp_lookup import HEADERS_PER_STEP
+from quorate.quorum.log.segment import HEADERS_PER_STEP
+from quorate.quorum.log.timestamp_lookup import run_lookup
 from tests.unit.replication.cluster import ReplicaCluster
 from tests.unit.replication.moves import A, B, alter, committed, contents, moved, placed_in, produce
 from tests.unit.replication.test_log_directories import SMALL
@@ -43,7 +44,7 @@ def test_a_lookup_goes_on_in_the_new_log(cluster: ReplicaCluster) -> None:
     alter(cluster, "t-0", B)
     moved(cluster, "t-0", B)
     cluster.run(100)
-    found = finished(steps)
+    found = run_lookup(steps)
     assert found is not None
     assert found[:2] == (1_700_000_000_001, 2 * HEADERS_PER_STEP)
 
@@ -66,11 +67,11 @@ def test_a_load_of_producer_states_begins_again(cluster: ReplicaCluster) -> None
             replicas.load_producers(hosted)
         cluster.run(0.1)
     assert replicas.logs.home_of(T0) == B
-    assert hosted.partition.producers.loaded is None, "a load is in progress"
+    with pytest.raises(ProducersNotLoaded):  # a load is in progress
+        hosted.partition.producers.required()
     cluster.run(500)
     assert not cluster.offline_dirs
-    loaded = hosted.partition.producers.loaded
-    assert loaded is not None and 7 in loaded.producers
+    assert 7 in hosted.partition.producers.required().producers
 
 
 def test_an_uncleanable_log_stays_uncleanable(make_cluster: MakeCluster) -> None:
