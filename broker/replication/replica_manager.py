@@ -182,7 +182,6 @@ class ReplicaManager:
         directories: BrokerDirectories,
         on_failure: Callable[[BaseException], None],
     ) -> ReplicaMoves:
-        """Make the moves between log directories, and their throttle."""
         settings = self._settings
         self._on_offline = directories.on_offline
         self.move_throttle = ReplicationThrottle(
