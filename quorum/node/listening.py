@@ -11,7 +11,7 @@ logger = logging.getLogger("quorate.node")
 
 
 def log_listening(listener: Listener, bound: Address, serves: str) -> None:
-    """Write the address to which `listener` is bound. `serves` names those who connect to it."""
+    """Write the address to which `listener` is bound. `serves` names the peers."""
     chosen = "" if listener.port else CHOSEN
     logger.info(
         "listening on %s://%s for %s%s",

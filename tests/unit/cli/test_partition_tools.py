@@ -617,10 +617,8 @@ def test_unregister() -> None:
     answers: dict[type[Message], Answer] = {unregister_broker.UnregisterBrokerRequest: answer}
     for broker_id, code in (("6", 0), ("9", 1)):
         with fake_kafka(answers) as server:
-            result = CliRunner().invoke(
-                main,
-                ["cluster", "unregister", "--bootstrap-server", server.address, "--id", broker_id],
-            )
+            command = ("cluster", "unregister", "--force", "--id", broker_id)
+            result = CliRunner().invoke(main, [*command, "--bootstrap-server", server.address])
         assert result.exit_code == code
         expected = "Broker 6 is no longer registered.\n" if code == 0 else "not there"
         assert expected in result.output
