@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 FETCHER = re.compile(r"broker-(\d{1,10})-fetcher-\d+")
-"""The client id of a follower that fetches, as Kafka names it. It tells who opened the link."""
+"""The client id of a follower that fetches, as Kafka names it. It names the opener of a link."""
 MAX_QUEUED_BYTES = 1 << 20
 """A link with more received bytes that wait in a queue is not read, so that its peer waits, too."""
 
