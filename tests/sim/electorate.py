@@ -139,7 +139,7 @@ class Electorate:
         if quorum.kraft_version:
             return frozenset(key_of(each) for each in quorum.voters)
         if self._cluster.shape.quorum is Quorum.DYNAMIC:
-            return frozenset()  # a spare that has not heard of anybody
+            return frozenset()  # a spare that knows no voter yet
         return self.configured().voters
 
     def configured(self) -> Voting:

@@ -16,7 +16,7 @@ from tests.sim.persisted_votes import durable_election
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a controller had when it lost its metadata directory."""
+    """The facts about a controller at the moment when it lost its metadata directory."""
 
     epoch: int
     """The last epoch that its election file named."""

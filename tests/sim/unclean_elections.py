@@ -88,9 +88,9 @@ class UncleanElections:
         self._leaders = leaders
         self._elections: dict[Key, list[Election]] = {}
         self._leaderless_s: dict[Key, float] = {}
-        """When a partition had lost its leader."""
+        """The time at which each partition lost its leader."""
         self._changed_s: dict[int, float] = {}
-        """When a broker was registered, fenced or unfenced last."""
+        """The time at which each broker was registered, fenced or unfenced last."""
 
     def committed(self, records: Iterable[MetadataRecord], image: MetadataImage) -> str:
         """Note the elections among newly committed records. `image` is the image after them.

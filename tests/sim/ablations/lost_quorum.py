@@ -47,7 +47,7 @@ ABLATIONS = (
     ),
     Ablation(
         "superseded",
-        "who has met the rebuilt quorum elects nobody in the one before",
+        "a node that has met the rebuilt quorum elects nobody in the one before",
         Raft,
         "superseded",
         lambda self: None,

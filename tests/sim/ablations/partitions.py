@@ -354,7 +354,7 @@ ABLATIONS = (
     ),
     Ablation(
         "fenced-leader",
-        "who is fenced is not elected",
+        "a fenced broker is not elected",
         Context,
         "is_active",
         lambda self, broker_id: True,

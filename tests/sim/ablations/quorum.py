@@ -294,7 +294,7 @@ ABLATIONS = (
     ),
     Ablation(
         "pre-vote",
-        "who could not win does not raise the epoch",
+        "a replica that could not win does not raise the epoch",
         follower,
         "campaign",
         campaign_at_once,

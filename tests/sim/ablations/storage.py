@@ -70,7 +70,7 @@ ABLATIONS = (
     ),
     Ablation(
         "torn-tail",
-        "what a power cut left of an append is told from damage, and cut",
+        "an append that a power cut left incomplete is told from damage, and cut",
         recovery,
         "is_torn",
         lambda segment, position, offset: False,

@@ -2,6 +2,9 @@
 
 The latest value of each key stays, offsets and their order too. A reader that began before a
 tombstone was written, and that reaches it within delete.retention.ms, sees it.
+
+A cleaner works up to the flushed offset. The brokers flush every 3 s here
+(log.flush.offset.checkpoint.interval.ms in `shape.py`), so a record is cleaned up to 4 s late.
 """
 
 from __future__ import annotations
