@@ -15,6 +15,7 @@ from quorate.cli.client.options import format_option
 from quorate.cli.history_options import moment_ms, print_warnings, strict_option
 from quorate.cli.history_questions import diff, top, whatif
 from quorate.cli.history_source import directory_argument, history_in
+from quorate.cli.history_stream import stream
 from quorate.cli.history_text import moment_lines, story_json, story_lines, table_lines
 from quorate.cli.progress import waiting_for
 from quorate.cli.suggesting_group import SuggestingGroup
@@ -237,5 +238,5 @@ def explain(directory: Path, topic: str, partition: int | None, output: str) -> 
         click.echo(line)
 
 
-for question in (diff, whatif, top):
-    history.add_command(question)
+for command in (diff, whatif, top, stream):
+    history.add_command(command)

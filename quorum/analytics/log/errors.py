@@ -6,6 +6,7 @@ AnalyticsError
 ├── NewerRecord    a record of a newer version than this one reads; only strict readers raise it
 ├── MissingBase    older segments were deleted, and the snapshot of their records is missing
 ├── OutOfHistory   this log does not hold the offset, time or topic
+├── StreamDiverged a stream delivered records that were replaced later
 ├── BadOption      the data source has no such option, value or column
 ├── WorkersLack    Spark's Python workers cannot import this package
 └── NoJava         no Java that Spark supports was found
@@ -41,6 +42,10 @@ class MissingBase(AnalyticsError):
 
 class OutOfHistory(AnalyticsError):
     """This log does not hold the offset, the time or the topic."""
+
+
+class StreamDiverged(AnalyticsError):
+    """A stream delivered records that were not committed, and that were replaced later."""
 
 
 class BadOption(AnalyticsError):

@@ -77,13 +77,13 @@ class Pass:
 
     `borders` are about `range_bytes` apart. `markers` are pairs of offset and record type."""
 
-    def __init__(self, range_bytes: int) -> None:
+    def __init__(self, range_bytes: int, start: int = 0) -> None:
         self.borders: list[Border] = []
         """About `range_bytes` apart."""
         self.markers: list[tuple[int, int]] = []
         """Offset and type."""
         self._range_bytes = range_bytes
-        self._border = 0
+        self._border = start
 
     def over(self, data: bytes, base: int) -> int:
         """Process `data`, which lies at position `base` of the segment and begins with a batch.
@@ -115,15 +115,17 @@ class Pass:
         return position
 
 
-def pass_over(path: str, size: int, range_bytes: int) -> Pass:
-    """Pass over a segment of `size` bytes, divided into ranges of about the same size.
+def pass_over(path: str, end: int, range_bytes: int, *, start: int = 0) -> Pass:
+    """Pass over the bytes [start, end) of a segment, divided into ranges of about the same size.
 
-    A range has at most `range_bytes` and the rest of the batch in which they end."""
-    count = max(1, -(-size // range_bytes))
-    passed = Pass(-(-size // count))
-    base, rest = 0, b""
+    A batch must begin at `start`. A range has at most `range_bytes` and the rest of the batch in
+    which they end."""
+    count = max(1, -(-(end - start) // range_bytes))
+    passed = Pass(-(-(end - start) // count), start)
+    base, rest = start, b""
     with opened(path) as file:
-        while more := file.read(WINDOW_BYTES):
+        file.seek(start)
+        while more := file.read(min(WINDOW_BYTES, end - base - len(rest))):
             data = rest + more
             used = passed.over(data, base)
             if used < 0:

@@ -47,6 +47,13 @@ class Options:
         """Return False only for the text "false"."""
         return self._text(name, default).lower() != "false"
 
+    def max_records_per_batch(self) -> int | None:
+        """Return the limit of a batch of a stream, or None. Raise BadOption if it is invalid."""
+        text = self._text("maxRecordsPerBatch", "")
+        if text and (not text.isdecimal() or int(text) < 1):
+            raise BadOption(f"maxRecordsPerBatch is {text!r}: it must be a number above 0")
+        return int(text) if text else None
+
     def _one_of(self, name: str) -> str:
         allowed = VALUES[name]
         value = self._text(name, allowed[0])

@@ -26,23 +26,29 @@ Options:
 Spark does not tell a source which columns a query uses. Calling `.schema("offset bigint, type
 string")` before `load` avoids the cost of the other columns.
 
+A stream, `spark.readStream`, has the option `maxRecordsPerBatch` too (`streaming.py`).
+
 Tasks decode the log. The driver reads only the headers of batches. Every worker must find the files
 under the same path.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from quorate.quorum.analytics.log.errors import BadOption
 from quorate.quorum.analytics.log.plan import Choice, planned
-from quorate.quorum.analytics.log.segments import Slice
 from quorate.quorum.analytics.spark.columns import COLUMNS, spark_schema
 from quorate.quorum.analytics.spark.options import Options
+from quorate.quorum.analytics.spark.source_rows import SlicePartition, rows_of_slice
 from quorate.quorum.analytics.spark.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -52,19 +58,6 @@ if TYPE_CHECKING:
 
 NAME = "quorate.metadata"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-GC_THRESHOLD = 100_000
-"""Objects between two runs of the garbage collector while a task makes rows.
-
-Rows are many objects without reference cycles. Rare collections make a task a fifth faster.
-"""
-
-
-class SlicePartition(InputPartition):
-    """One slice of a log as a Spark partition. One task reads it."""
-
-    def __init__(self, piece: Slice) -> None:
-        super().__init__(piece.path)
-        self.piece = piece
 
 
 class MetadataLogSource(DataSource):
@@ -89,6 +82,39 @@ class MetadataLogSource(DataSource):
         return made(
             options.choice(), columns=columns_of(schema), with_json=options.flag("json", "true")
         )
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return a reader that follows the logs. Its methods raise the errors of `reader`."""
+        options = Options(dict(self.options))
+        try:
+            from quorate.quorum.analytics.spark.streaming import MetadataStreamReader
+
+            with_json = options.flag("json", "true")
+            return MetadataStreamReader(options, columns=columns_of(schema), with_json=with_json)
+        except (BadOption, ImportError) as error:
+            return RefusedStream(str(error))
+
+
+class RefusedStream(DataSourceStreamReader):
+    """A stream that cannot begin. PySpark hides errors of `streamReader` behind one of its own."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Raise BadOption with the reason."""
+        raise BadOption(self._text())
+
+    def latestOffset(self, start: Any, limit: Any) -> dict[str, Any]:  # noqa: N802
+        """Raise BadOption with the reason, if the stream continues from a checkpoint."""
+        raise BadOption(self._text())
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raise BadOption with the reason."""
+        raise BadOption(self._text())
+
+    def _text(self) -> str:
+        return f"the stream cannot begin (streams need Spark 4.2 or newer): {self.reason}"
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
@@ -125,28 +151,13 @@ class MetadataLogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Errors are those of `rows.arrow_batches`."""
-        from quorate.quorum.analytics.spark.rows import Request, arrow_batches
-
-        if not isinstance(partition, SlicePartition):
-            return iter(())  # Spark passes another object if there is no partition at all.
-        request = Request(self.columns, self.with_json, self.wanted.types, self.choice.strict)
-        return _with_rare_collections(arrow_batches(partition.piece, request))
-
-
-def _with_rare_collections(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches, with the garbage collector set to GC_THRESHOLD while one is made.
-
-    Spark reuses a worker's process for other tasks, so the setting is restored after each batch."""
-    while True:
-        before = gc.get_threshold()
-        gc.set_threshold(GC_THRESHOLD)
-        try:
-            batch = next(batches, None)
-        finally:
-            gc.set_threshold(*before)
-        if batch is None:
-            return
-        yield batch
+        return rows_of_slice(
+            partition,
+            self.columns,
+            with_json=self.with_json,
+            strict=self.choice.strict,
+            types=self.wanted.types,
+        )
 
 
 class NarrowingReader(MetadataLogReader):

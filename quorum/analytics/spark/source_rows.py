@@ -1,0 +1,61 @@
+"""The tasks of the data source: each one reads the rows of one slice."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from quorate.quorum.analytics.log.segments import Slice
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+GC_THRESHOLD = 100_000
+"""Objects between two runs of the garbage collector while a task makes rows.
+
+Rows are many objects without reference cycles. Rare collections make a task a fifth faster.
+"""
+
+
+class SlicePartition(InputPartition):
+    """One slice of a log as a Spark partition. One task reads it."""
+
+    def __init__(self, piece: Slice) -> None:
+        super().__init__(piece.path)
+        self.piece = piece
+
+
+def rows_of_slice(
+    partition: InputPartition,
+    columns: tuple[str, ...],
+    *,
+    with_json: bool,
+    strict: bool,
+    types: frozenset[str] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one partition. Errors are those of `rows.arrow_batches`."""
+    from quorate.quorum.analytics.spark.rows import Request, arrow_batches
+
+    if not isinstance(partition, SlicePartition):
+        return iter(())  # Spark passes another object if there is no partition at all.
+    request = Request(columns, with_json, types, strict)
+    return _with_rare_collections(arrow_batches(partition.piece, request))
+
+
+def _with_rare_collections(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, with the garbage collector set to GC_THRESHOLD while one is made.
+
+    Spark reuses a worker's process for other tasks, so the setting is restored after each batch."""
+    while True:
+        before = gc.get_threshold()
+        gc.set_threshold(GC_THRESHOLD)
+        try:
+            batch = next(batches, None)
+        finally:
+            gc.set_threshold(*before)
+        if batch is None:
+            return
+        yield batch
