@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "_checkpoint"
 """The directory of the stream's offsets, inside of the table. Readers of Parquet ignore it."""
-POLL_S = 0.2
+POLL_S = 1
 
 
 @click.command()

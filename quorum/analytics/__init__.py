@@ -14,8 +14,8 @@ Decisions:
 - Importing this package is cheap. Functions that need Spark import it when they are called. Spark
   comes with `pip install quorate[spark]`.
 
-Input: the directory of a metadata log. Outputs: DataFrames, temporary views, Parquet files, one
-HTML page, or objects in Python.
+Input: directories of metadata logs, also of many clusters and on other filesystems. Outputs:
+DataFrames, temporary views, Parquet files, streams, one HTML page, or objects in Python.
 
 Folders in reading order; each imports only those before it:
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from quorate.quorum.analytics.page.report import Summary
     from quorate.quorum.analytics.replay.differences import Comparison, Point
     from quorate.quorum.analytics.replay.what_if import WhatIf
+    from quorate.quorum.analytics.tables import Source
 
 __all__ = [
     "AnalyticsError",
@@ -82,25 +83,25 @@ def register(spark: SparkSession) -> None:
     register_source(spark)
 
 
-def views(spark: SparkSession, directory: Path | str) -> list[str]:
-    """Register all tables of the metadata log in `directory` as temporary views, and return their
+def views(spark: SparkSession, source: Source) -> list[str]:
+    """Register all tables of the metadata logs at `source` as temporary views, and return their
     names.
 
-    Nothing is read before a view is used. Raise NoMetadataLog if the directory holds no metadata
+    Nothing is read before a view is used. Raise NoMetadataLog if a location holds no metadata
     log."""
     from quorate.quorum.analytics.tables import views as register_views
 
-    return register_views(spark, directory)
+    return register_views(spark, source)
 
 
-def read_tables(spark: SparkSession, directory: Path | str) -> dict[str, DataFrame]:
-    """Return all tables of the metadata log in `directory` as DataFrames, by name.
+def read_tables(spark: SparkSession, source: Source) -> dict[str, DataFrame]:
+    """Return all tables of the metadata logs at `source` as DataFrames, by name.
 
-    Nothing is read before a table is used. Raise NoMetadataLog if the directory holds no metadata
+    Nothing is read before a table is used. Raise NoMetadataLog if a location holds no metadata
     log. Damage appears as an error of Spark when a table is used."""
     from quorate.quorum.analytics.tables import read_tables as make
 
-    return make(spark, directory)
+    return make(spark, source)
 
 
 def write_report(source_dir: Path, out_html: Path, parquet_dir: Path | None = None) -> Summary:

@@ -61,9 +61,10 @@ class NoJava(AnalyticsError):
 
 
 SAID_PLAINLY: dict[str, type[AnalyticsError]] = {
-    cls.__name__: cls for cls in (DamagedLog, NewerRecord, MissingBase)
+    cls.__name__: cls
+    for cls in (DamagedLog, NewerRecord, MissingBase, OutOfHistory, StreamDiverged, BadOption)
 }
-"""The errors about the log that a task of Spark raises."""
+"""The errors that a task or the planner of Spark raises."""
 
 
 @contextmanager

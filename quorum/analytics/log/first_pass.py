@@ -82,19 +82,22 @@ class Pass:
         """About `range_bytes` apart."""
         self.markers: list[tuple[int, int]] = []
         """Offset and type."""
+        self.end = start
+        """The position after the last whole batch."""
         self._range_bytes = range_bytes
         self._border = start
 
-    def over(self, data: bytes, base: int) -> int:
+    def over(self, data: bytes, base: int, stop: int = FOREVER) -> int:
         """Process `data`, which lies at position `base` of the segment and begins with a batch.
 
-        Return the number of bytes in whole batches, or -1 if invalid bytes end the pass.
+        Batches that begin at `stop` or later are left out. Return the number of bytes in the other
+        whole batches, or -1 if invalid bytes end the pass.
         """
         size = len(data)
         searched = (found.start() for found in MARKER.finditer(data))
         candidate = next(searched, size)
         position = 0
-        while position + HEADER_BYTES <= size:
+        while position + HEADER_BYTES <= size and base + position < stop:
             base_offset, length = _PREFIX.unpack_from(data, position)
             if length < MIN_LENGTH or data[position + MAGIC_AT] != MAGIC:
                 return -1
@@ -115,22 +118,28 @@ class Pass:
         return position
 
 
-def pass_over(path: str, end: int, range_bytes: int, *, start: int = 0) -> Pass:
-    """Pass over the bytes [start, end) of a segment, divided into ranges of about the same size.
+def pass_over(
+    path: str, end: int, range_bytes: int, *, start: int = 0, until: int | None = None
+) -> Pass:
+    """Pass over the batches that begin in [start, until) of a segment, and end at `end` at most.
 
-    A batch must begin at `start`. A range has at most `range_bytes` and the rest of the batch in
-    which they end."""
-    count = max(1, -(-(end - start) // range_bytes))
-    passed = Pass(-(-(end - start) // count), start)
-    base, rest = start, b""
+    A batch must begin at `start`. Without `until`, pass over all batches up to `end`. The borders
+    divide the bytes into ranges of about the same size. A range has at most `range_bytes` and the
+    rest of the batch in which they end."""
+    stop = end if until is None else until
+    count = max(1, -(-(stop - start) // range_bytes))
+    passed = Pass(-(-(stop - start) // count), start)
+    rest = b""
     with opened(path) as file:
         file.seek(start)
-        while more := file.read(min(WINDOW_BYTES, end - base - len(rest))):
+        while passed.end < stop and (
+            more := file.read(min(WINDOW_BYTES, end - passed.end - len(rest)))
+        ):
             data = rest + more
-            used = passed.over(data, base)
+            used = passed.over(data, passed.end, stop)
             if used < 0:
                 break
-            base, rest = base + used, data[used:]
+            passed.end, rest = passed.end + used, data[used:]
     return passed
 
 

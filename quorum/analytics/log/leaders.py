@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.seek import batches_from, last_before
-from quorate.quorum.analytics.log.segments import (
-    SEGMENT_NAME,
-    Slice,
-    StoredFile,
-    files_named,
-    read_batches,
-)
+from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice, StoredFile, files_named
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.metadata.record_text import control_message
 from quorate.quorum.raft.control_records import LeaderChangeMessage

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 
 from quorate.quorum.analytics.log.commits import with_commits
 from quorate.quorum.analytics.log.places import NodeLog, logs_at, one_for_each_cluster
+from quorate.quorum.analytics.log.plan_text import decoded
 from quorate.quorum.analytics.log.segments import (
     SLICE_BYTES,
     Committed,
+    Passes,
     Slice,
     history_slices,
     log_slices,
+    passes_here,
     refuse_missing_base,
     snapshot_slices,
 )
@@ -28,20 +31,24 @@ class Choice:
     every_node: bool = False
     slice_bytes: int = SLICE_BYTES
     strict: bool = False
+    plan: str = ""
+    """The slices, if they were planned before (`plan_text.py`)."""
 
 
-def planned(choice: Choice) -> list[Slice]:
+def planned(choice: Choice, *, passes_over: Passes = passes_here) -> list[Slice]:
     """Return the slices of all chosen logs. Block.
 
     If one log stands for its cluster, the records that are certainly not committed are left out.
     Raise NoMetadataLog or BadOption for a location, and MissingBase if `strict`."""
+    if choice.plan:
+        return decoded(choice.plan)
     logs = with_commits(logs_at(choice.locations))
     if choice.every_node:
-        return [piece for log in logs for piece in _of_log(log, choice)]
+        return [piece for log in logs for piece in _of_log(log, choice, passes_over)]
     return [
         piece
         for log in one_for_each_cluster(logs)
-        for piece in _up_to(log.committed, _of_log(log, choice))
+        for piece in _up_to(log.committed, _of_log(log, choice, passes_over))
     ]
 
 
@@ -54,13 +61,13 @@ def _up_to(committed: Committed, slices: Iterable[Slice]) -> Iterator[Slice]:
             yield replace(piece, before=committed.end_offset)
 
 
-def _of_log(log: NodeLog, choice: Choice) -> list[Slice]:
+def _of_log(log: NodeLog, choice: Choice, passes_over: Passes) -> list[Slice]:
     if choice.include == "base":
         if choice.strict:
             refuse_missing_base(log.directory)
-        slices = history_slices(log.directory, choice.slice_bytes)
+        slices = history_slices(log.directory, choice.slice_bytes, passes_over=passes_over)
     else:
-        slices = log_slices(log.directory, choice.slice_bytes)
+        slices = log_slices(log.directory, choice.slice_bytes, passes_over=passes_over)
     if choice.include == "snapshots":
         slices += snapshot_slices(log.directory)
     return [replace(piece, origin=log.origin, committed=log.committed) for piece in slices]

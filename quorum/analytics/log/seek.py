@@ -10,13 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from quorate.quorum.analytics.log.segments import (
-    SEGMENT_NAME,
-    Slice,
-    StoredFile,
-    files_named,
-    read_batches,
-)
+from quorate.quorum.analytics.log.reading import read_batches
+from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice, StoredFile, files_named
 from quorate.quorum.log.batch import BatchHeader
 
 PROBE_BYTES = 1 << 16
@@ -52,6 +47,12 @@ def batches_from(segment: StoredFile, position: int) -> Iterator[tuple[int, Batc
     while (found := _next_batch(segment, position, position + 1)) is not None:
         yield found
         position += found[1].size_bytes
+
+
+def first_batch_in(segment: StoredFile, start: int, end: int) -> int | None:
+    """Return the position of the first batch that begins in [start, end), or None."""
+    found = _next_batch(segment, start, end)
+    return None if found is None else found[0]
 
 
 def _next_batch(segment: StoredFile, start: int, end: int) -> tuple[int, BatchHeader] | None:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorate.quorum.analytics.log.forward import forward
-from quorate.quorum.analytics.log.segments import Slice, metadata_dir, read_batches
+from quorate.quorum.analytics.log.reading import read_batches
+from quorate.quorum.analytics.log.segments import Slice, metadata_dir
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.metadata.record_text import control_message, metadata_message
 from quorate.quorum.metadata.records import (

@@ -34,6 +34,7 @@ class Options:
             every_node=self._one_of("nodes") == "all",
             slice_bytes=self._slice_bytes(),
             strict=self._one_of("mode") == "strict",
+            plan=self._text("plan", ""),
         )
 
     def locations(self) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.log.damage import DAMAGED_RECORD, Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import NewerRecord
-from quorate.quorum.analytics.log.segments import Slice, read_batches
+from quorate.quorum.analytics.log.reading import read_batches
+from quorate.quorum.analytics.log.segments import Slice
 from quorate.quorum.analytics.spark.arrays import Column, named
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY, UUIDS, Fill, Numbers
 from quorate.quorum.analytics.spark.framed import Batch, Framed, framed

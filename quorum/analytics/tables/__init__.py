@@ -19,15 +19,17 @@ lines of warnings.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.log.segments import metadata_dir
+from quorate.quorum.analytics.log.files import absolute
+from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.spark.columns import COLUMNS
+from quorate.quorum.analytics.spark.planning import plan
 from quorate.quorum.analytics.spark.registration import register
 from quorate.quorum.analytics.spark.source import NAME, PUSHDOWN
 from quorate.quorum.analytics.tables.brokers import brokers
@@ -60,7 +62,7 @@ class Table:
     make: Callable[[DataFrame], DataFrame]
     """Makes the table from the records that took effect and that this version can read."""
     order: tuple[str, ...]
-    """Columns that identify a row and give a useful order."""
+    """Columns that identify a row of one cluster and give a useful order."""
     of_log: bool = False
     """True if the table is made from all rows of the data source."""
 
@@ -90,27 +92,38 @@ TABLES: dict[str, Table] = {
 """All tables by name."""
 
 
+Source = Path | str | Sequence[Path | str]
+"""A location of metadata logs, or several ones (`analytics/log/places.py`)."""
+
+
 def read_log(
-    spark: SparkSession, directory: Path | str, *, json: bool = False, strict: bool = False
+    spark: SparkSession, source: Source, *, json: bool = False, strict: bool = False
 ) -> DataFrame:
-    """Return the rows of the data source that are the whole known history.
+    """Return the rows of the data source that are the whole known history of all clusters.
 
     They include records that had no effect; the column `effective` is false for these, and for rows
     about damage. `json` fills the column `record`. If `strict` is true, damage is an error of Spark
-    when rows are used. Raise NoMetadataLog if the directory holds no metadata log. The call
-    enables filter pushdown in the session."""
+    when rows are used. The rows are those of the logs at this call, also if a query runs later.
+
+    Raise NoMetadataLog if a location holds no metadata log. The call enables filter pushdown in the
+    session. It reads the headers of all batches, in tasks if a log is large."""
+    given = (source,) if isinstance(source, Path | str) else source
     # Spark's workers may have another working directory.
-    found = metadata_dir(str(directory)).absolute()
+    locations = [absolute(str(each)) for each in given]
     register(spark)
     spark.conf.set(PUSHDOWN, "true")
     mode = "strict" if strict else "permissive"
-    options = {"include": "base", "json": str(json).lower(), "pushdown": "true", "mode": mode}
-    return spark.read.format(NAME).options(**options).load(str(found))
+    choice = Choice(locations=tuple(locations), include="base", strict=strict)
+    options = {
+        "include": "base",
+        "json": str(json).lower(), "pushdown": "true", "mode": mode, "plan": plan(spark, choice),
+    }  # fmt: skip
+    return spark.read.format(NAME).options(**options).load(locations)
 
 
 def read_tables(
     spark: SparkSession,
-    directory: Path | str,
+    source: Source,
     *,
     only: Collection[str] = (),
     strict: bool = False,
@@ -121,15 +134,15 @@ def read_tables(
     table is used. The decoded log is cached, so that all tables except `records` see the same state
     of a log that is in use.
 
-    Raise NoMetadataLog if the directory holds no metadata log. The table `warnings` describes what
+    Raise NoMetadataLog if a location holds no metadata log. The table `warnings` describes what
     could not be read. If `strict` is true, the use of a table fails instead: Spark's error then
     wraps a DamagedLog, NewerRecord or MissingBase (`damage_said_plainly`)."""
     wanted = [name for name in TABLES if not only or name in only]
-    log = read_log(spark, directory, strict=strict).cache()
+    log = read_log(spark, source, strict=strict).cache()
     effective = understood(records(log))
     made = {name: TABLES[name].make(log if TABLES[name].of_log else effective) for name in wanted}
     if "records" in made:
-        made["records"] = records(read_log(spark, directory, json=True, strict=strict))
+        made["records"] = records(read_log(spark, source, json=True, strict=strict))
     return {name: with_comments(table, columns_in(name)) for name, table in made.items()}
 
 
@@ -139,14 +152,14 @@ def columns_in(name: str) -> list[ColumnText]:
 
 
 def views(
-    spark: SparkSession, directory: Path | str, *, used_by: str = "", strict: bool = False
+    spark: SparkSession, source: Source, *, used_by: str = "", strict: bool = False
 ) -> list[str]:
     """Register tables as temporary views of `spark` under their names, and return the names.
 
     Planning all tables takes a while. If `used_by` is a query that names tables, only those tables
     are registered. Errors are those of `read_tables`."""
     named = {name for name in TABLES if re.search(rf"\b{name}\b", used_by, re.IGNORECASE)}
-    made = read_tables(spark, directory, only=named, strict=strict)
+    made = read_tables(spark, source, only=named, strict=strict)
     for name, table in made.items():
         table.createOrReplaceTempView(name)
     return list(made)

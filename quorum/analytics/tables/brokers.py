@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from quorate.quorum.analytics.tables.events import CLUSTER
 from quorate.quorum.analytics.tables.sessions import sessions
 from quorate.quorum.analytics.tables.topics import partitions
 
@@ -12,6 +13,7 @@ from quorate.quorum.analytics.tables.topics import partitions
 def brokers(records: DataFrame) -> DataFrame:
     """One row per broker id that ever registered.
 
+    cluster_id           string
     broker               int
     broker_epoch         bigint  the newest one
     state                string  active, registered (never unfenced), or how it ended
@@ -32,7 +34,7 @@ def brokers(records: DataFrame) -> DataFrame:
     served_by = (
         sessions(records)
         .withColumn("started", started)
-        .groupBy("broker")
+        .groupBy(CLUSTER, "broker")
         .agg(
             f.max("broker_epoch").alias("broker_epoch"),
             f.max_by(f.coalesce(state, f.lit("active")), "started").alias("state"),
@@ -47,7 +49,7 @@ def brokers(records: DataFrame) -> DataFrame:
     living = partitions(records).where(f.col("removed_offset").isNull())
     held = (
         living.withColumn("broker", f.explode("replicas"))
-        .groupBy("broker")
+        .groupBy(CLUSTER, "broker")
         .agg(
             f.sum((f.col("leader") == f.col("broker")).cast("int")).alias("leads"),
             f.sum(f.array_contains("isr", f.col("broker")).cast("int")).alias("in_isr"),
@@ -55,7 +57,7 @@ def brokers(records: DataFrame) -> DataFrame:
         )
     )
     return (
-        served_by.join(held, "broker", "left")
+        served_by.join(held, [CLUSTER, "broker"], "left")
         .fillna(0, ["leads", "in_isr", "replicas"])
         .select(*served_by.columns, "leads", "in_isr", "replicas")
     )

@@ -7,7 +7,7 @@ from itertools import chain
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import UNKNOWN, with_topic
+from quorate.quorum.analytics.tables.events import CLUSTER, UNKNOWN, with_topic
 from quorate.quorum.metadata.causes import DOCS
 
 OLD_END, NEW_END = 1, 2
@@ -25,6 +25,7 @@ def causes(records: DataFrame) -> DataFrame:
     """One row per record about a broker or a partition that can carry a cause, with the cause in
     words. NoOp records are left out, although they can carry one, as are the rows of a snapshot.
 
+    cluster_id    string
     offset        bigint
     time          timestamp
     timestamp_ms  bigint
@@ -42,6 +43,7 @@ def causes(records: DataFrame) -> DataFrame:
     name = f.get(f.split("cause", " "), f.lit(0))
     said = records.where(f.col("type").isin(*CAUSED) & f.col("snapshot_index").isNull())
     return with_topic(said, records).select(
+        CLUSTER,
         "offset",
         f.col("timestamp").alias("time"),
         "timestamp_ms",

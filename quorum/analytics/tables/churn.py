@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import PARTITION, lifetimes
+from quorate.quorum.analytics.tables.events import CLUSTER, PARTITION, TOPIC, lifetimes
 from quorate.quorum.analytics.tables.replica_runs import IN, OUT, replica_runs
 
 FLAPS = 3
@@ -15,6 +15,7 @@ FLAPS = 3
 def churn(records: DataFrame) -> DataFrame:
     """One row per replica that ever left the ISR while it stayed a replica.
 
+    cluster_id      string
     topic           string
     topic_id        string
     partition       int
@@ -34,7 +35,7 @@ def churn(records: DataFrame) -> DataFrame:
         .when(f.col("is_back"), "recovered")
         .otherwise("one-way")
     )
-    names = lifetimes(records).select("topic_id", "topic")
+    names = lifetimes(records).select(*TOPIC, "topic")
     return (
         left.groupBy(*PARTITION, "broker")
         .agg(
@@ -46,8 +47,9 @@ def churn(records: DataFrame) -> DataFrame:
             f.max_by("timestamp_ms", "offset").alias("last_left_ms"),
             f.max_by(back, "offset").alias("is_back"),
         )
-        .join(f.broadcast(names), "topic_id", "left")
+        .join(names, list(TOPIC), "left")
         .select(
+            CLUSTER,
             "topic",
             "topic_id",
             f.col("partition_id").alias("partition"),

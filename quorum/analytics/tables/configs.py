@@ -8,15 +8,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.log.text import RESOURCES
-from quorate.quorum.analytics.tables.events import INTERVAL, in_order, lifetimes, with_durations
+from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
+    INTERVAL,
+    in_order,
+    lifetimes,
+    with_durations,
+)
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 
-KEY = ("resource_type", "resource_name", "name")
+KEY = (CLUSTER, "resource_type", "resource_name", "name")
 
 
 def configs(records: DataFrame) -> DataFrame:
     """One row for each record that set a config, even if the value was the same as before.
 
+    cluster_id     string
     resource_type  string     topic, broker, broker-logger, client-metrics, group
     resource_name  string     "" is the cluster-wide default of brokers
     name           string
@@ -50,6 +57,7 @@ def configs(records: DataFrame) -> DataFrame:
     names = f.create_map(*(f.lit(each) for each in chain(*RESOURCES.items())))
     number = f.col("resource_type")
     return with_durations(rows, records).select(
+        CLUSTER,
         f.coalesce(names[number], number.cast("string")).alias("resource_type"),
         "resource_name",
         "name",
@@ -67,13 +75,14 @@ def _removals(records: DataFrame, said: DataFrame) -> DataFrame:
         lifetimes(records)
         .where(f.col("removed_offset").isNotNull())
         .select(
+            CLUSTER,
             f.col("topic").alias("resource_name"),
             f.col("removed_offset").alias("offset"),
             f.col("removed_ms").alias("timestamp_ms"),
         )
     )
     ever = said.where(f.col("resource_type") == TOPIC_RESOURCE).select(*KEY).distinct()
-    return ever.join(f.broadcast(gone), "resource_name").select(
+    return ever.join(gone, [CLUSTER, "resource_name"]).select(
         *KEY,
         f.lit(None).cast("string").alias("value"),
         "offset",

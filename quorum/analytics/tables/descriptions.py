@@ -26,6 +26,7 @@ class ColumnText(NamedTuple):
 
 
 COMMON = {
+    "cluster_id": "the id of the cluster, or the path of the log if no meta.properties names it",
     "topic": "the topic's name; null if its creation is not in the log",
     "topic_id": "the topic's id, which a topic of the same name created later does not have",
     "partition": "the number of the partition in its topic",

@@ -3,8 +3,9 @@
 Order is by offset and never by time, because the clock may step back from one controller to the
 next. A duration that would be negative is then 0, and the table `warnings` names the step.
 
-Windows are partitioned by partition, broker or config, or cover only the few records of the quorum.
-Nothing is collected to the driver, and no window holds the whole log.
+Every window, group and join has the key `cluster_id`, because the records may be of many clusters.
+Windows are also partitioned by partition, broker or config, or cover only the few records of one
+quorum. Nothing is collected to the driver, and no window holds the whole log.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from pyspark.sql import functions as f
 
 UNKNOWN = "unknown"
 """The cause of a change if the log does not name one."""
-PARTITION = ("topic_id", "partition_id")
+CLUSTER = "cluster_id"
+TOPIC = (CLUSTER, "topic_id")
+"""The columns that identify a topic."""
+PARTITION = (CLUSTER, "topic_id", "partition_id")
 """The columns that identify a partition."""
 SEQUENCE = ("offset", "snapshot_index")
 """The columns that order the rows."""
@@ -25,8 +29,8 @@ INTERVAL = (
 
 
 def in_order(*keys: str) -> WindowSpec:
-    """Return a window over the rows with the same keys, in the order of the log."""
-    return Window.partitionBy(*keys).orderBy(*SEQUENCE)
+    """Return a window over the rows of one cluster with the same keys, in the order of the log."""
+    return Window.partitionBy(*dict.fromkeys((CLUSTER, *keys))).orderBy(*SEQUENCE)
 
 
 def up_to_now(*keys: str) -> WindowSpec:
@@ -35,12 +39,12 @@ def up_to_now(*keys: str) -> WindowSpec:
 
 
 def as_of(records: DataFrame) -> DataFrame:
-    """Return one row with the timestamp of the last record, `as_of_ms`, up to which unfinished
-    intervals count.
+    """Return one row for each cluster, with the timestamp of its last record, `as_of_ms`, up to
+    which unfinished intervals count.
 
     It is not the largest timestamp: one controller whose clock was fast would lengthen all
     unfinished intervals."""
-    return records.agg(f.max_by("timestamp_ms", "offset").alias("as_of_ms"))
+    return records.groupBy(CLUSTER).agg(f.max_by("timestamp_ms", "offset").alias("as_of_ms"))
 
 
 def lifetimes(records: DataFrame) -> DataFrame:
@@ -52,7 +56,7 @@ def lifetimes(records: DataFrame) -> DataFrame:
     created, removed = kind == "TOPIC_RECORD", kind == "REMOVE_TOPIC_RECORD"
     return (
         records.where(created | removed)
-        .groupBy("topic_id")
+        .groupBy(*TOPIC)
         .agg(
             f.max(f.when(created, f.col("topic"))).alias("topic"),
             f.min(f.when(created, f.col("offset"))).alias("created_offset"),
@@ -66,7 +70,7 @@ def lifetimes(records: DataFrame) -> DataFrame:
 def with_topic(rows: DataFrame, records: DataFrame) -> DataFrame:
     """Add the topic's name and its removal to each row."""
     known = lifetimes(records).drop("created_offset", "created_ms")
-    return rows.drop("topic").join(f.broadcast(known), "topic_id", "left")
+    return rows.drop("topic").join(known, list(TOPIC), "left")
 
 
 def ended_by_removal(rows: DataFrame, records: DataFrame) -> DataFrame:
@@ -85,7 +89,7 @@ def with_durations(rows: DataFrame, records: DataFrame) -> DataFrame:
     An open interval is measured up to the end of the log. A negative duration becomes 0."""
     until = f.coalesce("end_ms", "as_of_ms")
     return (
-        rows.crossJoin(f.broadcast(as_of(records)))
+        rows.join(f.broadcast(as_of(records)), CLUSTER)
         .withColumn("duration_ms", f.greatest(until - f.col("start_ms"), f.lit(0)))
         .withColumn("start_time", instant("start_ms"))
         .withColumn("end_time", instant("end_ms"))

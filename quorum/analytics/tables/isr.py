@@ -8,7 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
     PARTITION,
+    TOPIC,
     began,
     in_order,
     lifetimes,
@@ -30,6 +32,7 @@ def isr(records: DataFrame) -> DataFrame:
     neither the topic nor the brokers' cluster-wide default sets it in the log, it is unknown,
     because it may stand in a broker's file.
 
+    cluster_id          string
     topic               string
     topic_id            string
     partition           int
@@ -65,8 +68,9 @@ def isr(records: DataFrame) -> DataFrame:
         .withColumn("min_isr", capped(f.col("setting"), f.col("replicas")))
         .withColumn("size", f.size("isr"))
         .withColumn("below_min", is_below(f.col("size"), f.col("min_isr"), f.col("replicas")))
-        .join(f.broadcast(lifetimes(records)), "topic_id", "left")
+        .join(lifetimes(records), list(TOPIC), "left")
         .select(
+            CLUSTER,
             "topic",
             "topic_id",
             f.col("partition_id").alias("partition"),
@@ -91,6 +95,7 @@ def elr(records: DataFrame) -> DataFrame:
     """One row per change of the eligible leader replicas, which may lead without data loss although
     they are not in the ISR, or of the last known ones.
 
+    cluster_id      string
     topic           string
     topic_id        string
     partition       int
@@ -115,6 +120,7 @@ def elr(records: DataFrame) -> DataFrame:
         )
     )
     return with_topic(rows, records).select(
+        CLUSTER,
         "topic",
         "topic_id",
         f.col("partition_id").alias("partition"),

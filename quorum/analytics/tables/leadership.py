@@ -8,8 +8,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
     INTERVAL,
     PARTITION,
+    TOPIC,
     began,
     ended_by_removal,
     in_order,
@@ -22,6 +24,7 @@ from quorate.quorum.metadata.records import NO_LEADER
 def leadership(records: DataFrame) -> DataFrame:
     """One row per leader epoch of a partition. Leader -1 is a time without a leader.
 
+    cluster_id    string
     topic         string
     topic_id      string
     partition     int
@@ -48,6 +51,7 @@ def leadership(records: DataFrame) -> DataFrame:
         .withColumnsRenamed({"offset": "start_offset", "timestamp_ms": "start_ms"})
     )
     return with_durations(ended_by_removal(rows, records), records).select(
+        CLUSTER,
         "topic",
         "topic_id",
         f.col("partition_id").alias("partition"),
@@ -63,6 +67,7 @@ def availability(records: DataFrame) -> DataFrame:
     """One row per partition: the length of its known life, and all times without a leader.
     Consecutive leader epochs without a leader are one time.
 
+    cluster_id     string
     topic          string
     topic_id       string
     partition      int
@@ -78,9 +83,9 @@ def availability(records: DataFrame) -> DataFrame:
 
 def availability_of(spells: DataFrame) -> DataFrame:
     """Return the table `availability`, made from the table `leadership`."""
-    key = ("topic", "topic_id", "partition")
+    key = (CLUSTER, "topic", "topic_id", "partition")
     alone = f.col("leader") == NO_LEADER
-    order = Window.partitionBy("topic_id", "partition").orderBy("start_offset")
+    order = Window.partitionBy(*TOPIC, "partition").orderBy("start_offset")
     turns = f.coalesce(f.lag(alone).over(order) != alone, f.lit(True))
     numbered = spells.withColumn("turn", f.sum(turns.cast("int")).over(order))
     times = numbered.groupBy(*key, "turn").agg(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import SEQUENCE, lifetimes, up_to_now
+from quorate.quorum.analytics.tables.events import CLUSTER, SEQUENCE, TOPIC, lifetimes, up_to_now
 
 MIN_ISR = "min.insync.replicas"
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -21,10 +21,12 @@ CHANGES = ("topic_min_isr", "cluster_min_isr")
 def settings_by_topic(records: DataFrame) -> DataFrame:
     """Return the changes of the setting, one row for each topic that a change applies to.
 
-    The columns are `offset`, `snapshot_index`, `timestamp_ms`, `topic_id` and CHANGES."""
+    The columns are `cluster_id`, `offset`, `snapshot_index`, `timestamp_ms`, `topic_id` and
+    CHANGES."""
     value = f.coalesce(f.col("value").cast("int"), f.lit(-1))
     first_in_snapshot = f.when(f.col("snapshot_index").isNotNull(), -1).alias("snapshot_index")
     said = records.where((f.col("type") == "CONFIG_RECORD") & (f.col("name") == MIN_ISR)).select(
+        CLUSTER,
         "offset",
         first_in_snapshot,
         "timestamp_ms",
@@ -33,21 +35,21 @@ def settings_by_topic(records: DataFrame) -> DataFrame:
         value.alias("setting"),
     )
     none = f.lit(None).cast("int")
-    topics = lifetimes(records).select("topic_id", "topic", "created_offset", "removed_offset")
+    topics = lifetimes(records).select(*TOPIC, "topic", "created_offset", "removed_offset")
     lives_on = f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset"))
     lived = (f.col("offset") >= f.col("created_offset")) & lives_on
     own = (
         said.where(f.col("resource_type") == TOPIC_RESOURCE)
         .withColumnRenamed("resource_name", "topic")
-        .join(topics, "topic")
+        .join(topics, [CLUSTER, "topic"])
         .where(lived)
-        .select(*SEQUENCE, "timestamp_ms", "topic_id", *_as(CHANGES, f.col("setting"), none))
+        .select(*SEQUENCE, "timestamp_ms", *TOPIC, *_as(CHANGES, f.col("setting"), none))
     )
     general = (
         said.where((f.col("resource_type") == BROKER_RESOURCE) & (f.col("resource_name") == ""))
-        .crossJoin(topics.drop("topic"))
+        .join(topics.drop("topic"), CLUSTER)
         .where(lives_on)
-        .select(*SEQUENCE, "timestamp_ms", "topic_id", *_as(CHANGES, none, f.col("setting")))
+        .select(*SEQUENCE, "timestamp_ms", *TOPIC, *_as(CHANGES, none, f.col("setting")))
     )
     return own.unionByName(general)
 

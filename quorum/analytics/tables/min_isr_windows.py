@@ -6,7 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
     PARTITION,
+    TOPIC,
     as_of,
     began,
     in_order,
@@ -32,6 +34,7 @@ def min_isr_windows(records: DataFrame) -> DataFrame:
     smaller than min.insync.replicas. A window goes on while one reason follows the other. Times in
     which the setting is unknown count only if the partition has no leader or an empty ISR.
 
+    cluster_id    string
     topic         string
     topic_id      string
     partition     int
@@ -54,11 +57,12 @@ def min_isr_windows(records: DataFrame) -> DataFrame:
     kind = f.when(f.col("ever_offline") & f.col("ever_below"), "both").otherwise(
         f.when(f.col("ever_offline"), "offline").otherwise("below_min")
     )
-    names = lifetimes(records).select("topic_id", "topic")
+    names = lifetimes(records).select(*TOPIC, "topic")
     return (
         windows.where("fails")
-        .join(f.broadcast(names), "topic_id", "left")
+        .join(names, list(TOPIC), "left")
         .select(
+            CLUSTER,
             "topic",
             "topic_id",
             f.col("partition_id").alias("partition"),
@@ -89,7 +93,7 @@ def _states(records: DataFrame) -> DataFrame:
     there = own.select(*PARTITION).distinct()
     settings = (
         settings_by_topic(records)
-        .join(there, "topic_id")
+        .join(there, list(TOPIC))
         .withColumn("cause", f.lit(Cause.CONFIG_CHANGED.value))
     )
     now = up_to_now(*PARTITION)
@@ -148,12 +152,12 @@ def _measured(states: DataFrame, records: DataFrame) -> DataFrame:
     """Add the next state's offset, time and cause, or those of the topic's removal, and the
     duration of each state."""
     order = in_order(*PARTITION)
-    removals = lifetimes(records).select("topic_id", "removed_offset", "removed_ms")
+    removals = lifetimes(records).select(*TOPIC, "removed_offset", "removed_ms")
     removed = f.when(f.col("removed_offset").isNotNull(), f.lit("removed"))
     until = f.coalesce("next_ms", "as_of_ms")
     return (
-        states.join(f.broadcast(removals), "topic_id", "left")
-        .crossJoin(f.broadcast(as_of(records)))
+        states.join(removals, list(TOPIC), "left")
+        .join(f.broadcast(as_of(records)), CLUSTER)
         .withColumn("next_offset", _or(f.lead("offset").over(order), "removed_offset"))
         .withColumn("next_ms", _or(f.lead("timestamp_ms").over(order), "removed_ms"))
         .withColumn("next_cause", f.coalesce(f.lead("cause").over(order), removed))

@@ -11,7 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
     PARTITION,
+    TOPIC,
     UNKNOWN,
     in_order,
     lifetimes,
@@ -66,18 +68,18 @@ def _clears(records: DataFrame, changes: DataFrame) -> DataFrame:
     there = (
         changes.groupBy(*PARTITION)
         .agg(f.min("offset").alias("first_offset"))
-        .join(f.broadcast(lifetimes(records)), "topic_id", "left")
+        .join(lifetimes(records), list(TOPIC), "left")
         .select(*PARTITION, "first_offset", "removed_offset", f.col("topic").alias("of_topic"))
     )
-    cleared = records.where(f.col("type") == CLEAR).drop(*PARTITION, *ELR)
+    cleared = records.where(f.col("type") == CLEAR).drop("topic_id", "partition_id", *ELR)
     hit = (
         (f.col("offset") > f.col("first_offset"))
         & (f.col("removed_offset").isNull() | (f.col("offset") < f.col("removed_offset")))
         & (f.col("topic").isNull() | (f.col("topic") == f.col("of_topic")))
     )
     empty = f.array().cast("array<int>")
-    rows = there.join(f.broadcast(cleared), hit).withColumns(dict.fromkeys(ELR, empty))
-    return rows.select(*changes.columns)
+    rows = there.join(f.broadcast(cleared), CLUSTER).where(hit)
+    return rows.withColumns(dict.fromkeys(ELR, empty)).select(*changes.columns)
 
 
 def _without_idle_clears(states: DataFrame) -> DataFrame:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import INTERVAL, SEQUENCE, same_members, with_durations
+from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
+    INTERVAL,
+    in_order,
+    same_members,
+    with_durations,
+)
 
 LEADER_CHANGE, VOTERS = "LEADER_CHANGE", "KRAFT_VOTERS"
 
@@ -14,6 +20,7 @@ def quorum(records: DataFrame) -> DataFrame:
     """One row per epoch of the quorum whose leader change record is in the log, and one more for
     each change of its voters within an epoch (KIP-853).
 
+    cluster_id    string
     leader        int
     epoch         int
     voters        array<int>
@@ -25,7 +32,7 @@ def quorum(records: DataFrame) -> DataFrame:
     end_ms        bigint
     duration_ms   bigint
     """
-    following = Window.partitionBy(f.lit(0)).orderBy(*SEQUENCE)
+    following = in_order()
     now = following.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     elected = f.col("type") == LEADER_CHANGE
     before = f.lag("voters").over(following)
@@ -38,4 +45,4 @@ def quorum(records: DataFrame) -> DataFrame:
         .withColumn("end_ms", f.lead("timestamp_ms").over(following))
         .withColumnsRenamed({"offset": "start_offset", "timestamp_ms": "start_ms"})
     )
-    return with_durations(rows, records).select("leader", "epoch", "voters", *INTERVAL)
+    return with_durations(rows, records).select(CLUSTER, "leader", "epoch", "voters", *INTERVAL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import as_of, instant
+from quorate.quorum.analytics.tables.events import CLUSTER, as_of, instant
 from quorate.quorum.analytics.tables.quorum import LEADER_CHANGE
 
 
@@ -13,6 +13,7 @@ def quorum_health(records: DataFrame) -> DataFrame:
     """One row per epoch of the quorum that has records in the log. Between the last record of one
     epoch and the first of the next, the cluster may have had no active controller.
 
+    cluster_id      string
     epoch           int
     leader          int        null if the log does not contain its election
     voters          int        how many; null if the log does not contain the election
@@ -29,7 +30,7 @@ def quorum_health(records: DataFrame) -> DataFrame:
     elected = f.col("type") == LEADER_CHANGE
     epochs = (
         records.where(f.col("snapshot_index").isNull())
-        .groupBy("epoch")
+        .groupBy(CLUSTER, "epoch")
         .agg(
             f.max(f.when(elected, f.col("controller_id"))).alias("leader"),
             f.max(f.when(elected, f.size("voters"))).alias("voters"),
@@ -41,10 +42,10 @@ def quorum_health(records: DataFrame) -> DataFrame:
         )
     )
     # One row per epoch: there are few.
-    order = Window.partitionBy(f.lit(0)).orderBy("start_offset")
+    order = Window.partitionBy(CLUSTER).orderBy("start_offset")
     until = f.coalesce(f.lead("start_ms").over(order), f.col("as_of_ms"))
     return (
-        epochs.crossJoin(f.broadcast(as_of(records)))
+        epochs.join(f.broadcast(as_of(records)), CLUSTER)
         .withColumn("duration_ms", f.greatest(until - f.col("start_ms"), f.lit(0)))
         .withColumn("skipped_epochs", f.col("epoch") - f.lag("epoch").over(order) - 1)
         .withColumn(
@@ -52,7 +53,7 @@ def quorum_health(records: DataFrame) -> DataFrame:
         )
         .withColumn("gap_ms", f.when(f.col("skipped_epochs").isNotNull(), f.col("gap_ms")))
         .select(
-            "epoch", "leader", "voters", "records", "start_offset",
+            CLUSTER, "epoch", "leader", "voters", "records", "start_offset",
             instant("start_ms").alias("start_time"), "start_ms", "last_offset", "last_ms",
             "duration_ms", "skipped_epochs", "gap_ms",
         )

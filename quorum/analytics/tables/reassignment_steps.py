@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import as_of, instant
+from quorate.quorum.analytics.tables.events import CLUSTER, TOPIC, as_of, instant
 from quorate.quorum.analytics.tables.reassignments import reassignments
 from quorate.quorum.analytics.tables.replica_runs import IN, replica_runs
 
-REASSIGNMENT = ("topic_id", "partition", "start_offset")
+REASSIGNMENT = (*TOPIC, "partition", "start_offset")
 """The columns that identify a reassignment."""
 
 
@@ -17,6 +17,7 @@ def reassignment_steps(records: DataFrame) -> DataFrame:
     """One row per replica that a reassignment adds. The reassignment cannot complete before all of
     them are in the ISR, so the slowest one caused its duration.
 
+    cluster_id     string
     topic          string
     topic_id       string
     partition      int
@@ -35,7 +36,7 @@ def reassignment_steps(records: DataFrame) -> DataFrame:
         replica_runs(records)
         .where(f.col("state") == IN)
         .select(
-            "topic_id",
+            *TOPIC,
             f.col("partition_id").alias("partition"),
             "broker",
             f.col("offset").alias("in_offset"),
@@ -43,7 +44,7 @@ def reassignment_steps(records: DataFrame) -> DataFrame:
             f.col("next_offset").alias("out_offset"),
         )
     )
-    same = ["topic_id", "partition", "broker"]
+    same = [*TOPIC, "partition", "broker"]
     during = (f.col("out_offset").isNull() | (f.col("out_offset") > f.col("start_offset"))) & (
         f.col("end_offset").isNull() | (f.col("in_offset") <= f.col("end_offset"))
     )
@@ -58,12 +59,13 @@ def reassignment_steps(records: DataFrame) -> DataFrame:
     slowest = f.max("wait_ms").over(Window.partitionBy(*REASSIGNMENT))
     return (
         steps.join(first, [*REASSIGNMENT, "broker"], "left")
-        .crossJoin(f.broadcast(as_of(records)))
+        .join(f.broadcast(as_of(records)), CLUSTER)
         .withColumn("joined_offset", f.greatest("in_offset", f.when(~later, f.col("start_offset"))))
         .withColumn("joined_ms", f.when(later, f.col("in_ms")))
         .withColumn("joined_ms", f.when(~later, f.col("start_ms")).otherwise(f.col("joined_ms")))
         .withColumn("wait_ms", f.greatest(until - f.col("start_ms"), f.lit(0)))
         .select(
+            CLUSTER,
             "topic",
             "topic_id",
             "partition",

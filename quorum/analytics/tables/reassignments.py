@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
     INTERVAL,
     PARTITION,
     ended_by_removal,
@@ -20,6 +21,7 @@ def reassignments(records: DataFrame) -> DataFrame:
     """One row per reassignment of a partition. A reassignment that needs no copying has the
     duration 0. A reassignment to another target while one runs ends the first ("replaced").
 
+    cluster_id         string
     topic              string
     topic_id           string
     partition          int
@@ -72,6 +74,7 @@ def reassignments(records: DataFrame) -> DataFrame:
             "ended", f.when(f.col("end_ms").isNotNull(), f.coalesce("ended", f.lit("removed")))
         )
         .select(
+            CLUSTER,
             "topic",
             "topic_id",
             f.col("partition_id").alias("partition"),
@@ -79,10 +82,7 @@ def reassignments(records: DataFrame) -> DataFrame:
             f.col("target").alias("to_replicas"),
             "adding_replicas",
             "removing_replicas",
-            *INTERVAL,
-            "ended",
-            "cause",
-            "end_cause",
+            *(*INTERVAL, "ended", "cause", "end_cause"),
         )
     )
 

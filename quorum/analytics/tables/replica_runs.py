@@ -5,7 +5,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import PARTITION, as_of, in_order, lifetimes
+from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
+    PARTITION,
+    TOPIC,
+    as_of,
+    in_order,
+    lifetimes,
+)
 from quorate.quorum.analytics.tables.partition_states import partition_states
 
 IN, OUT, GONE = "in", "out", "gone"
@@ -34,14 +41,14 @@ def replica_runs(records: DataFrame) -> DataFrame:
         .withColumn("before", f.lag("state").over(replica))
         .where(f.col("before").isNull() | (f.col("before") != f.col("state")))
     )
-    removals = lifetimes(records).select("topic_id", "removed_offset", "removed_ms")
+    removals = lifetimes(records).select(*TOPIC, "removed_offset", "removed_ms")
     until = f.coalesce("next_ms", "as_of_ms")
     return (
         moments.withColumn("next", f.lead("state").over(replica))
         .withColumn("next_offset", f.lead("offset").over(replica))
         .withColumn("next_ms", f.lead("timestamp_ms").over(replica))
-        .join(f.broadcast(removals), "topic_id", "left")
-        .crossJoin(f.broadcast(as_of(records)))
+        .join(removals, list(TOPIC), "left")
+        .join(f.broadcast(as_of(records)), CLUSTER)
         .withColumn("next_offset", f.coalesce("next_offset", "removed_offset"))
         .withColumn("next_ms", f.coalesce("next_ms", "removed_ms"))
         .withColumn("lasted_ms", f.greatest(until - f.col("timestamp_ms"), f.lit(0)))

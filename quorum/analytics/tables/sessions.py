@@ -5,7 +5,13 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.tables.events import UNKNOWN, in_order, up_to_now, with_durations
+from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
+    UNKNOWN,
+    in_order,
+    up_to_now,
+    with_durations,
+)
 
 REGISTER = "REGISTER_BROKER_RECORD"
 UNREGISTER = "UNREGISTER_BROKER_RECORD"
@@ -25,6 +31,7 @@ def sessions(records: DataFrame) -> DataFrame:
     broker epoch, also in a later session of it. `duration_ms` counts from the unfencing, or from
     the registration if the broker was never unfenced.
 
+    cluster_id         string
     broker             int
     broker_epoch       bigint
     registered_offset  bigint
@@ -58,6 +65,7 @@ def sessions(records: DataFrame) -> DataFrame:
         .withColumn("cause", f.when(ended.isNotNull(), f.coalesce(cause, f.lit(UNKNOWN))))
     )
     return with_durations(rows, records).select(
+        CLUSTER,
         f.col("broker_id").alias("broker"),
         "broker_epoch",
         "registered_offset",
@@ -101,7 +109,7 @@ def _spells(events: DataFrame) -> DataFrame:
         "fenced": f.col("fences") == 1,
         "unregistered": kind == UNREGISTER,
     }
-    return events.groupBy("broker_id", "broker_epoch", "spell").agg(
+    return events.groupBy(CLUSTER, "broker_id", "broker_epoch", "spell").agg(
         *(
             f.min(f.when(condition, f.col(column))).alias(f"{name}_{suffix}")
             for name, condition in first.items()
@@ -116,4 +124,4 @@ def _spells(events: DataFrame) -> DataFrame:
 
 
 def _of_registration(name: str) -> Column:
-    return f.min(name).over(Window.partitionBy("broker_id", "broker_epoch"))
+    return f.min(name).over(Window.partitionBy(CLUSTER, "broker_id", "broker_epoch"))

@@ -6,7 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.tables.events import (
+    CLUSTER,
     PARTITION,
+    TOPIC,
     as_of,
     in_order,
     instant,
@@ -20,6 +22,7 @@ from quorate.quorum.analytics.tables.partition_states import WHOLE, partition_st
 def topics(records: DataFrame) -> DataFrame:
     """One row per topic id. A topic that was deleted and created again has two rows.
 
+    cluster_id      string
     topic           string
     topic_id        string
     partitions      bigint     how many it has, or had when it was deleted
@@ -33,15 +36,16 @@ def topics(records: DataFrame) -> DataFrame:
     """
     counts = (
         records.where(f.col("type") == WHOLE)
-        .groupBy("topic_id")
+        .groupBy(*TOPIC)
         .agg(f.countDistinct("partition_id").alias("partitions"))
     )
     lived = f.coalesce("removed_ms", "as_of_ms") - f.col("created_ms")
     return (
         lifetimes(records)
-        .join(counts, "topic_id", "left")
-        .crossJoin(f.broadcast(as_of(records)))
+        .join(counts, list(TOPIC), "left")
+        .join(f.broadcast(as_of(records)), CLUSTER)
         .select(
+            CLUSTER,
             "topic",
             "topic_id",
             f.coalesce("partitions", f.lit(0)).alias("partitions"),
@@ -60,6 +64,7 @@ def partitions(records: DataFrame) -> DataFrame:
     """One row per partition, with its last state: at the end of the log, or when its topic was
     deleted.
 
+    cluster_id             string
     topic                  string
     topic_id               string
     partition              int
@@ -96,6 +101,7 @@ def partitions(records: DataFrame) -> DataFrame:
         .where(f.col("following").isNull())
     )
     return with_topic(rows, records).select(
+        CLUSTER,
         "topic",
         "topic_id",
         f.col("partition_id").alias("partition"),

@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, DAMAGED_RECORD, GAP
 from quorate.quorum.analytics.spark.columns import SNAPSHOT_NAME, UNKNOWN_TYPE, UNKNOWN_VERSION
 from quorate.quorum.analytics.spark.remarks import REMARK
+from quorate.quorum.analytics.tables.events import CLUSTER
 from quorate.quorum.analytics.tables.min_isr import BROKER_RESOURCE, MIN_ISR
 from quorate.quorum.analytics.tables.quorum import LEADER_CHANGE, VOTERS
 
@@ -32,7 +33,16 @@ An error means that records are missing or contradict each other, so rows of the
 wrong. A note means that a duration, or the newest rows, may be."""
 BUCKET = 1 << 16
 """The number of offsets whose order one task compares."""
-COLUMNS = ("kind", "first_offset", "last_offset", "count", "timestamp_ms", "type", "detail")
+COLUMNS = (
+    CLUSTER,
+    "kind",
+    "first_offset",
+    "last_offset",
+    "count",
+    "timestamp_ms",
+    "type",
+    "detail",
+)
 
 
 def warnings(log: DataFrame) -> DataFrame:
@@ -40,6 +50,7 @@ def warnings(log: DataFrame) -> DataFrame:
     are missing or contradict each other. A note means that a duration, or the newest rows, may be
     wrong.
 
+    cluster_id    string
     kind          string   a name of KINDS
     severity      string   error or note
     first_offset  bigint   the first offset that it concerns
@@ -67,7 +78,7 @@ def warnings(log: DataFrame) -> DataFrame:
         f.when(f.lit(False), NOTE),
     ).otherwise(NOTE)
     rows = reduce(DataFrame.unionByName, (each.select(*COLUMNS) for each in made))
-    return rows.select("kind", severity.alias("severity"), *COLUMNS[1:])
+    return rows.select(CLUSTER, "kind", severity.alias("severity"), *COLUMNS[2:])
 
 
 def _row(
@@ -83,6 +94,7 @@ def _row(
     """Return the columns of a warning."""
     number = last - first + 1 if count is None else count
     values = (
+        f.col(CLUSTER),
         f.lit(kind) if isinstance(kind, str) else kind,
         first,
         last,
@@ -109,7 +121,7 @@ def _unknown(log: DataFrame) -> DataFrame:
     )  # fmt: skip
     return (
         log.where(f.col("effective") & f.col("remark").isin(UNKNOWN_TYPE, UNKNOWN_VERSION))
-        .groupBy("remark", "type", "version")
+        .groupBy(CLUSTER, "remark", "type", "version")
         .agg(
             f.min("offset").alias("first"),
             f.max("offset").alias("last"),
@@ -126,15 +138,15 @@ def _unknown(log: DataFrame) -> DataFrame:
 
 
 def _missing_base(log: DataFrame, in_log: DataFrame) -> DataFrame:
-    base = log.agg(f.count("snapshot_index").alias("of_base"))
-    begins = in_log.agg(f.min("offset").alias("begin"))
+    base = log.groupBy(CLUSTER).agg(f.count("snapshot_index").alias("of_base"))
+    begins = in_log.groupBy(CLUSTER).agg(f.min("offset").alias("begin"))
     text = f.format_string(
         "The log begins at offset %d, and the snapshot with the records before it is missing. All"
         " that was created before is missing or without a name.",
         "begin",
     )
     return (
-        begins.crossJoin(base)
+        begins.join(base, CLUSTER)
         .where((f.col("begin") > 0) & (f.col("of_base") == 0))
         .select(*_row("missing-base", f.lit(0).cast("bigint"), f.col("begin") - 1, text))
     )
@@ -144,24 +156,24 @@ def _steps_back(in_log: DataFrame) -> DataFrame:
     """Return the records whose timestamp or epoch is lower than that of the record before.
 
     One task compares the neighbours of one bucket of offsets, and one compares the buckets."""
-    rows = in_log.select("offset", "timestamp_ms", "epoch").withColumn(
+    rows = in_log.select(CLUSTER, "offset", "timestamp_ms", "epoch").withColumn(
         "bucket", f.expr(f"offset div {BUCKET}")
     )
-    inside = Window.partitionBy("bucket").orderBy("offset")
+    inside = Window.partitionBy(CLUSTER, "bucket").orderBy("offset")
     near = rows.select(
-        "offset", "timestamp_ms", "epoch",
+        CLUSTER, "offset", "timestamp_ms", "epoch",
         f.lag("timestamp_ms").over(inside).alias("before_ms"),
         f.lag("epoch").over(inside).alias("before_epoch"),
     )  # fmt: skip
-    across = Window.orderBy("bucket")
-    edges = rows.groupBy("bucket").agg(
+    across = Window.partitionBy(CLUSTER).orderBy("bucket")
+    edges = rows.groupBy(CLUSTER, "bucket").agg(
         f.min("offset").alias("offset"),
         *(f.min_by(name, "offset").alias(name) for name in ("timestamp_ms", "epoch")),
         f.max_by("timestamp_ms", "offset").alias("last_ms"),
         f.max_by("epoch", "offset").alias("last_epoch"),
     )
     far = edges.select(
-        "offset", "timestamp_ms", "epoch",
+        CLUSTER, "offset", "timestamp_ms", "epoch",
         f.lag("last_ms").over(across).alias("before_ms"),
         f.lag("last_epoch").over(across).alias("before_epoch"),
     )  # fmt: skip
@@ -191,15 +203,15 @@ def _divergence(log: DataFrame, in_log: DataFrame, steps: DataFrame) -> DataFram
         *_row("divergence", at, at, falls, at_ms=f.col("timestamp_ms"))
     )
     names = log.where(f.col("remark") == SNAPSHOT_NAME).select(
-        "offset", f.col("epoch").alias("of_snapshot"), "value"
+        CLUSTER, "offset", f.col("epoch").alias("of_snapshot"), "value"
     )
     differs = f.format_string(
         "The snapshot %s ends in epoch %d, but the log has epoch %d at offset %d.",
         "value", "of_snapshot", "epoch", "offset",
     )  # fmt: skip
     against = (
-        in_log.select("offset", "epoch", "timestamp_ms")
-        .join(f.broadcast(names), "offset")
+        in_log.select(CLUSTER, "offset", "epoch", "timestamp_ms")
+        .join(f.broadcast(names), [CLUSTER, "offset"])
         .where("epoch <> of_snapshot")
         .select(*_row("divergence", at, at, differs, at_ms=f.col("timestamp_ms")))
     )
@@ -210,20 +222,18 @@ def _uncommitted_tail(log: DataFrame, in_log: DataFrame) -> DataFrame:
     """Return one row about the records that the files do not prove to be committed.
 
     A quorum with one voter commits what it appends."""
-    tail = in_log.where(~f.coalesce("committed", f.lit(False))).agg(
-        f.min("offset").alias("from"), f.max("offset").alias("end")
-    )
-    voters = log.where(f.col("type").isin(LEADER_CHANGE, VOTERS)).agg(
-        f.size(f.max_by("voters", "offset")).alias("voters")
-    )
+    unproved = in_log.where(~f.coalesce("committed", f.lit(False))).groupBy(CLUSTER)
+    tail = unproved.agg(f.min("offset").alias("from"), f.max("offset").alias("end"))
+    of_voters = log.where(f.col("type").isin(LEADER_CHANGE, VOTERS)).groupBy(CLUSTER)
+    voters = of_voters.agg(f.size(f.max_by("voters", "offset")).alias("voters"))
     text = f.format_string(
         "Nothing proves that the %d records from offset %d on are committed. If a majority of the"
         " voters lacks some, they may still be replaced. Give the logs of all voters to know.",
         f.col("end") - f.col("from") + 1, "from",
     )  # fmt: skip
     return (
-        tail.crossJoin(voters)
-        .where("`from` is not null and coalesce(voters, 2) <> 1")
+        tail.join(voters, CLUSTER, "left")
+        .where("coalesce(voters, 2) <> 1")
         .select(*_row("uncommitted-tail", f.col("from"), f.col("end"), text))
     )
 
@@ -242,7 +252,7 @@ def _settings_of_brokers(log: DataFrame) -> DataFrame:
     at = f.col("first")
     return (
         log.where(f.col("effective") & own & f.col("value").isNotNull())
-        .groupBy("resource_name")
+        .groupBy(CLUSTER, "resource_name")
         .agg(
             f.min("offset").alias("first"),
             f.max("offset").alias("last"),

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from quorate.quorum.analytics.spark.source import GC_THRESHOLD, _with_rare_collections
+from quorate.quorum.analytics.spark.source_rows import GC_THRESHOLD, _with_rare_collections
 
 
 def test_the_setting_holds_while_a_batch_is_made_and_is_restored() -> None:

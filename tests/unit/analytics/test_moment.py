@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from quorate.quorum.analytics.log import seek
 from quorate.quorum.analytics.log.errors import OutOfHistory
 from quorate.quorum.analytics.log.forward import forward, log_from
+from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.seek import Before, last_batch, last_before
 from quorate.quorum.analytics.log.segments import (
     SEGMENT_NAME,
     files_named,
     log_slices,
     metadata_dir,
-    read_batches,
 )
 from quorate.quorum.analytics.replay.moment import Moment, as_json, moment
 from quorate.quorum.log.batch import build_value_batch, read_header

@@ -8,15 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quorate.quorum.analytics.log.chunks import chunks_of, combined, pass_chunk
 from quorate.quorum.analytics.log.damage import Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import DamagedLog, NoMetadataLog
+from quorate.quorum.analytics.log.plan import Choice, planned
+from quorate.quorum.analytics.log.plan_text import decoded, encoded
+from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.segments import (
+    SEGMENT_NAME,
+    files_named,
     log_slices,
     log_start_offset,
     metadata_dir,
-    read_batches,
+    passes_here,
     snapshot_slices,
 )
+from quorate.quorum.log.batch import build_value_batch, read_header
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.metadata.kafka_dump import C1, LOG
 
@@ -144,3 +151,43 @@ def test_snapshots_are_found_and_the_base_is_the_one_where_the_log_begins(tmp_pa
     assert log_start_offset(directory) == 125
     (base,) = snapshot_slices(directory, only_base=True)
     assert base.snapshot is not None and base.snapshot.end_offset == 125
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(40, 2000), st.integers(30, 900), st.data())
+def test_passes_over_parts_give_the_pass_over_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, chunk: int, ranges: int, draw: st.DataObject
+) -> None:
+    """The last part may end inside a batch. Damage in a part makes the parts useless."""
+    directory = tmp_path_factory.mktemp("log")
+    data = b"".join(BATCHES)
+    cut = draw.draw(st.integers(0, len(data)))
+    write_segment(directory, 0, data[:cut] or data)
+    (segment,) = files_named(metadata_dir(str(directory)), SEGMENT_NAME)
+    parts = [pass_chunk(each, ranges) for each in chunks_of([segment], chunk)]
+    whole, (expected,) = combined(parts), passes_here([segment], ranges)
+    assert whole is not None
+    assert (whole.end, whole.markers) == (expected.end, expected.markers)
+    positions = [each.position for each in whole.borders]
+    assert positions == sorted(set(positions))
+    for border in whole.borders:
+        assert read_header(data, border.position).base_offset == border.base_offset
+
+
+def test_parts_that_do_not_continue_each_other_do_not_count(tmp_path: Path) -> None:
+    """A record contains a whole batch, and the second part begins with it."""
+    inner = BATCHES[1]
+    outer = bytes(build_value_batch([inner], base_offset=0, leader_epoch=1, timestamp_ms=1))
+    write_segment(tmp_path, 0, outer + BATCHES[2])
+    (segment,) = files_named(metadata_dir(str(tmp_path)), SEGMENT_NAME)
+    parts = [pass_chunk(each, 1 << 20) for each in chunks_of([segment], 62)]
+    assert parts[1].first == outer.index(inner), "it looks like a batch"
+    assert combined(parts) is None
+
+
+def test_a_plan_is_the_same_as_a_text() -> None:
+    for include in ("base", "snapshots"):
+        slices = planned(Choice(locations=(str(C1),), include=include, slice_bytes=5000))
+        text = encoded(slices)
+        assert decoded(text) == slices == planned(Choice(locations=(), plan=text))
+        assert len(slices) > 5

@@ -12,8 +12,12 @@ pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from quorate.quorum.analytics.log import chunks
 from quorate.quorum.analytics.log.errors import DamagedLog
+from quorate.quorum.analytics.log.segments import SEGMENT_NAME, files_named, passes_here
 from quorate.quorum.analytics.page.report import Summary, report
+from quorate.quorum.analytics.spark import planning
+from quorate.quorum.analytics.spark.planning import passes_in_tasks
 from quorate.quorum.analytics.tables import read_log
 from quorate.quorum.analytics.tables.isr import isr
 from quorate.quorum.analytics.tables.leadership import leadership
@@ -144,6 +148,17 @@ def test_damage_is_said_in_a_line(spark: SparkSession, tmp_path: Path) -> None:
     path = write_segment(tmp_path, 0, bytes(data))
     with pytest.raises(DamagedLog, match=rf"^{path}: the batch at byte \d+ is damaged"):
         report(tmp_path, tmp_path / "out.html", spark=spark, strict=True)
+
+
+def test_tasks_make_the_first_pass_over_a_large_log(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = files_named(C1, SEGMENT_NAME)
+    monkeypatch.setattr(planning, "chunks_of", lambda each: chunks.chunks_of(each, 10_000))
+    (passed,) = passes_in_tasks(spark, segments, 2_000)
+    (expected,) = passes_here(segments, 2_000)
+    assert (passed.end, passed.markers) == (expected.end, expected.markers)
+    assert len(passed.borders) > 10
 
 
 def test_a_list_of_directories_is_loaded_whole(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from quorate.cli.main import main
 from quorate.quorum.analytics.page import report
 from quorate.quorum.analytics.spark import session
+from quorate.quorum.analytics.tables import TABLES, read_tables
 from tests.unit.analytics.check_tables import assert_as_the_oracle_says
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.oracle import Oracle, every, logged
@@ -28,7 +29,7 @@ from tests.unit.analytics.ruled import Ruled
 from tests.unit.metadata.kafka_dump import FIXTURE
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [
     pytest.mark.spark,
@@ -179,3 +180,33 @@ def test_export(
     assert (
         wrong.exit_code == 2 and "--table: value 'x' must be one of records, topics" in wrong.output
     )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("isr", "sessions", "quorum_health", "warnings"),
+        pytest.param(tuple(TABLES), marks=pytest.mark.long),
+    ],
+    ids=["some", "all"],
+)
+def test_clusters_do_not_mix(spark: SparkSession, tmp_path: Path, names: tuple[str, ...]) -> None:
+    """The second cluster has the same topics, brokers and offsets, but ends earlier."""
+    made = batches()
+    places = {"east": tmp_path / "east", "west": tmp_path / "west"}
+    write_segment(places["east"], 0, b"".join(made))
+    write_segment(places["west"], 0, b"".join(made[:9]))
+    for name, place in places.items():
+        (place / "meta.properties").write_text(f"version=1\ncluster.id={name}\nnode.id=1\n")
+    both = read_tables(spark, list(places.values()), only=names)
+    alone = {name: read_tables(spark, place, only=names) for name, place in places.items()}
+    for table in names:
+        one, other = (alone[name][table] for name in places)
+        columns = [name for name in one.columns if name != "file"]
+        expected = one.unionByName(other).select(columns)
+        assert_same_rows(both[table].select(columns), expected, table)
+
+
+def assert_same_rows(one: DataFrame, other: DataFrame, name: str) -> None:
+    rows = [sorted(map(repr, each.collect())) for each in (one, other)]
+    assert rows[0] == rows[1], name

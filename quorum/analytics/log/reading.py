@@ -1,0 +1,156 @@
+"""The batches of one slice of a log, verified.
+
+A slice that does not begin with a batch searches for its first one: the first position of a whole
+batch with a correct CRC-32C. The reader of a slice holds its bytes in memory, and those of the rest
+of its last batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, GAP, Damage, Found, refuse
+from quorate.quorum.analytics.log.files import name_of, opened
+from quorate.quorum.analytics.log.first_pass import FOREVER
+from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice
+from quorate.quorum.log.batch import (
+    HEADER_BYTES,
+    PREFIX_BYTES,
+    BatchHeader,
+    checksum_is_valid,
+    read_header,
+)
+from quorate.quorum.log.errors import CorruptBatch
+
+READ_AHEAD_BYTES = 1 << 16
+"""The minimum number of bytes that are read if a batch reaches beyond the bytes in memory."""
+MAGIC_BYTE, MAGIC_AT = b"\x02", 16
+
+
+def read_batches(piece: Slice, found: Found = refuse) -> Iterator[tuple[BatchHeader, bytes, int]]:
+    """Yield (header, buffer, position in the buffer) for every batch that begins in the slice.
+
+    Batches that end below `first_offset` are left out. If the slice begins inside a batch, the
+    first one is the next batch. The checksum of each batch is verified. Later buffers hold the same
+    bytes at the same positions.
+
+    Also verify that a good batch follows the last one, and that the offsets continue. The scan for
+    the first batch of the next slice would skip a damaged batch, so this slice must find it. Call
+    `found` for each damage, except a torn end. The default raises DamagedLog. If `found` returns,
+    continue with the next good batch."""
+    with opened(piece.path) as file:
+        window = _Window(file, piece)
+        position = 0 if piece.start == 0 else window.next_batch(piece.start, piece.end)
+        expected = _first_expected(piece)
+        while position is not None and position < piece.size_bytes:
+            header = window.batch_at(position)
+            if header is None:
+                position = window.next_after_damage(position, expected, found)
+                expected = None
+                continue
+            if expected is not None and header.base_offset != expected:
+                found(_gap(piece, expected, header.base_offset))
+            if position >= piece.end:
+                return
+            if header.base_offset + header.last_offset_delta >= piece.first_offset:
+                yield header, window.data, position - piece.start
+            expected = header.next_offset
+            position += PREFIX_BYTES + header.length
+        ended = position is not None and piece.end_offset != FOREVER
+        if ended and expected is not None and expected != piece.end_offset:
+            found(_gap(piece, expected, piece.end_offset))
+
+
+def _first_expected(piece: Slice) -> int | None:
+    """Return the offset that the slice must begin with, or None if only its content says so."""
+    if piece.snapshot is not None or piece.start:
+        return None
+    named = SEGMENT_NAME.fullmatch(name_of(piece.path))
+    return int(named[1]) if named else None
+
+
+def _gap(piece: Slice, expected: int, following: int) -> Damage:
+    return Damage(
+        GAP,
+        expected,
+        following,
+        f"{piece.path}: offset {following} follows where offset {expected} must, so records are "
+        "missing: read the copy of another node, or restore this one from it",
+    )
+
+
+class _Window:
+    """The bytes of a slice, and as many bytes after it as its last batch needs."""
+
+    def __init__(self, file: IO[bytes], piece: Slice) -> None:
+        self._file = file
+        self._piece = piece
+        file.seek(piece.start)
+        self.data = file.read(piece.end - piece.start)
+        self._complete = False
+
+    def batch_at(self, position: int) -> BatchHeader | None:
+        """Return the header of the batch at `position`.
+
+        Return None if no whole batch with a correct checksum begins there.
+        """
+        first = position - self._piece.start
+        if first + HEADER_BYTES > len(self.data):
+            self._reach(position + HEADER_BYTES)
+        try:
+            header = read_header(self.data, first)
+        except CorruptBatch:
+            return None
+        if header.last_offset_delta != header.record_count - 1 or header.record_count < 1:
+            return None
+        size_bytes = header.size_bytes
+        if position + size_bytes > self._piece.size_bytes:
+            return None
+        if first + size_bytes > len(self.data):
+            self._reach(position + size_bytes)
+            if first + size_bytes > len(self.data):
+                return None
+        return header if checksum_is_valid(self.data, first, header) else None
+
+    def next_batch(self, position: int, end: int) -> int | None:
+        """Return the position of the first batch that begins in [position, end), or None."""
+        start = self._piece.start
+        self._reach(end + MAGIC_AT)
+        while True:
+            magic = self.data.find(MAGIC_BYTE, position - start + MAGIC_AT)
+            position = magic + start - MAGIC_AT
+            if magic < 0 or position >= end:
+                return None
+            if self.batch_at(position) is not None:
+                return position
+            position += 1
+
+    def next_after_damage(self, position: int, expected: int | None, found: Found) -> int | None:
+        """Return the position of the first good batch after damage, or None if there is none.
+
+        Report the damage unless it is the torn end of the log. `expected` is the offset of the
+        damaged batch, or None if it is not known."""
+        piece = self._piece
+        following = self.next_batch(position + 1, piece.size_bytes)
+        if following is None and piece.may_be_torn:
+            return None
+        header = None if following is None else self.batch_at(following)
+        end_offset = None if piece.end_offset == FOREVER else piece.end_offset
+        found(
+            Damage(
+                DAMAGED_BATCH,
+                piece.first_offset if expected is None else expected,
+                end_offset if header is None else header.base_offset,
+                f"{piece.path}: the batch at byte {position} is damaged, and it is not the torn "
+                "end of the log: read the copy of another node, or restore this one from it",
+            )
+        )
+        return following
+
+    def _reach(self, end: int) -> None:
+        missing = min(end, self._piece.size_bytes) - self._piece.start - len(self.data)
+        if missing > 0 and not self._complete:
+            more = self._file.read(max(missing, READ_AHEAD_BYTES))
+            self._complete = len(more) < missing
+            self.data += more
