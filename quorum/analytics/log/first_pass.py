@@ -50,15 +50,19 @@ FOREVER = 2**63 - 1
 """The end offset of a range that has no end."""
 WINDOW_BYTES = 8 << 20
 """The number of bytes that the pass reads from a segment in one call."""
-_PREFIX = struct.Struct(">qi")
+_PREFIX = struct.Struct(">qi23xq")
+"""The base offset, the length and the maximum timestamp of a batch."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Border:
-    """The beginning of a range of a segment, at the first byte of a batch."""
+    """The beginning of a range of a segment, at the first byte of a batch.
+
+    `newest_ms` is the maximum timestamp of the range."""
 
     position: int
     base_offset: int
+    newest_ms: int = FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +101,20 @@ class Pass:
         searched = (found.start() for found in MARKER.finditer(data))
         candidate = next(searched, size)
         position = 0
+        last = self.borders[-1] if self.borders else Border(-1, -1)
         while position + HEADER_BYTES <= size and base + position < stop:
-            base_offset, length = _PREFIX.unpack_from(data, position)
+            base_offset, length, newest_ms = _PREFIX.unpack_from(data, position)
             if length < MIN_LENGTH or data[position + MAGIC_AT] != MAGIC:
                 return -1
             end = position + PREFIX_BYTES + length
             if end > size:
                 break
             if base + position >= self._border:
-                self.borders.append(Border(base + position, base_offset))
+                last = Border(base + position, base_offset, newest_ms)
+                self.borders.append(last)
                 self._border += self._range_bytes
+            elif newest_ms > last.newest_ms:
+                last.newest_ms = newest_ms
             if candidate < end or data[position + ATTRIBUTES_LOW_AT] & CODEC_MASK:
                 try:
                     self.markers += _markers(data[position:end])

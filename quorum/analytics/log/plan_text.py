@@ -52,12 +52,13 @@ def _row(piece: Slice, place: int) -> list[Any]:
         [[each.begin_offset, each.end_offset] for each in piece.undone],
         piece.only_named,
         piece.before,
+        piece.newest_ms,
         place,
     ]
 
 
 def _slice(row: list[Any], origin: Origin, committed: Committed) -> Slice:
-    path, start, end, size, torn, snapshot, first, end_offset, undone, named, before, _ = row
+    path, start, end, size, torn, snapshot, first, end_offset, undone, named, *limits, _ = row
     return Slice(
         path,
         start,
@@ -71,5 +72,5 @@ def _slice(row: list[Any], origin: Origin, committed: Committed) -> Slice:
         named,
         origin,
         committed,
-        before,
+        *limits,
     )

@@ -104,6 +104,8 @@ class Slice:
     committed: Committed = Committed()
     before: int = FOREVER
     """Records at this offset and above are left out. `read_batches` does not know it."""
+    newest_ms: int = FOREVER
+    """No record of the slice has a later timestamp."""
 
 
 class StoredFile(NamedTuple):
@@ -183,6 +185,7 @@ def log_slices(
                 first_offset=max(border.base_offset, from_offset),
                 end_offset=end_offset,
                 undone=overlapping(without_effect, border.base_offset, end_offset),
+                newest_ms=border.newest_ms,
             )
             for border, (end, end_offset) in zip(borders, ends, strict=True)
             if size and end_offset > from_offset

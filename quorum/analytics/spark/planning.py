@@ -82,7 +82,7 @@ def _pass_texts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _passed(chunk: list[Any]) -> str:
     path, offset, size, start, end, slice_bytes = chunk
     part = pass_chunk(Chunk(StoredFile(path, offset, size), start, end), slice_bytes)
-    borders = [[each.position, each.base_offset] for each in part.borders]
+    borders = [[each.position, each.base_offset, each.newest_ms] for each in part.borders]
     return json.dumps([part.path, part.first, part.end, borders, part.markers])
 
 

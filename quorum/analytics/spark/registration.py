@@ -33,15 +33,16 @@ CHECKED = "spark.quorate.workers.checked"
 
 
 def register(spark: SparkSession) -> None:
-    """Register the data source `quorate.metadata` in the session.
+    """Register the data source `quorate.metadata` in the session, and enable filter pushdown in it.
 
     Raise WorkersLack if the Python workers cannot import this package."""
-    from quorate.quorum.analytics.spark.source import MetadataLogSource
+    from quorate.quorum.analytics.spark.source import PUSHDOWN, PushingSource
 
     if _may_lack_modules(spark) and spark.conf.get(CHECKED, "") != "true":
         check_workers(spark)
         spark.conf.set(CHECKED, "true")
-    spark.dataSource.register(MetadataLogSource)
+    spark.conf.set(PUSHDOWN, "true")
+    spark.dataSource.register(PushingSource)
 
 
 def _may_lack_modules(spark: SparkSession) -> bool:

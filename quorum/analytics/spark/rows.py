@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.log.damage import DAMAGED_RECORD, Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import NewerRecord
@@ -72,6 +73,8 @@ class Request:
     with_json: bool = True
     types: frozenset[str] | None = None
     strict: bool = False
+    values: tuple[tuple[str, frozenset[Any]], ...] = ()
+    """Pairs of a column and its values. Rows with other values may be left out."""
 
 
 EVERYTHING = Request()
@@ -120,7 +123,15 @@ def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Itera
             made = rows.read(heads, {}).batch(piece)
         for each in rows.damaged.values():
             found(each)
-        yield made
+        yield _with_values(made, request)
+
+
+def _with_values(made: pa.RecordBatch, request: Request) -> pa.RecordBatch:
+    for name, values in request.values:
+        if name in request.columns:
+            column = made.column(name)
+            made = made.filter(pc.is_in(column, pa.array(list(values), column.type)))
+    return made
 
 
 class Kind(NamedTuple):

@@ -20,8 +20,9 @@ Options:
 - `json`: "false" leaves the column `record` empty and is much faster.
 - `sliceBytes`: the maximum size of a slice of a segment in bytes, 4 MiB by default. The task of a
   slice also reads the rest of its last batch. A snapshot is one slice.
-- `pushdown`: "true" skips slices and types that conditions on `offset` and `type` exclude. Spark
-  refuses the option unless spark.sql.python.filterPushdown.enabled is true.
+- `pushdown`: "true" skips slices, record types and rows that conditions exclude (`wanted.py`).
+  Spark refuses it unless spark.sql.python.filterPushdown.enabled is true. `analytics.register` sets
+  this, and makes "true" the default.
 
 Spark does not tell a source which columns a query uses. Calling `.schema("offset bigint, type
 string")` before `load` avoids the cost of the other columns.
@@ -63,6 +64,9 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 class MetadataLogSource(DataSource):
     """The data source as Spark's driver sees it."""
 
+    pushdown = "false"
+    """The default of the option."""
+
     @classmethod
     def name(cls) -> str:
         """Return the name for `spark.read.format`."""
@@ -78,7 +82,8 @@ class MetadataLogSource(DataSource):
         Raise BadOption if a column or the value of an option is invalid. Only "false" switches
         `json` off, and any other text than "false" switches `pushdown` on."""
         options = Options(dict(self.options))
-        made = NarrowingReader if options.flag("pushdown", "false") else MetadataLogReader
+        pushes = options.flag("pushdown", self.pushdown)
+        made = NarrowingReader if pushes else MetadataLogReader
         return made(
             options.choice(), columns=columns_of(schema), with_json=options.flag("json", "true")
         )
@@ -93,6 +98,12 @@ class MetadataLogSource(DataSource):
             return MetadataStreamReader(options, columns=columns_of(schema), with_json=with_json)
         except (BadOption, ImportError) as error:
             return RefusedStream(str(error))
+
+
+class PushingSource(MetadataLogSource):
+    """The data source in a session in which Spark pushes conditions down."""
+
+    pushdown = "true"
 
 
 class RefusedStream(DataSourceStreamReader):
@@ -156,7 +167,7 @@ class MetadataLogReader(DataSourceReader):
             self.columns,
             with_json=self.with_json,
             strict=self.choice.strict,
-            types=self.wanted.types,
+            wanted=self.wanted,
         )
 
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import InputPartition
 
 from quorate.quorum.analytics.log.segments import Slice
+from quorate.quorum.analytics.spark.wanted import Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
+EVERYTHING = Wanted()
 GC_THRESHOLD = 100_000
 """Objects between two runs of the garbage collector while a task makes rows.
 
@@ -34,14 +36,14 @@ def rows_of_slice(
     *,
     with_json: bool,
     strict: bool,
-    types: frozenset[str] | None = None,
+    wanted: Wanted = EVERYTHING,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one partition. Errors are those of `rows.arrow_batches`."""
     from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 
     if not isinstance(partition, SlicePartition):
         return iter(())  # Spark passes another object if there is no partition at all.
-    request = Request(columns, with_json, types, strict)
+    request = Request(columns, with_json, wanted.types, strict, wanted.values)
     return _with_rare_collections(arrow_batches(partition.piece, request))
 
 

@@ -31,7 +31,7 @@ from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.spark.columns import COLUMNS
 from quorate.quorum.analytics.spark.planning import plan
 from quorate.quorum.analytics.spark.registration import register
-from quorate.quorum.analytics.spark.source import NAME, PUSHDOWN
+from quorate.quorum.analytics.spark.source import NAME
 from quorate.quorum.analytics.tables.brokers import brokers
 from quorate.quorum.analytics.tables.causes import causes
 from quorate.quorum.analytics.tables.churn import churn
@@ -111,7 +111,6 @@ def read_log(
     # Spark's workers may have another working directory.
     locations = [absolute(str(each)) for each in given]
     register(spark)
-    spark.conf.set(PUSHDOWN, "true")
     mode = "strict" if strict else "permissive"
     choice = Choice(locations=tuple(locations), include="base", strict=strict)
     options = {

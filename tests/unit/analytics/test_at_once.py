@@ -105,6 +105,11 @@ def same(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def without_file(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows without the file, whose directory is a new one each time."""
+    return [{name: value for name, value in row.items() if name != "file"} for row in rows]
+
+
 def log_of(values: list[bytes], in_batch: int = 3) -> bytes:
     return b"".join(
         bytes(
@@ -201,8 +206,8 @@ SCRIPTS = st.lists(
 def test_any_ranges_give_the_rows_of_one(script: list[list[Any]], slice_bytes: int) -> None:
     """A transaction (KIP-868) may begin in one range, continue in the next and end in a third."""
     data = b"".join(batches(script))
-    whole = at_once(data)
-    assert at_once(data, slice_bytes=slice_bytes) == whole
+    whole = without_file(at_once(data))
+    assert without_file(at_once(data, slice_bytes=slice_bytes)) == whole
     assert [row["effective"] for row in whole] == effective(whole)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -36,8 +37,12 @@ def narrowed(*conditions: Filter) -> Wanted:
     return wanted
 
 
+READ = ("offset", "type", "topic", "topic_id", "partition_id", "timestamp_ms", "timestamp")
+MIDDLE_MS = 1795225463101
+
+
 def rows_of(wanted: Wanted) -> list[dict[str, Any]]:
-    request = Request(("offset", "type", "topic"), with_json=False, types=wanted.types)
+    request = Request(READ, with_json=False, types=wanted.types, values=wanted.values)
     return [
         row
         for piece in SLICES
@@ -60,6 +65,17 @@ def rows_of(wanted: Wanted) -> list[dict[str, Any]]:
             In(("type",), ("TOPIC_RECORD", "LEADER_CHANGE")),
             lambda row: row["type"] in ("TOPIC_RECORD", "LEADER_CHANGE"),
         ),
+        (EqualTo(("topic",), "topic-0"), lambda row: row["topic"] == "topic-0"),
+        (IsNotNull(("topic_id",)), lambda row: row["topic_id"] is not None),
+        (In(("partition_id",), (0, 2)), lambda row: row["partition_id"] in (0, 2)),
+        (
+            GreaterThanOrEqual(("timestamp_ms",), MIDDLE_MS),
+            lambda row: row["timestamp_ms"] >= MIDDLE_MS,
+        ),
+        (
+            GreaterThan(("timestamp",), datetime.fromtimestamp(MIDDLE_MS / 1000, UTC)),
+            lambda row: row["timestamp_ms"] > MIDDLE_MS,
+        ),
     ],
 )
 def test_every_row_that_a_condition_wants_is_there(condition: Filter, holds: Any) -> None:
@@ -73,7 +89,8 @@ def test_every_row_that_a_condition_wants_is_there(condition: Filter, holds: Any
     [
         Not(EqualTo(("type",), "TOPIC_RECORD")),
         IsNotNull(("offset",)),
-        EqualTo(("topic",), "x"),
+        LessThan(("timestamp_ms",), 5),
+        GreaterThan(("partition_id",), 3),
         EqualTo(("type",), None),
     ],
 )
