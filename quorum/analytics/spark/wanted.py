@@ -39,7 +39,7 @@ class Wanted:
     def narrowed(self, condition: Any) -> Wanted:
         """Return the part that also satisfies `condition`, a Spark filter."""
         kind, path = type(condition).__name__, getattr(condition, "attribute", None)
-        value = getattr(condition, "value", None)
+        value: Any = getattr(condition, "value", None)
         if not isinstance(path, tuple) or len(path) != 1:
             return self
         column = path[0]
