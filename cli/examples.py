@@ -55,6 +55,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "history export": ("quorate-data/nodes/1/data --out tables",),
     "history report": ("quorate-data/nodes/1/data --out report.html",),
     "history sql": ("'select count(*) from leaderships' quorate-data/nodes/1/data",),
+    "history stream": ("quorate-data --out history-table --once",),
     "history top": ("quorate-data/nodes/1/data --limit 5",),
     "history whatif": ("quorate-data/nodes/1/data --kill 4 --kill 5",),
     "leader-election": (f"--election-type preferred --all-topic-partitions {AT}",),

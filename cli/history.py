@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from quorate.cli.history_options import moment_ms, print_warnings, strict_option
 from quorate.cli.history_questions import diff, top, whatif
 from quorate.cli.history_source import directory_argument, history_in
 from quorate.cli.history_stream import stream
-from quorate.cli.history_text import moment_lines, story_json, story_lines, table_lines
+from quorate.cli.history_text import json_lines, moment_lines, story_json, story_lines, table_lines
 from quorate.cli.progress import waiting_for
 from quorate.cli.suggesting_group import SuggestingGroup
 
@@ -117,24 +119,25 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
     from quorate.quorum.analytics.tables import views
 
     with (
-        waiting_for("running the query with Spark"),
+        ExitStack() as waiting,
         history_in(directory) as source,
         local_session("quorate history sql") as spark,
     ):
+        waiting.enter_context(waiting_for("running the query with Spark"))
         try:
             views(spark, source, used_by=f"{query} warnings", strict=strict)
             with damage_said_plainly():
                 result = spark.sql(query)
-                names = result.columns
-                rows = [row.asDict(recursive=True) for row in result.collect()]
+                # The rows of one of Spark's partitions at a time are in memory.
+                rows = (row.asDict(recursive=True) for row in result.toLocalIterator())
+                lines = json_lines(rows) if output == "json" else table_lines(result.columns, rows)
+                first = next(lines)
+                waiting.close()
+                for line in chain([first], lines):
+                    click.echo(line)
                 print_warnings(spark.table("warnings"))
         except AnalysisException as error:
             raise click.UsageError(str(error).strip().splitlines()[0]) from None
-    if output == "json":
-        click.echo(json.dumps(rows, default=str))
-        return
-    for line in table_lines(names, rows):
-        click.echo(line)
 
 
 @history.command()
@@ -185,7 +188,7 @@ def write(table: DataFrame, path: Path, kind: str) -> None:
     """Write a table as one file of the given format in a directory, which is replaced."""
     from quorate.quorum.analytics.tables import flat
 
-    whole = (flat(table) if kind == "csv" else table).coalesce(1).write.mode("overwrite")
+    whole = (flat(table) if kind == "csv" else table).repartition(1).write.mode("overwrite")
     # The path is absolute because Spark's Java process may have another working directory.
     target = str(path.absolute())
     whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(target)

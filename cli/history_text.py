@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.analytics.log.text import clock, span
@@ -13,21 +14,37 @@ if TYPE_CHECKING:
     from quorate.quorum.analytics.replay.story import Event, Stories, Story
 
 
-def table_lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines of a table.
+WIDTH_ROWS = 1_000
+"""The number of rows from which the widths of columns are computed. Later cells may be wider."""
 
-    Columns are as wide as their cells, and numbers are right-aligned."""
-    cells = [[_cell(row[name]) for name in names] for row in rows]
+
+def table_lines(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a table, without more than WIDTH_ROWS rows in memory.
+
+    Columns are as wide as the cells of the first rows, and numbers are right-aligned."""
+    following = iter(rows)
+    first = list(islice(following, WIDTH_ROWS))
+    cells = [[_cell(row[name]) for name in names] for row in first]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     numeric = [
-        bool(rows) and all(isinstance(row[name], int | float) for row in rows) for name in names
+        bool(first) and all(isinstance(row[name], int | float) for row in first) for name in names
     ]
-    for line in ([*names], *cells):
+    later = ([_cell(row[name]) for name in names] for row in following)
+    for line in chain([[*names]], cells, later):
         padded = (
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(line, widths, numeric, strict=True)
         )
         yield "  ".join(padded).rstrip()
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a JSON array, with one row in each line."""
+    opened = "["
+    for row in rows:
+        yield opened + json.dumps(row, default=str)
+        opened = ","
+    yield "[]" if opened == "[" else "]"
 
 
 def _cell(value: object) -> str:

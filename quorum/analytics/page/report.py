@@ -110,7 +110,7 @@ def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
     written = []
     for name, table in tables.items():
         path = str(parquet_dir / name)
-        table.coalesce(1).write.mode("overwrite").parquet(str((parquet_dir / name).absolute()))
+        table.repartition(1).write.mode("overwrite").parquet(str((parquet_dir / name).absolute()))
         written.append(path)
     return written
 

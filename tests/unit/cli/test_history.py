@@ -8,12 +8,14 @@ import json
 import random
 import shutil
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from quorate.cli import history_text
 from quorate.cli.archives import unpack
 from quorate.cli.client.errors import Refused
 from quorate.cli.history_source import history_in, longest_log
@@ -344,3 +346,20 @@ def test_a_damaged_archive_is_refused_by_its_name(tmp_path: Path, kind: str, dam
     archive.write_bytes(content)
     with pytest.raises(Refused, match=f"{archive.name} is damaged"), history_in(archive):
         pass
+
+
+def test_many_rows_are_printed_while_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_text, "WIDTH_ROWS", 2)
+    taken = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for number in (1, 20, 300, 4000):
+            taken.append(number)
+            yield {"n": number, "t": "x"}
+
+    lines = history_text.table_lines(["n", "t"], rows())
+    assert next(lines) == " n  t" and taken == [1, 20]
+    assert list(lines) == [" 1  x", "20  x", "300  x", "4000  x"]
+    read = "\n".join(history_text.json_lines(rows()))
+    assert json.loads(read) == list(rows())
+    assert json.loads("\n".join(history_text.json_lines([]))) == []
