@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from quorate.quorum.analytics.log.commits import with_commits
+from quorate.quorum.analytics.log.forward import pieces
 from quorate.quorum.analytics.log.places import NodeLog, logs_at, one_for_each_cluster
 from quorate.quorum.analytics.log.plan_text import decoded
 from quorate.quorum.analytics.log.segments import (
@@ -70,4 +71,8 @@ def _of_log(log: NodeLog, choice: Choice, passes_over: Passes) -> list[Slice]:
         slices = log_slices(log.directory, choice.slice_bytes, passes_over=passes_over)
     if choice.include == "snapshots":
         slices += snapshot_slices(log.directory)
-    return [replace(piece, origin=log.origin, committed=log.committed) for piece in slices]
+    return [
+        replace(part, origin=log.origin, committed=log.committed)
+        for piece in slices
+        for part in (pieces(piece) if piece.snapshot and not piece.only_named else (piece,))
+    ]

@@ -2,12 +2,14 @@
 
 A slice that does not begin with a batch searches for its first one: the first position of a whole
 batch with a correct CRC-32C. The reader of a slice holds its bytes in memory, and those of the rest
-of its last batch.
+of its last batch. It searches for the end of damage in small steps. A batch of more than
+MAX_BATCH_BYTES counts as damaged, because a damaged length must not fill the memory of a task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import IO
 
 from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, GAP, Damage, Found, refuse
@@ -26,6 +28,10 @@ from quorate.quorum.log.errors import CorruptBatch
 READ_AHEAD_BYTES = 1 << 16
 """The minimum number of bytes that are read if a batch reaches beyond the bytes in memory."""
 MAGIC_BYTE, MAGIC_AT = b"\x02", 16
+MAX_BATCH_BYTES = 128 << 20
+"""The size above which a batch counts as damaged. Kafka's controllers write at most 8 MiB."""
+SEARCH_BYTES = 1 << 20
+"""The number of bytes in which one step searches for the end of damage."""
 
 
 def read_batches(piece: Slice, found: Found = refuse) -> Iterator[tuple[BatchHeader, bytes, int]]:
@@ -105,7 +111,7 @@ class _Window:
         if header.last_offset_delta != header.record_count - 1 or header.record_count < 1:
             return None
         size_bytes = header.size_bytes
-        if position + size_bytes > self._piece.size_bytes:
+        if position + size_bytes > self._piece.size_bytes or size_bytes > MAX_BATCH_BYTES:
             return None
         if first + size_bytes > len(self.data):
             self._reach(position + size_bytes)
@@ -127,15 +133,14 @@ class _Window:
             position += 1
 
     def next_after_damage(self, position: int, expected: int | None, found: Found) -> int | None:
-        """Return the position of the first good batch after damage, or None if there is none.
+        """Return the position of the first good batch after damage, or None if the slice has none.
 
         Report the damage unless it is the torn end of the log. `expected` is the offset of the
         damaged batch, or None if it is not known."""
         piece = self._piece
-        following = self.next_batch(position + 1, piece.size_bytes)
+        following, header = self._search(position + 1)
         if following is None and piece.may_be_torn:
             return None
-        header = None if following is None else self.batch_at(following)
         end_offset = None if piece.end_offset == FOREVER else piece.end_offset
         found(
             Damage(
@@ -146,11 +151,23 @@ class _Window:
                 "end of the log: read the copy of another node, or restore this one from it",
             )
         )
-        return following
+        return following if following is not None and following < piece.end else None
+
+    def _search(self, position: int) -> tuple[int | None, BatchHeader | None]:
+        """Return the position and the header of the next good batch of the file, or two Nones."""
+        size = self._piece.size_bytes
+        for start in range(position, size, SEARCH_BYTES):
+            stop = min(start + SEARCH_BYTES, size)
+            step = _Window(self._file, replace(self._piece, start=start, end=stop))
+            found = step.next_batch(start, stop)
+            if found is not None:
+                return found, step.batch_at(found)
+        return None, None
 
     def _reach(self, end: int) -> None:
         missing = min(end, self._piece.size_bytes) - self._piece.start - len(self.data)
         if missing > 0 and not self._complete:
+            self._file.seek(self._piece.start + len(self.data))
             more = self._file.read(max(missing, READ_AHEAD_BYTES))
             self._complete = len(more) < missing
             self.data += more

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from quorate.quorum.analytics.log.damage import Damage
 from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice, StoredFile, files_named
 from quorate.quorum.log.batch import BatchHeader
@@ -60,20 +61,30 @@ def _next_batch(segment: StoredFile, start: int, end: int) -> tuple[int, BatchHe
     path, _, size = segment
     while start < min(end, size):
         stop = min(start + PROBE_BYTES, end, size)
-        # A torn end is no error here, so a probe never raises DamagedLog.
-        for header, _, position in read_batches(Slice(path, start, stop, size, True)):
+        piece = Slice(path, start, stop, size, may_be_torn=True)
+        for header, _, position in read_batches(piece, passed_over):
             return start + position, header
         start = stop
     return None
 
 
+def passed_over(_: Damage) -> None:
+    """Ignore damage. The readers of the slices report it."""
+
+
 def last_batch(directory: Path | str) -> BatchHeader | None:
-    """Return the header of the last whole batch of the log, or None if the log is empty."""
+    """Return the header of the last whole batch of the log, or None if the log is empty.
+
+    Damage before it is passed over."""
     for segment in reversed(files_named(directory, SEGMENT_NAME)):
-        last = last_before(segment, lambda _: True)
-        headers = [header for _, header in batches_from(segment, last)]
-        if headers:
-            return headers[-1]
+        last: BatchHeader | None = None
+        position: int | None = last_before(segment, lambda _: True)
+        while position is not None and position < segment.size_bytes:
+            for at, header in batches_from(segment, position):
+                last, position = header, at + header.size_bytes
+            position = first_batch_in(segment, position + 1, segment.size_bytes)
+        if last is not None:
+            return last
     return None
 
 

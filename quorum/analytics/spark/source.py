@@ -19,7 +19,7 @@ Options:
   version, and with `include` "base" also if that snapshot is missing.
 - `json`: "false" leaves the column `record` empty and is much faster.
 - `sliceBytes`: the maximum size of a slice of a segment in bytes, 4 MiB by default. The task of a
-  slice also reads the rest of its last batch. A snapshot is one slice.
+  slice also reads the rest of its last batch. A snapshot has slices of 4 MiB.
 - `pushdown`: "true" skips slices, record types and rows that conditions exclude (`wanted.py`).
   Spark refuses it unless spark.sql.python.filterPushdown.enabled is true. `analytics.register` sets
   this, and makes "true" the default.

@@ -30,6 +30,7 @@ from pyspark.sql.streaming.datasource import (
 
 from quorate.quorum.analytics.log.commits import with_commits
 from quorate.quorum.analytics.log.errors import OutOfHistory, StreamDiverged
+from quorate.quorum.analytics.log.forward import pieces
 from quorate.quorum.analytics.log.places import NodeLog, logs_at, one_for_each_cluster
 from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.log.ranges import slices_between, stable_end
@@ -151,7 +152,7 @@ def _slices_of(name: str, log: NodeLog, start: Any, end: int, choice: Choice) ->
     slices: list[Slice] = []
     first = _first_offset(log, start)
     if start is None and (base := base_snapshot(log.directory)) is not None:
-        slices.append(base)
+        slices += pieces(base)
     log_start = log_start_offset(log.directory)
     if first < log_start:
         raise OutOfHistory(

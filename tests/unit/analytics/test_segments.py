@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from quorate.quorum.analytics.log.errors import DamagedLog, NoMetadataLog
 from quorate.quorum.analytics.log.plan import Choice, planned
 from quorate.quorum.analytics.log.plan_text import decoded, encoded
 from quorate.quorum.analytics.log.reading import read_batches
+from quorate.quorum.analytics.log.seek import last_batch
 from quorate.quorum.analytics.log.segments import (
     SEGMENT_NAME,
+    Slice,
     files_named,
     log_slices,
     log_start_offset,
@@ -24,7 +27,10 @@ from quorate.quorum.analytics.log.segments import (
     snapshot_slices,
 )
 from quorate.quorum.log.batch import build_value_batch, read_header
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.records import NoOpRecord
 from tests.unit.analytics.logs import batches, write_segment
+from tests.unit.analytics.test_moment import put_snapshot
 from tests.unit.metadata.kafka_dump import C1, LOG
 
 BATCHES = batches()
@@ -191,3 +197,54 @@ def test_a_plan_is_the_same_as_a_text() -> None:
         text = encoded(slices)
         assert decoded(text) == slices == planned(Choice(locations=(), plan=text))
         assert len(slices) > 5
+
+
+@pytest.mark.parametrize("length", [0, 20 << 20])
+def test_the_reader_of_a_damaged_slice_needs_little_memory(tmp_path: Path, length: int) -> None:
+    """40 MB of zeros follow a batch, or a batch whose header claims 20 MB of them."""
+    hole = bytearray(40 << 20)
+    hole[8:12], hole[16] = length.to_bytes(4, "big"), 2
+    hole[57:61] = (1).to_bytes(4, "big")
+    end = read_header(BATCHES[0]).next_offset
+    good = bytes(build_value_batch([b"x"], base_offset=end + 9, leader_epoch=1, timestamp_ms=1))
+    write_segment(tmp_path, 0, BATCHES[0] + hole + good)
+    (segment,) = files_named(metadata_dir(str(tmp_path)), SEGMENT_NAME)
+    piece = Slice(segment.path, 0, 1000, segment.size_bytes, may_be_torn=True)
+    seen: list[Damage] = []
+    tracemalloc.start()
+    try:
+        found = [header.base_offset for header, _, _ in read_batches(piece, seen.append)]
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found == [0]
+    assert [(each.first_offset, each.end_offset) for each in seen] == [(end, end + 9)]
+    assert peak_bytes < length * 2.5 + (5 << 20)
+
+
+def test_a_snapshot_is_read_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [encode_record(NoOpRecord())] * 4
+    data = b"".join(
+        bytes(build_value_batch(values, base_offset=at, leader_epoch=1, timestamp_ms=1))
+        for at in range(0, 40, 4)
+    )
+    at_100 = build_value_batch(values, base_offset=100, leader_epoch=1, timestamp_ms=1)
+    write_segment(tmp_path, 100, bytes(at_100))
+    put_snapshot(tmp_path, 100, data)
+    monkeypatch.setattr("quorate.quorum.analytics.log.forward.SLICE_BYTES", len(data) // 3)
+    choice = Choice(locations=(str(tmp_path),), include="base")
+    slices = [piece for piece in planned(choice) if piece.snapshot and not piece.only_named]
+    assert len(slices) == 4
+    assert [header.base_offset for piece in slices for header, _, _ in read_batches(piece)] == list(
+        range(0, 40, 4)
+    )
+
+
+def test_damage_does_not_end_the_planning_of_a_permissive_reader(tmp_path: Path) -> None:
+    """The first batch is damaged, and the end of the log is found all the same."""
+    data = bytearray(b"".join(BATCHES))
+    data[70] ^= 1
+    path = write_segment(tmp_path, 0, bytes(data))
+    last = last_batch(path.parent)
+    assert last is not None and last.base_offset == read_header(BATCHES[-1]).base_offset
+    assert planned(Choice(locations=(str(tmp_path),)))
