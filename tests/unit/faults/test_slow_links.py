@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from quorate.quorum.faults.faults import Faults
-from quorate.quorum.faults.link import MAX_QUEUED_BYTES
+from quorate.quorum.faults.link import MAX_QUEUED_BYTES, FaultLink
 from quorate.quorum.faults.rules import Rules
 from quorate.quorum.faults.transport import FaultTransport
 from quorate.quorum.protocol.apis import ApiKey
@@ -97,8 +97,10 @@ async def test_a_slow_link_does_not_fill_the_nodes_memory() -> None:
     pair.faults.apply(Rules(bytes_per_s=1))
     for _ in range(200):
         pair.peer.link.send(bytes(100_000))
-    await nothing_more()
-    assert pair.peer.link.pending_bytes > 4 * MAX_QUEUED_BYTES
+    link = cast(FaultLink, pair.node.link)
+    for _ in range(20):
+        await nothing_more()
+    assert MAX_QUEUED_BYTES < link._in.queued_bytes < 2 * MAX_QUEUED_BYTES
     pair.faults.apply(Rules())
     await pair.node.received(201)
     pair.node.link.abort()

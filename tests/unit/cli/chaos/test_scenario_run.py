@@ -11,7 +11,7 @@ import pytest
 from quorate.cli.chaos import actions, run
 from quorate.cli.chaos.fault_log import OpenFault
 from quorate.cli.chaos.ledger import Ledger
-from quorate.cli.chaos.observations import ACTIVE_CONTROLLER, BROKER, KILL, PAUSE
+from quorate.cli.chaos.observations import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
 from quorate.cli.chaos.scenario import Step, Variant
 from quorate.cli.chaos.scenario_run import RunClock, ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.timeline import ClusterStates
@@ -136,6 +136,14 @@ def test_a_node_has_one_fault_at_a_time() -> None:
     found.faults.begin(fault(PAUSE, 4, BROKER, 100))
     with pytest.raises(StepFailed, match="node 4 has a fault already: pause"):
         found.new_fault(KILL, 4)
+
+
+def test_a_node_on_a_bad_disk_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cluster, "runs", lambda self, node_id: node_id != 4)
+    found = started(story())
+    assert found.died() == [4]
+    found.faults.begin(fault(FULL_DISK, 4, BROKER, 100))
+    assert found.died() == []
 
 
 async def bug(found: ScenarioRun, values: Values) -> None:
