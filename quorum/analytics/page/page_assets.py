@@ -47,6 +47,7 @@ i.lost { min-width:2px; z-index:1; color:var(--fg); background:repeating-linear-
   45deg,var(--lost) 0 5px,var(--lost2) 5px 8px); }
 i.idle { background:transparent; }
 .axis { height:20px; position:sticky; top:-.5rem; z-index:4; background:var(--panel); }
+.dense .axis { height:20px; } .dense .axis > span { font-size:12px; }
 .axis .track { background:none; overflow:hidden; }
 .axis em { position:absolute; font-style:normal; font-size:11px;
   color:var(--soft); white-space:nowrap; border-left:1px solid var(--line); padding-left:3px; }

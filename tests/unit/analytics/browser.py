@@ -67,6 +67,9 @@ function settle() {
   const result = {
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     contrasts: contrasts(), plain: view(),
+    cut: [...document.querySelectorAll('.axis em')].filter(node =>
+      node.getBoundingClientRect().bottom
+        > node.parentElement.getBoundingClientRect().bottom + 1).length,
     ground: getComputedStyle(document.body).backgroundColor,
   };
   const zoom = document.querySelector('input[data-zooms]');

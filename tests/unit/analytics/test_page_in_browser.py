@@ -30,6 +30,7 @@ def test_the_page_fits_reads_and_zooms(width: int, dark: bool) -> None:
     assert seen["ground"] == ("rgb(21, 23, 26)" if dark else "rgb(251, 251, 250)")
     assert seen["contrasts"] == []
     assert seen["plain"]["ticks"] >= 2
+    assert seen["cut"] == 0, "labels of the axis are whole"
     zoomed = seen["zoomed"]
     assert zoomed["ticks"] >= 2, "the axis has labels in the visible part"
     assert zoomed["brokers"] == seen["plain"]["brokers"] >= 2, "lanes of the brokers stay"
