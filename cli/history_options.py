@@ -50,5 +50,5 @@ def print_warnings(warnings: DataFrame) -> None:
     """Print the table `warnings` as lines on standard error."""
     from quorate.quorum.analytics.tables.warning_lines import warning_lines
 
-    for line in warning_lines(row.asDict() for row in warnings.collect()):
+    for line in warning_lines(warnings):
         click.echo(line, err=True)

@@ -209,7 +209,9 @@ def _is_true(name: str) -> Column:
 
 def _range(log: DataFrame, effective: DataFrame, scope: Scope) -> tuple[int, int]:
     """Return the shown range in ms since 1970. It does not exceed that of the log."""
-    first = log.agg(f.min("timestamp_ms").alias("first_ms"))
+    # A snapshot of an empty log has no time.
+    dated = log.where(f.col("timestamp_ms") > 0)
+    first = dated.agg(f.min("timestamp_ms").alias("first_ms"))
     last = as_of(effective).agg(f.max("as_of_ms").alias("as_of_ms"))
     row = first.crossJoin(last).collect()[0]
     begin, end = row["first_ms"] or 0, row["as_of_ms"] or 0

@@ -35,7 +35,7 @@ class Summary:
 
     `start_ms` and `end_ms` are the shown range. `scope` says in words what was left out by request,
     and is "" for the whole history. `figures` counts all rows in the scope; only `records` counts
-    those of the whole log. `warnings` are the sentences of the shown errors. `source`, `html` and
+    those of the whole log. `warnings` are the lines about errors and notes. `source`, `html` and
     `parquet` are the paths of the log, the page and the tables."""
 
     source: str
@@ -96,11 +96,12 @@ def report(
         tables = tables_of(log)
         written = [] if parquet_dir is None else write_parquet(tables.all(), parquet_dir)
         history = digest(session, log, tables, scope, source=str(source_dir), cluster_id=cluster_id)
+        warned = warning_lines(tables.warnings)
         for table in (*tables.all().values(), log):
             table.unpersist()
     out_html.parent.mkdir(parents=True, exist_ok=True)
     out_html.write_text(render(history), encoding="utf-8")
-    return _summary(history, out_html, written)
+    return _summary(history, warned, out_html, written)
 
 
 def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
@@ -115,7 +116,9 @@ def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
     return written
 
 
-def _summary(history: History, out_html: Path, written: Sequence[str]) -> Summary:
+def _summary(
+    history: History, warned: Sequence[str], out_html: Path, written: Sequence[str]
+) -> Summary:
     return Summary(
         source=history.source,
         cluster_id=history.cluster_id,
@@ -123,7 +126,7 @@ def _summary(history: History, out_html: Path, written: Sequence[str]) -> Summar
         start_ms=history.start_ms,
         end_ms=history.end_ms,
         figures=history.figures,
-        warnings=tuple(warning_lines(history.warnings)),
+        warnings=tuple(warned),
         html=str(out_html),
         parquet=tuple(written),
     )
