@@ -98,10 +98,13 @@ class ProcessCluster:
                 child.wait()
 
     def _down(self) -> None:
-        """Run `quorate down`, for STOP_S at most."""
+        """Run `quorate down`, for STOP_S at most. Its output must not precede the JSON of a run."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run(
-                (*QUORATE, "down", "--dir", self.directory.root), check=False, timeout=STOP_S
+                (*QUORATE, "down", "--dir", self.directory.root),
+                check=False,
+                stdout=subprocess.DEVNULL,
+                timeout=STOP_S,
             )
 
     def admin(self, timeout_s: float = 30.0) -> Admin:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quorate.cli.chaos import cluster_runs
+from quorate.cli.chaos import cluster_runs, process_cluster
 from quorate.cli.chaos.loader import ScenarioError
 from quorate.testing import chaos_run
 from tests.unit.cli.chaos.histories import result
@@ -34,3 +35,11 @@ def test_a_bad_verdict_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_fixture_is_this_function(request: pytest.FixtureRequest) -> None:
     assert request.getfixturevalue("chaos_run") is chaos_run
+
+
+def test_the_end_of_the_cluster_prints_nothing_before_the_json(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(process_cluster, "QUORATE", ("echo",))
+    process_cluster.ProcessCluster(tmp_path).stop()
+    assert capfd.readouterr().out == ""
