@@ -126,6 +126,12 @@ def test_nodes_that_diverge_show_what_is_committed(tmp_path: Path) -> None:
     }
 
 
+def test_records_that_an_election_could_remove_are_left_out(tmp_path: Path) -> None:
+    """Node 1 or node 2 could win, and their logs differ from offset 2 on."""
+    root = up_directory(tmp_path, [[1, 1, 2], [1, 1, 1, 1], [1, 1]])
+    assert [row[2:] for row in rows(root)] == [(0, 1, True), (1, 1, True)]
+
+
 def test_without_a_voters_log_no_record_is_left_out(tmp_path: Path) -> None:
     root = up_directory(tmp_path, [[1, 1, 1, 1], [1, 1, 2, 2, 2], [1, 1, 2, 2]])
     shutil.rmtree(root / "nodes" / "3")
