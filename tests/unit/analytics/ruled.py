@@ -52,6 +52,9 @@ MAX_TOPICS = 4
 class Ruled(Driver):
     """`batches` is the log; every step may find that it cannot be taken, and then does nothing."""
 
+    skews_ms: tuple[int, ...] = (0, -700)
+    """The differences of a controller's clock from the time, of which each epoch has one."""
+
     def __init__(self, seed: int) -> None:
         self.batches: list[bytes] = []
         self.epoch = 0
@@ -71,7 +74,7 @@ class Ruled(Driver):
             (5, self.create_one), (2, self.grow), (2, self.delete), (5, self.configure),
             (8, self.propose), (5, self.reassign), (2, self.cancel), (2, self.elect),
             (1, self.unregister), (1, self.take_over), (1, self.abort), (2, self.elr),
-            (1, self.clear_elr), (1, self.change_voters), (1, self.unset),
+            (1, self.clear_elr), (1, self.change_voters),
         )  # fmt: skip
 
     def run(self, steps: int) -> bytes:
@@ -120,10 +123,9 @@ class Ruled(Driver):
         self.write_control(voters_of, self.voters())
 
     def activate(self, controller: Controller) -> None:
-        """Begin a new epoch. Its clock may be behind those of other controllers, or hours
-        ahead."""
+        """Begin a new epoch. Its clock may differ from that of the previous controller."""
         self.epoch += 1
-        self.skew_ms = self.random.choice((0, -700, 7_200_000))
+        self.skew_ms = self.random.choice(self.skews_ms)
         self.write_control(leadership_of, self.random.choice((1, 2, 3)), voters=self.voters())
         super().activate(controller)
 
@@ -294,11 +296,21 @@ class Ruled(Driver):
             )
             self.append([change])
 
-    def unset(self) -> None:
-        """Remove the cluster-wide min.insync.replicas, as a Kafka without ELR does."""
-        self.append([min_isr("", None)])
-
     def clear_elr(self) -> None:
         topic = self.some_topic()
         whole = topic is None or self.random.random() < 0.5
         self.append([ClearElrRecord(topic_name="" if whole or topic is None else topic.name)])
+
+
+class Varied(Ruled):
+    """A history with a clock that is hours ahead, and times without a min.insync.replicas."""
+
+    skews_ms = (0, -700, 7_200_000)
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.steps += ((1, self.unset),)
+
+    def unset(self) -> None:
+        """Remove the cluster-wide min.insync.replicas, as a Kafka without ELR does."""
+        self.append([min_isr("", None)])

@@ -25,7 +25,7 @@ from quorate.quorum.analytics.tables import TABLES, read_tables
 from tests.unit.analytics.check_tables import assert_as_the_oracle_says
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.oracle import Oracle, every, logged
-from tests.unit.analytics.ruled import Ruled
+from tests.unit.analytics.ruled import Varied
 from tests.unit.metadata.kafka_dump import FIXTURE
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ ENDS = {
 
 
 def check(spark: SparkSession, seed: int, steps: int) -> None:
-    data = Ruled(seed).run(steps)
+    data = Varied(seed).run(steps)
     with TemporaryDirectory() as directory:
         write_segment(Path(directory), 0, data)
         assert_as_the_oracle_says(spark, Path(directory), data)
@@ -60,7 +60,7 @@ def test_a_history_of_the_rules(spark: SparkSession) -> None:
 
 def test_the_history_contains_what_it_is_about() -> None:
     seed, steps = VARIED
-    data = Ruled(seed).run(steps)
+    data = Varied(seed).run(steps)
     oracle = Oracle().fold(logged(data))
     oracle.warn(list(every(data)), 0)
     tables = oracle.tables
