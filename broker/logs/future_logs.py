@@ -60,7 +60,8 @@ class FutureLogs:
         self._on_failure = on_failure
         self._futures: dict[PartitionName, LogDirectory] = {}
         self._leaving: dict[PartitionName, int] = {}
-        """The number of logs that are about to be deleted, beside the one in `homes`."""
+        """The number of logs that are about to be deleted, beside the one in `homes`, or that are
+        being opened. No further log of the name is opened in a directory that they may have."""
         self._waits: dict[PartitionName, list[Callable[[], None]]] = {}
 
     def home_of(self, name: PartitionName) -> str | None:
@@ -94,6 +95,15 @@ class FutureLogs:
             leader_epoch=leader_epoch,
             peers_have_it=True,  # the current log has the records
         )
+
+    def begin_opening(self, name: PartitionName) -> None:
+        """Note that a future log is being opened. Until `end_opening`, its name is not free: the
+        move may end meanwhile, and a further one must not open the same directory."""
+        self._leaving[name] = self._leaving.get(name, 0) + 1
+
+    def end_opening(self, name: PartitionName) -> None:
+        """Note that the log is open and has an owner, was deleted, or cannot be opened."""
+        self._left(name)
 
     def take_over(self, parameters: LogOpenParameters, directory: LogDirectory, log: Log) -> None:
         """Take over an open future log (`LogDirectory.take_over`). Raise OSError."""
@@ -197,12 +207,18 @@ class FutureLogs:
     # --- names
 
     def when_free(self, name: PartitionName, done: Callable[[], None]) -> None:
-        """Call `done` when no deleted log of this partition has its name any more, perhaps before
-        this returns."""
+        """Call `done` when no deleted log of this partition has its name any more, and no future
+        log of it is being opened, perhaps before this returns."""
         if name in self._leaving:
             self._waits.setdefault(name, []).append(done)
         else:
             done()
+
+    def stop_waiting(self, name: PartitionName, done: Callable[[], None]) -> None:
+        """Do not call `done` any more."""
+        waits = self._waits.get(name, [])
+        if done in waits:
+            waits.remove(done)
 
     def _left(self, name: PartitionName) -> None:
         self._leaving[name] -= 1

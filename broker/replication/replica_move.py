@@ -133,29 +133,38 @@ class ReplicaMove:
         except (LogError, OSError) as error:
             self._failed(error)
             return
+        context.logs.futures.begin_opening(self.name)
         self._open(parameters, opening(context.disk, parameters))
 
     def _open(self, parameters: LogOpenParameters, steps: IncrementalWork[Log]) -> None:
         def stepped(log: Log | None, error: BaseException | None) -> None:
-            futures = self._context.logs.futures
             if self._closed:
                 return
-            if log is not None and self.over:
-                futures.remove(self.name, self.target, log)
-            elif error is not None and not self.over:
-                self._failed(error)
-            elif log is not None:
-                try:
-                    futures.take_over(parameters, self.target, log)
-                except OSError as failure:
-                    self._failed(failure)
-                    return
-                self.future = LocalReplica(*self.hosted.key, log, None, 0)
-                self._opened()
-            elif error is None:
+            if log is None and error is None:
                 self._open(parameters, steps)
+            else:
+                self._opening_ended(parameters, log, error)
+                self._context.logs.futures.end_opening(self.name)
 
         self._context.disk.submit_long(partial(step_of, steps), stepped)
+
+    def _opening_ended(
+        self, parameters: LogOpenParameters, log: Log | None, error: BaseException | None
+    ) -> None:
+        """Take over the open log, or delete it if the move is over."""
+        futures = self._context.logs.futures
+        if log is not None and self.over:
+            futures.remove(self.name, self.target, log)
+        elif log is not None:
+            try:
+                futures.take_over(parameters, self.target, log)
+            except OSError as failure:
+                self._failed(failure)
+                return
+            self.future = LocalReplica(*self.hosted.key, log, None, 0)
+            self._opened()
+        elif error is not None and not self.over:
+            self._failed(error)
 
     def stop(self) -> None:
         """End the move without another disk call. The future log stays open, and its directory
@@ -163,6 +172,7 @@ class ReplicaMove:
         self.over = True
         hosted, logs = self.hosted, self._context.logs
         hosted.moving = False
+        logs.futures.stop_waiting(self.name, self.begin)
         if hosted.promised:
             hosted.promised = False
             actual = logs.id_of(self.name)
@@ -296,6 +306,7 @@ class ReplicaMove:
             move_copy.may_swap(self._accepted, recorded, self._target_id)
             and move_copy.has_all_records(current, future)
             and future.flushed_offset >= current.flushed_offset
+            and self.target.path in self._context.logs.online
         ):
             self._swap(current, future)
         else:

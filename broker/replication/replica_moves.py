@@ -141,12 +141,13 @@ class ReplicaMoves:
             self._copying = None
 
     def _next(self) -> None:
-        """Give the next move its turn."""
+        """Give the next move its turn, in a later iteration of the event loop: many moves may end
+        one after the other because of the same disk error."""
         if self._copying is None and self._waiting and not self._closed:
             key = next(iter(self._waiting))
             del self._waiting[key]
             self._copying = self._moves[key]
-            self._copying.copy()
+            self._context.clock.call_soon(self._copying.copy)
 
     # --- events
 

@@ -3,6 +3,7 @@ requests, the copy, and the swap."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -323,6 +324,37 @@ def test_a_future_log_of_a_restart_is_continued(cluster: ReplicaCluster) -> None
     assert not disk.list(A) or all(future_partition_of(each) is None for each in disk.list(A))
 
 
+@pytest.mark.parametrize("path", [C, A])
+def test_a_future_log_that_is_being_opened_is_not_opened_again(
+    cluster: ReplicaCluster, path: str
+) -> None:
+    """The second move to the directory begins when the log that the first one opened is gone."""
+    cluster.on_assigned = lambda broker_id, key, directory, accepted: None
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 8)
+    alter(cluster, "t-0", B)
+    cluster.run(1000)
+    before = contents(cluster, topic)
+    disk = cluster.kill(1)
+    committed(cluster)
+    cluster.start(1, disk)
+    replicas = cluster.nodes[1].replicas
+    while not len(replicas.moves):
+        cluster.run(1)
+    assert replicas.moves.future_log((topic, 0)) is None, "it is being opened"
+    for _ in range(3):
+        assert alter(cluster, "t-0", path) is NONE
+        assert alter(cluster, "t-0", B) is NONE
+    waits = replicas.logs.futures._waits[PartitionName("t", 0)]
+    assert len(waits) == 1, "the moves that were cancelled wait no more"
+    moved(cluster, "t-0", B)
+    cluster.run(500)
+    assert not cluster.offline_dirs
+    assert contents(cluster, topic) == before
+    assert [each for each in disk.list(B) if each.startswith("t-0")] == ["t-0"]
+
+
 def test_future_directories_of_no_move_are_set_aside(cluster: ReplicaCluster) -> None:
     topic = cluster.create("t", [placed_in(cluster, A)])
     gone = cluster.create("gone", [placed_in(cluster, A)])
@@ -601,6 +633,27 @@ def test_the_target_of_a_move_fails(cluster: ReplicaCluster, wait_ms: int) -> No
     assert not len(cluster.nodes[1].replicas.moves)
 
 
+def test_the_target_of_a_move_fails_during_its_last_flush(
+    cluster: ReplicaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log does not move to a directory that has failed and is about to be taken offline."""
+    flushed = replica_move.ReplicaMove._flushed
+
+    def failing(move: replica_move.ReplicaMove) -> None:
+        cluster.nodes[1].replicas.survives(OSError(errno.EIO, "it failed", f"{B}/other-0/file"))
+        flushed(move)
+
+    monkeypatch.setattr(replica_move.ReplicaMove, "_flushed", failing)
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 30)
+    alter(cluster, "t-0", B)
+    cluster.run(2000)
+    assert cluster.offline_dirs == [(1, B)]
+    assert homes(cluster, "t-0") == [A]
+    assert produce(cluster, topic, 2) == 2
+
+
 def test_the_source_of_a_move_fails(cluster: ReplicaCluster) -> None:
     """The replica is offline with its current log. The future log is left to the next start."""
     cluster.on_assigned = lambda broker_id, key, directory, accepted: None
@@ -621,6 +674,23 @@ def test_the_source_of_a_move_fails(cluster: ReplicaCluster) -> None:
     cluster.start(1, disk)
     moved(cluster, "t-0", B)
     assert len(contents(cluster, topic)) == 30
+
+
+def test_the_source_of_many_waiting_moves_fails(cluster: ReplicaCluster) -> None:
+    """One failed move begins the next one without a deeper call, so that the node goes on."""
+    cluster.on_assigned = lambda broker_id, key, directory, accepted: None
+    many = 300
+    topic = cluster.create("t", [placed_in(cluster, A)] * many)
+    cluster.run(500)
+    for index in range(many):
+        produce(cluster, topic, 1, partition_id=index)
+        alter(cluster, f"t-{index}", B)
+    cluster.run(1000)
+    cluster.nodes[1].disk.before = broken(A)
+    alter(cluster, "t-0", A)
+    cluster.run(2000)
+    assert cluster.offline_dirs == [(1, A)]
+    assert not len(cluster.nodes[1].replicas.moves)
 
 
 def test_a_damaged_current_log_ends_the_move(cluster: ReplicaCluster) -> None:
