@@ -114,14 +114,17 @@ def _unclean(step: Step) -> str | None:
     """Explain an unclean election: the new leader was outside the ISR.
 
     The election is clean if the leader was in the ELR or a reassignment was in progress, and the
-    election did not begin a recovery. A partition in recovery stays so in a clean election. The
-    last known leader may be elected uncleanly at any time."""
+    election did not begin a recovery. A partition that is in recovery stays so in any election,
+    which then proves nothing unless the last known leader was elected."""
     old, leader = step.old, step.new.leader
     if leader in (NO_LEADER, old.leader) or leader in old.isr:
         return None
     # At the end of a reassignment a replica that caught up may lead immediately.
     clean = leader in old.elr or old.reassigning
-    if clean and step.new.leader_recovery_state in (RECOVERED, old.leader_recovery_state):
+    if clean and step.new.leader_recovery_state == RECOVERED:
+        return None
+    is_last_known = leader in old.last_known_elr and leader not in old.elr
+    if clean and old.leader_recovery_state != RECOVERED and not is_last_known:
         return None
     if leader in old.last_known_elr:
         return f"Broker {leader}, the last leader, was elected uncleanly: data may be lost."

@@ -14,7 +14,7 @@ from quorate.quorum.analytics.replay import inference
 from quorate.quorum.analytics.replay.story import Event, explain
 from quorate.quorum.metadata.records import MetadataRecord
 from tests.unit.analytics.logs import write_segment
-from tests.unit.analytics.ruled import Ruled
+from tests.unit.analytics.ruled import Ruled, Varied
 
 SEEDS = range(12)
 FENCED, BEHIND = ("was fenced",), ("had fallen behind",)
@@ -52,6 +52,10 @@ class Silent(Ruled):
         super().write([without_cause(each) for each in records])
 
 
+class SilentVaried(Silent, Varied):
+    """A history with more states, written without causes."""
+
+
 def without_cause(record: MetadataRecord) -> MetadataRecord:
     silent: Any = record
     return replace(silent, cause="") if hasattr(record, "cause") else record
@@ -68,11 +72,14 @@ def events(directory: Path, data: bytes) -> dict[tuple[int, str, int], Event]:
     }
 
 
-def test_what_is_inferred_never_contradicts_the_cause(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("spoken", "unspoken"), [(Ruled, Silent), (Varied, SilentVaried)])
+def test_what_is_inferred_never_contradicts_the_cause(
+    spoken: type[Ruled], unspoken: type[Silent], tmp_path: Path
+) -> None:
     inferred = set()
     for seed in SEEDS:
-        told = events(tmp_path / f"{seed}", Ruled(seed).run(300))
-        silent = events(tmp_path / f"{seed}-silent", Silent(seed).run(300))
+        told = events(tmp_path / f"{seed}", spoken(seed).run(300))
+        silent = events(tmp_path / f"{seed}-silent", unspoken(seed).run(300))
         assert told.keys() == silent.keys()
         for at, event in told.items():
             guess = silent[at]
