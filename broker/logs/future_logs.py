@@ -6,7 +6,8 @@ log (`swap`). On the disk the following happens, in this order:
 
 1. The metadata names the target as the directory of the replica, committed. The caller has waited
    for that.
-2. The future log has the same records as the current one, and as much of it is flushed.
+2. The future log has the same records as the current one, and as much of it is flushed. Its log
+   start is durable.
 3. The future directory is renamed to that of the partition. From here on the future log counts.
 4. The rename is made durable.
 5. The directory of the earlier log is renamed for deletion, and removed later.
@@ -114,8 +115,12 @@ class FutureLogs:
         self._futures[name] = directory
 
     def flush(self, name: PartitionName, done: Callable[[], None]) -> None:
-        """Flush a future log in the disk's thread, and call `done` (`LogFlusher.flush`)."""
-        self._futures[name].flusher.flush(name, done)
+        """Flush a future log in the disk's thread, and call `done` (`LogFlusher.flush`). Its log
+        start is durable then, too, because that of the current log may be: deleted records must not
+        come back after a crash."""
+        directory = self._futures[name]
+        directory.checkpoint_starts()
+        directory.flusher.flush(name, done)
 
     def discard(self, name: PartitionName) -> None:
         """Delete the future log of a partition, if there is one."""

@@ -66,8 +66,10 @@ def parameters_of(
 ) -> LogOpenParameters:
     """Return the parameters for the log in `directory`, which `existed` at the start or is to be
     made. `clean` is True if the last stop was clean, and `leader_epoch` is the partition's latest.
-    Block until the checkpoints have no offsets of an earlier log of this name."""
+    Block until the checkpoints have no offsets of an earlier log of this name, or of a future log
+    that is gone: the start after the next one would take them for those of the new log."""
     if not existed:
+        offsets.remove(name)
         offsets.require_removed(name)
     recovery_point = offsets.recovery_points.get(name, 0) if existed else 0
     # Unflushed leader epochs have no proof. They are ignored if peers have the records.

@@ -376,6 +376,61 @@ def test_future_directories_of_no_move_are_set_aside(cluster: ReplicaCluster) ->
     assert homes(cluster, "t-0") == [A]
 
 
+@pytest.mark.parametrize("earlier_topic", [True, False])
+def test_the_offsets_of_a_future_log_go_with_it(
+    cluster: ReplicaCluster, monkeypatch: pytest.MonkeyPatch, earlier_topic: bool
+) -> None:
+    """A later log of the same name does not begin where the future log of an earlier topic did,
+    whether that log was set aside or deleted while it was opened."""
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 8)
+    before = contents(cluster, topic)
+    disk = cluster.shut_down(1)
+    directory = f"{B}/t-0.{'0' * 32}-future"
+    disk.make_dir(directory)
+    topic_id = Uuid(b"an earlier topic") if earlier_topic else topic
+    checkpoints.write_partition_metadata(disk, directory, topic_id)
+    starts = {PartitionName("t", 0): 5}
+    checkpoints.write_offsets(disk, B, checkpoints.START_OFFSETS_NAME, starts)
+    begin = replica_move.ReplicaMove.begin
+
+    def cancelled(move: replica_move.ReplicaMove) -> None:
+        begin(move)
+        alter(cluster, "t-0", A)
+
+    with monkeypatch.context() as first:
+        first.setattr(replica_move.ReplicaMove, "begin", cancelled)
+        cluster.start(1, disk)
+        cluster.run(200)
+    assert not future_directories(cluster, B, "t-0")
+    alter(cluster, "t-0", B)
+    moved(cluster, "t-0", B)
+    cluster.run(500)
+    cluster.start(1, cluster.kill(1))
+    cluster.run(50)
+    assert homes(cluster, "t-0") == [B]
+    assert cluster.hosted(1, topic).log.start_offset == 0
+    assert contents(cluster, topic) == before
+
+
+def test_a_new_log_does_not_begin_at_the_start_of_one_that_is_gone(
+    cluster: ReplicaCluster,
+) -> None:
+    """The broker has died after the deletion of a topic, before it wrote its checkpoints again."""
+    disk = cluster.shut_down(1)
+    starts = {PartitionName("t", 0): 5}
+    checkpoints.write_offsets(disk, A, checkpoints.START_OFFSETS_NAME, starts)
+    cluster.start(1, disk)
+    cluster.run(200)
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 8)
+    cluster.start(1, cluster.kill(1))
+    cluster.run(50)
+    assert cluster.hosted(1, topic).log.start_offset == 0
+
+
 # --- truncations, deletions and settings during a move
 
 
@@ -431,6 +486,24 @@ def test_the_log_start_of_the_future_log_follows(cluster: ReplicaCluster) -> Non
     cluster.run(11_000)
     assert homes(cluster, "t-0") == [B]
     assert cluster.hosted(1, topic).log.start_offset == 12
+
+
+def test_deleted_records_stay_deleted_if_the_broker_dies_after_the_swap(
+    cluster: ReplicaCluster,
+) -> None:
+    """The log start is durable in the target before the swap, as it was in the source."""
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 12)
+    alter(cluster, "t-0", B)
+    cluster.run(5)
+    cluster.hosted(1, topic).partition.delete_records(7)
+    cluster.nodes[1].replicas.logs.checkpoint_starts()
+    moved(cluster, "t-0", B)
+    cluster.start(1, cluster.kill(1))
+    cluster.run(50)
+    assert homes(cluster, "t-0") == [B]
+    assert cluster.hosted(1, topic).log.start_offset == 7
 
 
 def test_a_topic_that_is_deleted_during_a_move_leaves_nothing(cluster: ReplicaCluster) -> None:
