@@ -19,7 +19,7 @@ from tests.ports.node import PortCluster, running
 
 SUMMARY = re.compile(
     r"acted on the metadata below offset \d+: leads (\d+) partitions from a new epoch, "
-    r"follows (\d+), updates (\d+), removes (\d+)"
+    r"follows (\d+), updates (\d+), removes (\d+)\. This broker now leads \d+ and follows \d+"
 )
 
 
