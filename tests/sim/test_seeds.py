@@ -68,7 +68,7 @@ def test_fixed_seeds(record_property: Told) -> None:
 def test_fixed_seeds_with_workloads(record_property: Told) -> None:
     tally = checked(WORKLOAD_SEEDS, Plan(), record_property)
     for work in WORKLOADS:
-        assert tally.coverage[f"workload {work.name_of}"] > 5, work
+        assert tally.coverage[f"workload {work.name_of}"] > 0, work
     assert tally.coverage["clean stops under load"] > 0
 
 

@@ -2,8 +2,9 @@
 
 The cause of such an election states where the new leader's log ends, and the largest end that a
 replica has reported (KIP-966, part 2). The check compares this with the logs at the moment of the
-commit, before the new leader knows of its election. No replica has a longer log, if it was unfenced
-before the partition lost its leader and answers the active controller without delay.
+commit, before the new leader knows of its election. No replica has a longer log than a leader that
+was elected for its log, if the replica was unfenced before the partition lost its leader and
+answers the active controller without delay.
 
 An acknowledged record may only be lost to a later election whose leader did not have it. Either the
 record is at or behind the end that the cause states, or the new leader's log had diverged before.
@@ -107,13 +108,15 @@ class UncleanElections:
             name, _, ends = record.cause.partition(" ")
             if name in CAUSES and record.leader >= 0:
                 problem = problem or self._note(key, record.leader, ends, image)
+                if not problem and name == Cause.UNCLEAN_ELECTION:
+                    problem = self._is_longest(key, record.leader, image)
         return problem
 
     def _note(self, key: Key, leader: int, ends: str, image: MetadataImage) -> str:
         partition = image.partition(*key)
         if partition is None:
             return ""
-        machine = next(each for each in self._cluster.brokers if each.id == leader)
+        machine = self._machine(leader)
         epochs = epochs_of(machine, key)
         old, _, new = ends.partition(" ")
         stated = int(new) if new.isdecimal() else None
@@ -127,17 +130,23 @@ class UncleanElections:
             return f"{key}: {machine.name} leads with a log up to {end}, the cause states {ends}"
         if stated is not None and old.isdecimal() and int(old) < stated:
             return f"{key}: the cause states the ends {ends}"
-        return self._is_longest(key, machine, end, partition.replicas, image)
+        return ""
 
-    def _is_longest(
-        self, key: Key, elected: Machine, end: End, replicas: Iterable[int], image: MetadataImage
-    ) -> str:
+    def _is_longest(self, key: Key, leader: int, image: MetadataImage) -> str:
+        """Return the fault if another replica has a longer log.
+
+        The last known leader is elected whatever the others have: another replica may have led
+        before it, and kept records that were never committed."""
+        elected = self._machine(leader)
+        partition, end = image.partition(*key), end_of(elected, key)
+        if partition is None or end is None or not self._trusted(elected, key):
+            return ""
         active = self._cluster.active_controllers()
         since_s = self._leaderless_s.get(key, 0.0)
         if len(active) != 1 or not self._leaders or self._leaders[-1].at_s > since_s - LINKED_S:
             return ""
         for machine in self._cluster.brokers:
-            if machine is elected or machine.id not in replicas:
+            if machine is elected or machine.id not in partition.replicas:
                 continue
             broker = image.brokers.get(machine.id)
             asked = broker is not None and broker.active and self._is_well(machine, active[0])
@@ -151,6 +160,9 @@ class UncleanElections:
                     f"{machine.name} has one up to {other}"
                 )
         return ""
+
+    def _machine(self, broker_id: int) -> Machine:
+        return next(each for each in self._cluster.brokers if each.id == broker_id)
 
     def _is_well(self, machine: Machine, active: Machine) -> bool:
         """Return True if the broker answers the active controller without delay."""

@@ -214,6 +214,15 @@ class GroupMember(Client):
         book.commit_acknowledged(generation, partition, offset)
         self._count("commits")
 
+    async def finds_offset(self, partition: int) -> bool:
+        """Fetch the committed offset. Return False if the coordinator does not answer yet."""
+        try:
+            await self.fetch(partition)
+        except (JoinAgain, Unreachable):
+            self._coordinator = None
+            return False
+        return True
+
     async def fetch(self, partition: int) -> None:
         """Fetch the committed offset of a partition that this member owns."""
         generation = self.generation

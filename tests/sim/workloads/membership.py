@@ -11,9 +11,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.sim.clients import Unreachable
 from tests.sim.workloads.group_book import GroupBook
-from tests.sim.workloads.group_member import PARTITIONS, GroupMember, JoinAgain
+from tests.sim.workloads.group_member import PARTITIONS, GroupMember
 from tests.sim.workloads.workload import BACKOFF_S, Workload
 
 MEMBERS = {"member1": False, "member2": False, "member3": True}
@@ -62,8 +61,6 @@ class Membership(Workload):
     async def _offsets_are_found(self) -> bool:
         for each in self.members:
             for partition in sorted(each.owned):
-                try:
-                    await each.spawn(each.fetch(partition))
-                except (Unreachable, JoinAgain):
+                if not await each.spawn(each.finds_offset(partition)):
                     return False
         return True
