@@ -21,7 +21,7 @@ is the later one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from quorate.broker.logs.log_directory import LogDirectory
@@ -52,10 +52,17 @@ class FoundLogs:
         self._found: dict[PartitionName, list[LogDirectory]] = {}
         self.hidden: dict[PartitionName, None] = {}
         """The partitions whose log may be in a directory that is offline."""
+        self.lacks_log = False
+        """True if the start found a future log, and not the log that it was copied from. The future
+        log may lack records that the broker had acknowledged before a clean stop."""
 
     def add(self, name: PartitionName, directory: LogDirectory) -> None:
         """Add a log that the start found in `directory`, and that is not open."""
         self._found.setdefault(name, []).append(directory)
+
+    def compare(self, futures: Iterable[PartitionName]) -> None:
+        """Set `lacks_log`. `futures` are the future logs that the start found, after all logs."""
+        self.lacks_log = not all(name in self._found for name in futures)
 
     def leave(self, name: PartitionName, directory: LogDirectory) -> None:
         """Note that the directory of `name` is still there, although its log was released."""

@@ -85,10 +85,8 @@ class LogManager:
 
     def start(self) -> None:
         """List the log directories and read the checkpoints. Blocks, before the broker serves;
-        opens no log. Remove the clean shutdown files, so that a crash from now on is noticed.
-
-        A directory that cannot be read is offline. Raise its OSError if the node cannot do without
-        it."""
+        opens no log. Remove the clean shutdown files, so that a crash from now on is noticed. A
+        directory that cannot be read is offline. Raise its OSError if the node needs it."""
         for directory in list(self._online.values()):
             try:
                 directory.start()
@@ -100,6 +98,7 @@ class LogManager:
                 continue
             for name in directory.unopened:
                 self._found.add(name, directory)
+        self._found.compare(name for each in self._online.values() for name in each.futures)
 
     # --- directories
 
@@ -137,11 +136,12 @@ class LogManager:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """Return the broker epoch of the last clean shutdown. Return -1 after a crash, if it is
-        unknown, or if the directories differ: one of them may be a new disk without the records
-        that the broker had. The same holds if a directory is offline."""
+        """Return the broker epoch of the last clean shutdown, or -1 if records may be missing:
+        after a crash, if the epoch is unknown, if the directories differ (one may be a new disk) or
+        one is offline, or if a log is gone and only its future log is there."""
         epochs = {each.previous_broker_epoch for each in self._online.values()}
-        return epochs.pop() if len(epochs) == 1 and not self.offline else -1
+        whole = len(epochs) == 1 and not self.offline and not self._found.lacks_log
+        return epochs.pop() if whole else -1
 
     def home_of(self, name: PartitionName) -> str | None:
         """Return the path of the directory of an open log, or None."""

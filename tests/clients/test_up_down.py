@@ -119,8 +119,8 @@ def test_a_port_that_is_taken_is_named(directory: ClusterDir) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         refused = up(directory, "--port", str(port))
-    assert refused.returncode == 3
-    assert f"('127.0.0.1', {port}): address already in use" in refused.stderr
+    assert refused.returncode == 1
+    assert str(port) in refused.stderr and "Nothing was started" in refused.stderr
 
 
 def test_another_shape_than_the_directory_holds_is_refused(directory: ClusterDir) -> None:

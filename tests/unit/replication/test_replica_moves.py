@@ -324,6 +324,25 @@ def test_a_future_log_of_a_restart_is_continued(cluster: ReplicaCluster) -> None
     assert not disk.list(A) or all(future_partition_of(each) is None for each in disk.list(A))
 
 
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_broker_with_a_future_log_alone_knows_no_clean_shutdown(
+    cluster: ReplicaCluster, removed: bool
+) -> None:
+    """The future log may lack acknowledged records, so that the broker must not stay in an ELR."""
+    cluster.on_assigned = lambda broker_id, key, directory, accepted: None
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 8)
+    alter(cluster, "t-0", B)
+    cluster.run(1000)
+    epoch = cluster.nodes[1].epoch
+    disk = cluster.shut_down(1)
+    if removed:
+        disk.rename(f"{A}/t-0", "/elsewhere")
+    node = cluster.start(1, disk)
+    assert node.replicas.logs.previous_broker_epoch == (-1 if removed else epoch)
+
+
 @pytest.mark.parametrize("path", [C, A])
 def test_a_future_log_that_is_being_opened_is_not_opened_again(
     cluster: ReplicaCluster, path: str
