@@ -90,8 +90,8 @@ def decode_versioned(buffer: Buffer) -> tuple[MetadataRecord, int]:
 
 
 class _Layout(NamedTuple):
-    """How the body of a record is read. `position` is the size of the head in bytes, and
-    `replayable` is True if a node can replay this version."""
+    """The reader of a record's body. `position` is the size of the head in bytes, and `replayable`
+    is True if a node can replay this version."""
 
     read: Read
     version: int

@@ -14,7 +14,7 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
 | a saved vote never changes (`persisted_votes.py`) | a node dies or starts; sweep |
 | a leader has the saved votes of a majority | a node becomes leader |
-| who lost its metadata votes for nobody before it caught up (`silence.py`) | sweep |
+| a node that lost its metadata votes for nobody before it caught up (`silence.py`) | sweep |
 | two logs with the same batch are the same before it (`log_matching.py`) | a node dies; sweep |
 | a new leader was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
 | an unclean election is of the longest log, its cause is true (`unclean_elections.py`) | ... |

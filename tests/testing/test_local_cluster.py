@@ -96,7 +96,7 @@ def test_brokers_that_are_parted_from_each_other(cluster: ThreadedCluster) -> No
 
 
 def test_a_follower_that_is_not_heard_leaves_the_isr(cluster: ThreadedCluster) -> None:
-    """What the follower sends to the leader is lost, so its fetches are, and not its heartbeats."""
+    """The leader loses all messages of the follower, so its fetches, and not its heartbeats."""
     cluster.create_topic("one-way", config={"min.insync.replicas": 1})
     leader = cluster.leader("one-way")
     follower = next(each for each in cluster.broker_ids if each != leader)

@@ -1,5 +1,5 @@
-"""What several logs prove, against every outcome of an election and every commit of small Raft
-histories."""
+"""The agreement of several logs, compared with every outcome of an election and every commit of
+small Raft histories."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def reader(*locations: Path, **options: str) -> MetadataStreamReader:
 
 
 class Stream:
-    """What Spark does with a reader: batches, a checkpoint, and a table."""
+    """The part of Spark around a reader: batches, a checkpoint, and a table."""
 
     def __init__(self, make: Callable[[], MetadataStreamReader]) -> None:
         self.make = make
