@@ -83,6 +83,7 @@ def test_the_worst_and_the_newest_are_shown_and_everything_is_counted(
     assert f'data-name="a-{LOST}"' in page
 
 
+@pytest.mark.long
 def test_a_scope(spark: SparkSession, tmp_path: Path) -> None:
     write_segment(tmp_path, 0, b"".join(batches(SCRIPT)))
     at = START_MS + 3 * STEP_MS + 500

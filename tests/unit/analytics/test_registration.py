@@ -71,6 +71,7 @@ def test_workers_of_a_local_master_run_the_python_of_the_job(tmp_path: Path, bar
     assert said.splitlines() == ["rows: 479"]
 
 
+@pytest.mark.long
 def test_a_chosen_interpreter_that_lacks_the_package_is_named(tmp_path: Path, bare: Path) -> None:
     said = run_job(tmp_path, PYSPARK_PYTHON=str(bare / "python3"))
     assert said.startswith(f"lack: Spark's Python workers run {bare / 'python3'}, which")

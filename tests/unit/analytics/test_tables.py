@@ -84,6 +84,7 @@ def test_many_histories_of_the_rules(spark: SparkSession, seed: int, steps: int)
     check(spark, seed, steps)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["kafka-4.1.1-voters", pytest.param("kafka-3.9.1-voters", marks=pytest.mark.long)]
 )
@@ -140,6 +141,7 @@ def test_errors_of_the_log_are_printed_or_refused(
     assert not (tmp_path / "a.html").exists()
 
 
+@pytest.mark.long
 def test_top(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write_segment(tmp_path, 0, b"".join(batches()))
     done = run(spark, monkeypatch, "top", tmp_path, "--limit", "1", "--format", "json")

@@ -125,6 +125,7 @@ def test_a_fast_clock_lengthens_no_open_interval(spark: SparkSession, tmp_path: 
     )
 
 
+@pytest.mark.long
 def test_a_snapshot_of_another_history(spark: SparkSession, tmp_path: Path) -> None:
     """One voter needs no snapshot to commit, so there is no uncommitted tail."""
     made = LED, batch(1, NoOpRecord(), epoch=4), batch(2, NoOpRecord(), epoch=3)
@@ -136,6 +137,7 @@ def test_a_snapshot_of_another_history(spark: SparkSession, tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("voters", "snapshots", "expected"),
     [
@@ -158,6 +160,7 @@ def test_the_tail_that_no_snapshot_proves(
     assert said(found, "kind", "first_offset", "last_offset") == expected
 
 
+@pytest.mark.long
 def test_min_isr_is_unknown_unless_the_log_names_it(spark: SparkSession, tmp_path: Path) -> None:
     """The brokers' files may set it. A complete ISR is large enough for any setting."""
     setting = ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2")
@@ -184,6 +187,7 @@ def test_min_isr_is_unknown_unless_the_log_names_it(spark: SparkSession, tmp_pat
     assert str(detail).startswith("Broker 1 has its own min.insync.replicas, which `min_isr`")
 
 
+@pytest.mark.long
 def test_an_outage_that_names_no_leader_twice_is_one(spark: SparkSession, tmp_path: Path) -> None:
     led_again = change(A, 0, "", leader=2)
     found = tables(
