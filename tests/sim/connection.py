@@ -7,6 +7,7 @@ the process had not read, it resets the connection. After a power loss nothing i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 from quorate.quorum.seams import Address
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 MIN_GAP_S = 1e-6  # between two pieces of data
 
 
-class SimConnection:
+class SimConnection(ABC):
     """`closed` is True as soon as nothing more can be sent or received."""
 
     other: Any
@@ -47,25 +48,25 @@ class SimConnection:
 
     # -- the two kinds of connections ------------------------------------------------------------
 
+    @abstractmethod
     def read(self) -> None:
         """Deliver what has arrived, unless the process does not read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _take(self, data: bytes | None) -> None:
         """Keep what has arrived for the process; None is the end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _has_unread(self) -> bool:
         """Return True if something has arrived that the process has not read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _discard(self) -> None:
         """Forget what was not sent or read, because the connection is closed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _lost(self, error: Exception | None) -> None:
         """Tell the process that the connection is closed."""
-        raise NotImplementedError
 
     # -- the process -----------------------------------------------------------------------------
 

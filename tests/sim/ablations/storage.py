@@ -70,7 +70,7 @@ ABLATIONS = (
     ),
     Ablation(
         "torn-tail",
-        "an append that a power cut left incomplete is told from damage, and cut",
+        "an append that a power cut left incomplete is distinguished from damage, and cut off",
         recovery,
         "is_torn",
         lambda segment, position, offset: False,
