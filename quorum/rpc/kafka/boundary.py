@@ -20,12 +20,11 @@ from quorate.quorum.log.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log_limit import MAX_KINDS, LogLimit
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.tracebacks import drop_stack_frames
-from quorate.quorum.seams import Address, Buffer, Clock
+from quorate.quorum.seams import Buffer, Clock
 from quorate.quorum.state_in_doubt import StateInDoubt
 
 logger = logging.getLogger("quorate.kafka")
 
-ANONYMOUS = "User:ANONYMOUS"
 MAX_FRAMES = 20  # of a logged traceback
 HASH_DIGITS = 12
 HASHED_BYTES = 1 << 20
@@ -64,16 +63,14 @@ class Boundary:
         self._lines = LogLimit(clock)
         self._seen: set[Kind] = set()
 
-    def report(
-        self, error: Exception, name: str, version: int, peer: Address, frame: Buffer
-    ) -> None:
+    def report(self, error: Exception, name: str, version: int, client: str, frame: Buffer) -> None:
         """Log that a request failed with `error`, and remove the stack frames from `error`.
 
         Log nothing if a line of the same kind was logged in this interval. The first line of a kind
         is an ERROR, and later ones are warnings.
 
-        `name` and `version` are those of the API. `frame` is the whole request; the log line
-        contains a hash of it."""
+        `name` and `version` are those of the API. `client` is its principal and address. `frame` is
+        the whole request; the log line contains a hash of it."""
         kind = _kind(name, error)
         left_out = self._lines.passes(kind)
         if left_out is None:
@@ -86,11 +83,10 @@ class Boundary:
         detail = "".join(traceback.format_tb(error.__traceback__, -MAX_FRAMES)) if first else ""
         logger.log(
             logging.ERROR if first else logging.WARNING,
-            "%s v%d of %s at %s failed: %s (frame of %d bytes, sha256 %s)%s%s",
+            "%s v%d of %s failed: %s (frame of %d bytes, sha256 %s)%s%s",
             name,
             version,
-            ANONYMOUS,
-            peer,
+            client,
             _summary(error),
             len(frame),
             digest,

@@ -12,7 +12,9 @@ import logging
 from collections import deque
 from typing import Any
 
+from quorate.quorum.clipped import shown
 from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.principal import ANONYMOUS
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import Api, ApiKey
 from quorate.quorum.protocol.codec import decode_steps, reader
@@ -38,6 +40,7 @@ class Connection:
 
     The event loop owns it. `asked_metadata` is True after the first Metadata request, whose handler
     sets it. No handler sets `client_software`, the name and version of the client's software.
+    `principal` is who the client has proved to be.
     `used_ms` is the time of the last request or response.
 
     Invariant: `_in_flight_bytes` is the sum of `request_bytes` over `_queue`."""
@@ -61,6 +64,7 @@ class Connection:
         "clock",
         "closed",
         "link",
+        "principal",
         "server",
         "used_ms",
         "work",
@@ -72,6 +76,7 @@ class Connection:
         self.link = link
         self.clock = server.clock
         self.closed = False
+        self.principal = ANONYMOUS
         self.work = server.resources.scheduler.new_connection_work()
         self.client_software: tuple[str, str] | None = None
         self.asked_metadata = False
@@ -244,7 +249,8 @@ class Connection:
         server = self.server
         route = server.routes[context.api_key]
         route.failures += 1
-        server.boundary.report(error, route.api.name, context.version, self.peer, context.frame)
+        client = f"{shown(str(context.principal))} at {self.peer}"
+        server.boundary.report(error, route.api.name, context.version, client, context.frame)
 
     def _context(self, frame: memoryview) -> RequestContext | None:
         """Read the fixed part of the header. Return None if no handler serves the request."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import ParamSpec, Protocol
 
 from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.principal import Principal
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import encode, encode_steps
@@ -33,6 +34,7 @@ class RequestConnection(Protocol):
     """The connection of a request, as its context and its handler use it."""
 
     client_software: tuple[str, str] | None
+    principal: Principal
     asked_metadata: bool
     closed: bool
     clock: Clock
@@ -84,6 +86,7 @@ class RequestContext:
         "frame",
         "on_abandoned",
         "parts",
+        "principal",
         "ready_bytes",
         "received_ms",
         "request_bytes",
@@ -95,6 +98,8 @@ class RequestContext:
     ) -> None:
         """Create the context of a request that has just arrived on `connection`."""
         self.connection = connection
+        self.principal = connection.principal
+        """Who sent the request. The connection may have another principal when it is answered."""
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id

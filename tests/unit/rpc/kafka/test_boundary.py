@@ -23,7 +23,6 @@ from quorate.quorum.rpc.kafka import connection
 from quorate.quorum.rpc.kafka.boundary import HASHED_BYTES, Boundary
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.rpc.tracebacks import drop_stack_frames
-from quorate.quorum.seams import Address
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
 from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.rpc.kafka.test_server import METADATA, Served, answer, frame
@@ -96,7 +95,7 @@ def test_only_the_first_bytes_of_a_large_request_are_hashed(
 ) -> None:
     request = bytes(range(256)) * (HASHED_BYTES // 128)
     boundary = Boundary(FakeClock())
-    boundary.report(ValueError("x"), "Fetch", 12, Address("10.0.0.1", 5000), request)
+    boundary.report(ValueError("x"), "Fetch", 12, "User:bob at 10.0.0.1:5000", request)
     assert hashlib.sha256(request[:HASHED_BYTES]).hexdigest()[:12] in caplog.text
     assert f"frame of {len(request)} bytes" in caplog.text
 
