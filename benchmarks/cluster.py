@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from quorate.cli.cluster_dir import ClusterDir, NodeEntry, alive
+from quorate.cli.nodes.cluster_dir import ClusterDir, NodeEntry, alive
 
 QUORATE = (sys.executable, "-m", "quorate.cli")
 READY_TIMEOUT_S = 60.0

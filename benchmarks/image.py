@@ -24,7 +24,7 @@ from benchmarks.figure import Figure
 from benchmarks.image_loading import Follower, WatchedClock, received, replayed, write_log
 from benchmarks.pauses import Pauses, ticked
 from benchmarks.run import QUORATE, Benchmark, Options
-from quorate.cli.node_process import loop_factory
+from quorate.cli.nodes.node_process import loop_factory
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import batches, build_value_batch

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from benchmarks.figure import Figure, percentile
-from quorate.cli.node_process import loop_factory
+from quorate.cli.nodes.node_process import loop_factory
 from quorate.config.listeners import parse_servers
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.protocol.apis import APIS, Api

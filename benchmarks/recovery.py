@@ -22,7 +22,7 @@ from benchmarks.figure import Figure
 from benchmarks.image import raw_pass
 from benchmarks.run import QUORATE, Benchmark, Options
 from benchmarks.target import cpu_s
-from quorate.cli.cluster_dir import HOST, free_ports
+from quorate.cli.nodes.cluster_dir import HOST, free_ports
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.log.disk import OsDisk

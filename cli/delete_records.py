@@ -11,7 +11,7 @@ from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.leader_election import java_text
-from quorate.cli.partition_files import duplicates, entries, text_of
+from quorate.cli.reassign.partition_files import duplicates, entries, text_of
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import topics as schemas
 

@@ -17,8 +17,8 @@ from quorate.cli.client.by_leader import Answer, TopicPartition, ask_leaders
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.leader_election import java_text
-from quorate.cli.partition_files import text_of
-from quorate.cli.topic_view import matching
+from quorate.cli.reassign.partition_files import text_of
+from quorate.cli.topics.topic_view import matching
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.schemas import list_offsets as schemas
 

@@ -9,7 +9,12 @@ import click
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.partition_files import TopicPartition, duplicates, read_partitions, text_of
+from quorate.cli.reassign.partition_files import (
+    TopicPartition,
+    duplicates,
+    read_partitions,
+    text_of,
+)
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import elect_leaders as schemas
 

@@ -36,49 +36,58 @@ COMMANDS = {
     "chaos": LazyCommand(
         "chaos.command", "Run failure scenarios on a real cluster and check the outcome."
     ),
-    "cluster": LazyCommand("cluster", "Print the cluster id, decommission or unregister a broker."),
+    "cluster": LazyCommand(
+        "cluster.command", "Print the cluster id, decommission or unregister a broker."
+    ),
     "completion": LazyCommand("completion", "Print the completion script of a shell."),
-    "configs": LazyCommand("configs", "Describe and alter the configs of topics and brokers."),
+    "configs": LazyCommand(
+        "configs.command", "Describe and alter the configs of topics and brokers."
+    ),
     "console-consumer": LazyCommand("console_consumer", "Print the records of a topic."),
     "console-producer": LazyCommand(
         "console_producer", "Send the lines of standard input to a topic."
     ),
     "delete-records": LazyCommand("delete_records", "Delete the oldest records of partitions."),
     "consumer-groups": LazyCommand(
-        "consumer_groups", "List, describe, delete and reset consumer groups."
+        "groups.command", "List, describe, delete and reset consumer groups."
     ),
     "demo": LazyCommand(
         "demo.command", "Kill a leader and the controller under load, and verify.", True
     ),
-    "down": LazyCommand("down", "Stop a cluster that `quorate up` started."),
-    "dump-log": LazyCommand("dump_log", "Print log segments, snapshots and indexes."),
-    "features": LazyCommand("feature_tables", "Show, upgrade and downgrade feature levels."),
+    "down": LazyCommand("nodes.down", "Stop a cluster that `quorate up` started."),
+    "dump-log": LazyCommand("dump_log.command", "Print log segments, snapshots and indexes."),
+    "features": LazyCommand("features.tables", "Show, upgrade and downgrade feature levels."),
     "get-offsets": LazyCommand(
         "get_offsets", "Print the first, last or timestamped offsets of partitions."
     ),
-    "history": LazyCommand("history", "Query the history in the metadata log, with Spark."),
+    "history": LazyCommand("history.command", "Query the history in the metadata log, with Spark."),
     "leader-election": LazyCommand(
         "leader_election", "Elect preferred leaders, or leaders outside the ISR."
     ),
     "log-dirs": LazyCommand("log_dirs", "Print the size and the lag of every replica."),
     "metadata-quorum": LazyCommand(
-        "metadata_quorum", "Describe the metadata quorum, change or rebuild its voters."
+        "metadata_quorum.command", "Describe the metadata quorum, change or rebuild its voters."
     ),
     "metadata-shell": LazyCommand(
         "shell.command", "Browse the metadata in a snapshot or log as files."
     ),
-    "reassign-partitions": LazyCommand("reassign_partitions", "Move replicas between brokers."),
+    "reassign-partitions": LazyCommand("reassign.command", "Move replicas between brokers."),
     "replica-verification": LazyCommand(
-        "replica_verification", "Check that the replicas of partitions are equal."
+        "replica_verification.command", "Check that the replicas of partitions are equal."
     ),
-    "server": LazyCommand("server", "Run one node from its .properties file."),
+    "server": LazyCommand("nodes.server", "Run one node from its .properties file."),
     "state-changes": LazyCommand(
-        "state_changes", "Merge the story of partitions from the metadata and the nodes' logs."
+        "state_changes.command",
+        "Merge the story of partitions from the metadata and the nodes' logs.",
     ),
-    "status": LazyCommand("status", "Show brokers, quorum and unhealthy partitions with causes."),
-    "storage": LazyCommand("storage", "Format, inspect, verify and repair data directories."),
-    "topics": LazyCommand("topics", "Create, list, describe, alter and delete topics."),
-    "up": LazyCommand("up", "Run a local cluster, one process per node."),
+    "status": LazyCommand(
+        "status.command", "Show brokers, quorum and unhealthy partitions with causes."
+    ),
+    "storage": LazyCommand(
+        "storage.command", "Format, inspect, verify and repair data directories."
+    ),
+    "topics": LazyCommand("topics.command", "Create, list, describe, alter and delete topics."),
+    "up": LazyCommand("nodes.up", "Run a local cluster, one process per node."),
 }
 
 

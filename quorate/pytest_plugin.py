@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import pytest
 
 if TYPE_CHECKING:
-    from quorate.cli.chaos.result import Result
+    from quorate.cli.chaos.results.result import Result
     from quorate.testing import LocalCluster, ThreadedCluster
 
 Scope = Literal["function", "class", "module", "package", "session"]

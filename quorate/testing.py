@@ -21,7 +21,7 @@ from quorate.broker.local.local_cluster import LocalCluster
 from quorate.broker.local.threaded import ThreadedCluster
 
 if TYPE_CHECKING:
-    from quorate.cli.chaos.result import Result
+    from quorate.cli.chaos.results.result import Result
 
 __all__ = [
     "Cluster",
@@ -51,10 +51,10 @@ def chaos_run(
     configs of all nodes. Only the main thread may call this. Raise AssertionError, which names each
     failed check, if the verdict is bad and `require_good`. Raise ScenarioError, Refused or
     click.UsageError for a scenario, a variant or a config that is not valid."""
-    from quorate.cli.chaos.cluster_runs import run_on_temporary_cluster
     from quorate.cli.chaos.command import variants_named
-    from quorate.cli.chaos.loader import load
-    from quorate.cli.chaos.view import View
+    from quorate.cli.chaos.loading.loader import load
+    from quorate.cli.chaos.results.view import View
+    from quorate.cli.chaos.run.cluster_runs import run_on_temporary_cluster
 
     loaded = load(scenario).with_partitions(partitions)
     variants = variants_named(loaded, variant)

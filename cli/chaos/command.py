@@ -10,14 +10,14 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.chaos.cluster_runs import run_on_existing_cluster, run_on_temporary_cluster
-from quorate.cli.chaos.compare import compare
 from quorate.cli.chaos.heal import heal
-from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load
-from quorate.cli.chaos.result import Result
-from quorate.cli.chaos.scenario import TABLES, Scenario, Variant
-from quorate.cli.chaos.steps import STEPS
-from quorate.cli.chaos.view import View, verdict_lines
+from quorate.cli.chaos.loading.loader import ScenarioError, bundled_scenarios, load
+from quorate.cli.chaos.results.compare import compare
+from quorate.cli.chaos.results.result import Result
+from quorate.cli.chaos.results.view import View, verdict_lines
+from quorate.cli.chaos.run.cluster_runs import run_on_existing_cluster, run_on_temporary_cluster
+from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
+from quorate.cli.chaos.scenario.steps import STEPS
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.suggesting_group import SuggestingGroup
@@ -69,7 +69,7 @@ def steps() -> None:
 @chaos.command()
 def schema() -> None:
     """Print the JSON Schema of the result of a run."""
-    from quorate.cli.chaos.result_schema import SCHEMA
+    from quorate.cli.chaos.results.schema import SCHEMA
 
     click.echo(json.dumps(SCHEMA, indent=2))
 
@@ -80,7 +80,7 @@ def describe(scenario: str) -> None:
     """Print the steps of SCENARIO, its bounds, and the checks of its verdict.
 
     SCENARIO is a name of `quorate chaos list`, or a .toml file."""
-    from quorate.cli.chaos.describe import description
+    from quorate.cli.chaos.loading.describe import description
 
     click.echo("\n".join(description(loaded(scenario))))
 
@@ -196,8 +196,8 @@ def write_files(
     junit_file: Path | None,
 ) -> None:
     """Write the requested files. Missing directories are created."""
-    from quorate.cli.chaos.junit import junit
-    from quorate.cli.chaos.page import render
+    from quorate.cli.chaos.results.junit import junit
+    from quorate.cli.chaos.results.page import render
 
     wanted: tuple[tuple[Path | None, Callable[[], str]], ...] = (
         (html, lambda: render(results[0])),

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.chaos.fault_sockets import FaultSockets
-from quorate.cli.chaos.pause_guard import process_state
-from quorate.cli.chaos.process_cluster import ProcessCluster
+from quorate.cli.chaos.actions.fault_sockets import FaultSockets
+from quorate.cli.chaos.actions.pause_guard import process_state
+from quorate.cli.chaos.actions.process_cluster import ProcessCluster
 from quorate.cli.client.errors import PARTLY, Refused
-from quorate.cli.cluster_dir import NodeEntry, alive
+from quorate.cli.nodes.cluster_dir import NodeEntry, alive
 
 STOPPED = "T"
 

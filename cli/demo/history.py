@@ -13,7 +13,7 @@ from quorate.cli.demo.history_lines import (
     left_out_line,
     rank_of,
 )
-from quorate.cli.history_source import longest_log
+from quorate.cli.history.source import longest_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

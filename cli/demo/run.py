@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorate.cli.chaos.comparison import Comparison, Verdict
-from quorate.cli.chaos.ending import reason
-from quorate.cli.chaos.outage import longest_around, outage_text
-from quorate.cli.chaos.process_cluster import ProcessCluster
+from quorate.cli.chaos.actions.process_cluster import ProcessCluster
+from quorate.cli.chaos.run.ending import reason
+from quorate.cli.chaos.timeline.outage import longest_around, outage_text
+from quorate.cli.chaos.workload.comparison import Comparison, Verdict
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.demo.workload import Writer, read_back, standard_library_lines
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED
-from quorate.cli.chaos.outage import Gaps
+from quorate.cli.chaos.timeline.outage import Gaps
+from quorate.cli.chaos.workload.comparison import NOT_ACKNOWLEDGED
 
 POLL_EVERY = 500
 READ_BATCH = 10_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from quorate.cli.features import METADATA_VERSION
+from quorate.cli.features.command import METADATA_VERSION
 from quorate.cli.java_numbers import double_text
 from quorate.cli.shell import texts
 from quorate.cli.shell.foreign_state import ForeignState

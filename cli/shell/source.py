@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.history_source import ARCHIVES, history_in
+from quorate.cli.history.source import ARCHIVES, history_in
 from quorate.cli.shell.foreign_state import RULES, ForeignState
 from quorate.quorum.analytics.log.errors import AnalyticsError
 from quorate.quorum.analytics.log.segments import Slice, history_slices, metadata_dir

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from quorate.cli.features import METADATA_VERSION, level_text
+from quorate.cli.features.command import METADATA_VERSION, level_text
 from quorate.quorum.ids import ZERO_UUID, uuid_to_text
 from quorate.quorum.metadata.image import (
     BROKER_RESOURCE,

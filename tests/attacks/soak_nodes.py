@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorate.cli.cluster_dir import alive
+from quorate.cli.nodes.cluster_dir import alive
 from quorate.quorum.seams import Address
 from tests.attacks.newcomers import Disturbances
 from tests.attacks.nodes import memory_bytes

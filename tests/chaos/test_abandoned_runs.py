@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.fault_sockets import FaultSockets
-from quorate.cli.chaos.pause_guard import process_state
-from quorate.cli.cluster_dir import ClusterDir, alive
+from quorate.cli.chaos.actions.fault_sockets import FaultSockets
+from quorate.cli.chaos.actions.pause_guard import process_state
+from quorate.cli.nodes.cluster_dir import ClusterDir, alive
 from tests.chaos.test_scenario_runs import FAST_SESSIONS
 from tests.clients.cluster import quorate, run_quorate
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.loader import bundled_scenarios, load
+from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from tests.chaos.ablated import ABLATIONS
 from tests.chaos.expected_events import EVENTS
 from tests.clients.cluster import quorate, run_quorate

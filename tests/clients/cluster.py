@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from quorate.cli.cluster_dir import ClusterDir, ClusterEntry, NodeEntry, alive
+from quorate.cli.nodes.cluster_dir import ClusterDir, ClusterEntry, NodeEntry, alive
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from quorate.cli.cluster_dir import free_ports
+from quorate.cli.nodes.cluster_dir import free_ports
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.hot import parse_fetch_request

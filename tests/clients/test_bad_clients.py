@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from quorate.cli.cluster_dir import NodeEntry
+from quorate.cli.nodes.cluster_dir import NodeEntry
 from tests.clients.cluster import ProcessCluster, wait_for
 from tests.clients.librdkafka import ANSWER_TIMEOUT_S, admin
 

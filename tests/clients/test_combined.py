@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.cluster_dir import free_ports
+from quorate.cli.nodes.cluster_dir import free_ports
 from tests.clients.cluster import quorate, run_quorate, wait_for
 from tests.clients.librdkafka import admin, create_topic, producer
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicCollection
 
-from quorate.cli.cluster_dir import alive
+from quorate.cli.nodes.cluster_dir import alive
 from quorate.quorum.ids import Uuid
 from tests.clients.cluster import ProcessCluster
 from tests.clients.librdkafka import admin, create_topic

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.cluster_dir import ClusterDir, Shape
+from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
 from tests.clients.cluster import ProcessCluster, run_quorate
 
 pytestmark = pytest.mark.clients

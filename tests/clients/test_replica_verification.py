@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
-from quorate.cli.cluster_dir import NodeEntry
+from quorate.cli.nodes.cluster_dir import NodeEntry
 from tests.clients.cluster import ProcessCluster, quorate, run_quorate, running, wait_for
 from tests.golden.nodes import KAFKA
 from tests.kafka.tools import ended, missing

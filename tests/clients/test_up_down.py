@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.cluster_dir import ClusterDir, NodeEntry, alive
+from quorate.cli.nodes.cluster_dir import ClusterDir, NodeEntry, alive
 from quorate.quorum.rpc.ports import free_socket
 from tests.clients.cluster import quorate, run_quorate, wait_for
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.cluster_dir import ClusterDir, alive
+from quorate.cli.nodes.cluster_dir import ClusterDir, alive
 from tests.clients.cluster import run_quorate, wait_for
 
 pytestmark = pytest.mark.clients

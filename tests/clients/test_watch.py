@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from quorate.cli.cluster_dir import alive
+from quorate.cli.nodes.cluster_dir import alive
 from tests.clients.cluster import ProcessCluster, quorate, run_quorate, running, wait_for
 from tests.clients.librdkafka import admin, create_topic, producer
 

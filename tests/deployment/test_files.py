@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.supervisor import STOP_TIMEOUT_S
+from quorate.cli.nodes.supervisor import STOP_TIMEOUT_S
 from quorate.config.loader import load
 from quorate.config.not_in_effect import why_not_in_effect
 from tests.deployment import files

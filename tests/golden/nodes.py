@@ -16,7 +16,7 @@ from pathlib import Path
 
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.errors import NotReachable
-from quorate.cli.cluster_dir import free_ports
+from quorate.cli.nodes.cluster_dir import free_ports
 from tests.clients.cluster import quorate, tail, wait_for
 from tests.kafka.tools import CLASSES, JAVA_OPTIONS, Ended, ended, libs
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from quorate.cli.cluster_dir import free_ports
+from quorate.cli.nodes.cluster_dir import free_ports
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode, encode

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.reassign_partitions import RUN_VERIFY
+from quorate.cli.reassign.command import RUN_VERIFY
 from tests.clients import librdkafka
 from tests.clients.cluster import ProcessCluster, quorate, wait_for
 from tests.kafka.tools import Ended, ended, kafka

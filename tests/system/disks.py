@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from quorate.cli.chaos.replicas import differing
+from quorate.cli.chaos.workload.replicas import differing
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset, Uuid
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.disk import OsDisk

@@ -40,7 +40,7 @@ def install(directory: Path) -> None:
     """Replace the disk and the transport of the nodes of this process."""
     disk.OsFile, disk.OsDisk = FaultyFile, FaultyDisk  # type: ignore[misc, attr-defined]
     transport.AioTransport = ProxiedTransport  # type: ignore[misc]
-    from quorate.cli import node_process
+    from quorate.cli.nodes import node_process
 
     serve = node_process.serve
 

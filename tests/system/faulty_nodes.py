@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from quorate.cli.cluster_dir import Shape, free_ports
-from quorate.cli.server import pair_of
+from quorate.cli.nodes.cluster_dir import Shape, free_ports
+from quorate.cli.nodes.server import pair_of
 from quorate.config.listeners import REPLICATION
 from quorate.quorum.seams import Address
 from tests.system.disk_faults import MARK, MODES, WORKS, DiskFaults

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from quorate.cli.cluster_dir import alive
+from quorate.cli.nodes.cluster_dir import alive
 from tests.clients.cluster import POLL_S, ProcessCluster, wait_for
 from tests.system.faults import ENDS, Action, Step
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
-from quorate.cli.cluster_dir import alive
+from quorate.cli.nodes.cluster_dir import alive
 from tests.clients.cluster import ProcessCluster, quorate, wait_for
 
 PREVIOUS = "1142a53de5768f5b78bf1a878ab7aaf8b8b077ba"

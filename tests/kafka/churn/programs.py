@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from quorate.cli.cluster_dir import free_ports
+from quorate.cli.nodes.cluster_dir import free_ports
 from tests.clients.cluster import wait_for
 from tests.kafka.tools import libs
 

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli import archives, decompression
-from quorate.cli.archives import ArchiveTooLarge, unpack
-from quorate.cli.decompression import DecompressedStream, StreamTooLarge
+from quorate.cli.history import archives, decompression
+from quorate.cli.history.archives import ArchiveTooLarge, unpack
+from quorate.cli.history.decompression import DecompressedStream, StreamTooLarge
 
 KINDS = ("tar", "gztar", "bztar", "xztar", "zip")
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from quorate.cli import decommission
-from quorate.cli.drain_plan import drained
+from quorate.cli.cluster import decommission
 from quorate.cli.main import main
-from quorate.cli.reassignment_plan import Assignment, Impossible
+from quorate.cli.reassign.drain_plan import drained
+from quorate.cli.reassign.plan import Assignment, Impossible
 from quorate.quorum.protocol.schemas import cluster, configs, metadata, reassignments
 from quorate.quorum.protocol.schemas.unregister_broker import (
     UnregisterBrokerRequest,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.cluster_dir import (
+from quorate.cli.nodes.cluster_dir import (
     ClusterDir,
     Shape,
     decode_cluster,
@@ -20,8 +20,8 @@ from quorate.cli.cluster_dir import (
     read_cluster,
     set_pids,
 )
-from quorate.cli.supervisor import Supervisor
-from quorate.cli.up import prepare
+from quorate.cli.nodes.supervisor import Supervisor
+from quorate.cli.nodes.up import prepare
 from quorate.config.loader import load
 from quorate.quorum.node.meta_properties import META_COPY, META_FILE
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.cli.chaos.comparison import Comparison
+from quorate.cli.chaos.workload.comparison import Comparison
 from quorate.cli.client.errors import Refused
 from quorate.cli.demo.run import PARTITIONS, Script, bad_text, compared
 

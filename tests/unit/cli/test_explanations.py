@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from quorate.cli import explanations
-from quorate.cli.explanations import NEXT_OFFSET, Explanations, NotServed, Page, get_from
+from quorate.cli.status import explanations
+from quorate.cli.status.explanations import NEXT_OFFSET, Explanations, NotServed, Page, get_from
 from tests.unit.cli.fake_kafka import fake_kafka
 
 ORDERS_0 = ("partition", "T", 0)

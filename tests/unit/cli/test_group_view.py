@@ -7,7 +7,13 @@ import pytest
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import assigned
-from quorate.cli.group_view import member_lines, offset_lines, offset_rows, reset_lines, state_lines
+from quorate.cli.groups.group_view import (
+    member_lines,
+    offset_lines,
+    offset_rows,
+    reset_lines,
+    state_lines,
+)
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup, DescribedGroupMember
 
 TWO_OF_T = (

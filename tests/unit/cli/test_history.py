@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from quorate.cli import history_text
-from quorate.cli.archives import unpack
 from quorate.cli.client.errors import Refused
-from quorate.cli.history_source import history_in, longest_log
+from quorate.cli.history import text as history_text
+from quorate.cli.history.archives import unpack
+from quorate.cli.history.source import history_in, longest_log
 from quorate.cli.main import main
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.log.batch import build_value_batch, read_header

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.client.connection import skip_tags
-from quorate.cli.explanations import NEXT_OFFSET, NotServed, get_from
 from quorate.cli.main import main
+from quorate.cli.status.explanations import NEXT_OFFSET, NotServed, get_from
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.record import Record

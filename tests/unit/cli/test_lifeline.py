@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from quorate.cli.lifeline import watch_lifeline
+from quorate.cli.nodes.lifeline import watch_lifeline
 
 
 async def test_the_end_of_the_pipe_stops_the_cluster() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.cli.line_limit import MAX_KINDS, MAX_LINES, LineLimit
+from quorate.cli.nodes.line_limit import MAX_KINDS, MAX_LINES, LineLimit
 
 
 class Clock:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.line_limit import MAX_LINES, LineLimit
-from quorate.cli.log_format import FIELDS, error_in, formatter_of
-from quorate.cli.node_process import configure_logging
-from quorate.cli.server import load_config
-from quorate.cli.state_change_merge import Wanted, of_log
+from quorate.cli.nodes.line_limit import MAX_LINES, LineLimit
+from quorate.cli.nodes.log_format import FIELDS, error_in, formatter_of
+from quorate.cli.nodes.node_process import configure_logging
+from quorate.cli.nodes.server import load_config
+from quorate.cli.state_changes.merge import Wanted, of_log
 
 
 def record(text: str, *, event: str | None = None, error: bool = False) -> logging.LogRecord:

@@ -117,7 +117,7 @@ def test_commands_are_completed_without_an_import() -> None:
         "from quorate.cli.main import main\n"
         "try: main(prog_name='quorate')\n"
         "except SystemExit: pass\n"
-        "assert 'quorate.cli.reassign_partitions' not in sys.modules\n"
+        "assert 'quorate.cli.reassign.command' not in sys.modules\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.cluster_status import MAX_SHOWN
-from quorate.cli.partition_problems import (
+from quorate.cli.status.cluster_status import MAX_SHOWN
+from quorate.cli.status.partition_problems import (
     OFFLINE,
     UNDER_MIN_ISR,
     UNDER_REPLICATED,
@@ -22,7 +22,7 @@ from quorate.cli.partition_problems import (
     reasons,
     selected,
 )
-from quorate.cli.topic_view import PartitionView, TopicView
+from quorate.cli.topics.topic_view import PartitionView, TopicView
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.protocol.schemas import cluster, metadata
 from tests.unit.cli.test_cluster_commands import CLUSTER, run

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from quorate.cli import log_dir_moves, reassign_partitions
 from quorate.cli.get_offsets import rule
 from quorate.cli.main import main
-from quorate.cli.partition_files import Replica
+from quorate.cli.reassign import command as reassign_partitions
+from quorate.cli.reassign import log_dir_moves
+from quorate.cli.reassign.partition_files import Replica
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.cli.reassignment_plan import (
+from quorate.cli.reassign.plan import (
     Assignment,
     Impossible,
     Racks,

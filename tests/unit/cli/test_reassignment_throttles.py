@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.cli.reassignment_throttles import Move, brokers_of, proposed_moves, throttled_lists
-from quorate.cli.reassignments import Ongoing
+from quorate.cli.reassign.reassignments import Ongoing
+from quorate.cli.reassign.throttles import Move, brokers_of, proposed_moves, throttled_lists
 
 CURRENT = {("t", 0): (1, 2), ("t", 1): (2, 3), ("u", 0): (1,)}
 

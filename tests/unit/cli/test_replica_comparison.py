@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli.replica_comparison import MAX_DIFFERENCES, Comparison, ReplicaResponse
+from quorate.cli.replica_verification.comparison import MAX_DIFFERENCES, Comparison, ReplicaResponse
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 

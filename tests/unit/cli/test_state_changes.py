@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
-from quorate.cli.state_change_merge import Wanted, lines_of, local_ms, of_log
+from quorate.cli.state_changes.merge import Wanted, lines_of, local_ms, of_log
 from tests.unit.analytics.logs import batches, write_segment
 
 B4 = """\
@@ -140,7 +140,7 @@ def test_a_topic_that_no_record_names(cluster: Path) -> None:
 
 
 def test_a_long_line_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorate.cli.state_change_merge.MAX_LINE_BYTES", 8)
+    monkeypatch.setattr("quorate.cli.state_changes.merge.MAX_LINE_BYTES", 8)
     file = tmp_path / "long.log"
     file.write_bytes(b"0123456789abcdefghij\nshort\nlast")
     assert list(lines_of(file)) == [b"01234567", b"short\n", b"last"]

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.cli import status_watch
 from quorate.cli.client.errors import NotReachable
-from quorate.cli.cluster_status import BrokerLine, Status
-from quorate.cli.partition_problems import Problem, Reason
-from quorate.cli.status_watch import CLEAR_BELOW, ERASE, HOME, fitted, watch_status
+from quorate.cli.status import watch as status_watch
+from quorate.cli.status.cluster_status import BrokerLine, Status
+from quorate.cli.status.partition_problems import Problem, Reason
+from quorate.cli.status.watch import CLEAR_BELOW, ERASE, HOME, fitted, watch_status
 
 HEALTHY = Status(
     cluster_id="C",

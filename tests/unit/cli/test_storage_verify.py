@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
-from quorate.cli.node_process import run_to_end
-from quorate.cli.server import load_config
+from quorate.cli.nodes.node_process import run_to_end
+from quorate.cli.nodes.server import load_config
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings

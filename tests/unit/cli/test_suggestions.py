@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from quorate.cli import ports_in_use
-from quorate.cli.cluster_dir import ClusterDir
 from quorate.cli.main import main
-from quorate.cli.server import load_config
+from quorate.cli.nodes import ports_in_use
+from quorate.cli.nodes.cluster_dir import ClusterDir
+from quorate.cli.nodes.server import load_config
 from quorate.config.did_you_mean import MAX_NAME, did_you_mean
 from quorate.config.dynamic_keys import why_not_settable
 from quorate.config.key import ConfigError

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
-from quorate.cli.topic_view import PartitionView, Report, TopicView, lines, matching
+from quorate.cli.topics.topic_view import PartitionView, Report, TopicView, lines, matching
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import cluster, configs, metadata, reassignments, topics

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.cli import unclean_elections
-from quorate.cli.explanations import NotServed, Page
-from quorate.cli.unclean_elections import UncleanElections
+from quorate.cli.status import unclean_elections
+from quorate.cli.status.explanations import NotServed, Page
+from quorate.cli.status.unclean_elections import UncleanElections
 
 LOSS = "unclean-election 130 120"
 

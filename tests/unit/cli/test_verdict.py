@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED, Comparison, Verdict
-from quorate.cli.chaos.outage import Gap, Gaps, longest_around, outage_text
+from quorate.cli.chaos.timeline.outage import Gap, Gaps, longest_around, outage_text
+from quorate.cli.chaos.workload.comparison import NOT_ACKNOWLEDGED, Comparison, Verdict
 
 LINES = [b"a", b"b", b"", b"d", b"b", b"f"]
 PARTITIONS = 2

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from quorate.broker.logs.producer_snapshots import decode as decode_producers
 from quorate.cli.client.errors import Refused
-from quorate.cli.cluster_dir import decode_cluster
+from quorate.cli.nodes.cluster_dir import decode_cluster
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.quorum.ids import EpochOffset

@@ -15,7 +15,7 @@ from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
-from quorate.cli.dump_lines import DumpOptions, log_lines, log_rows
+from quorate.cli.dump_log.lines import DumpOptions, log_lines, log_rows
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.log.batch import assign, batches, read_header, records_of
 from quorate.quorum.log.errors import BrokenChain, CorruptBatch

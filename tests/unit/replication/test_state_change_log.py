@@ -8,7 +8,7 @@ import re
 import pytest
 
 from quorate.broker.replication import state_change_log
-from quorate.cli.line_limit import MAX_LINES, LineLimit
+from quorate.cli.nodes.line_limit import MAX_LINES, LineLimit
 from quorate.quorum.protocol.schemas.topics import (
     CreatableTopic,
     CreateTopicsRequest,

@@ -6,9 +6,7 @@ from array import array
 from dataclasses import replace
 from typing import Any
 
-from quorate.cli.chaos.checks import checks
-from quorate.cli.chaos.comparison import Comparison, Verdict
-from quorate.cli.chaos.observations import (
+from quorate.cli.chaos.checks.observations import (
     BROKER,
     MUTE,
     Availability,
@@ -20,9 +18,19 @@ from quorate.cli.chaos.observations import (
     Pinned,
     Refusal,
 )
-from quorate.cli.chaos.result import Result
-from quorate.cli.chaos.scenario import Expected
-from quorate.cli.chaos.timeline import ACTIVE, FENCED, MUTED, SERVING, STANDBY, Event, StateInterval
+from quorate.cli.chaos.checks.table import checks
+from quorate.cli.chaos.results.result import Result
+from quorate.cli.chaos.scenario.scenario import Expected
+from quorate.cli.chaos.timeline.timeline import (
+    ACTIVE,
+    FENCED,
+    MUTED,
+    SERVING,
+    STANDBY,
+    Event,
+    StateInterval,
+)
+from quorate.cli.chaos.workload.comparison import Comparison, Verdict
 
 EXPECTED = Expected(
     expiry_tolerance_ms=500,

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.chaos import command
-from quorate.cli.chaos.cluster_runs import existing_cluster
+from quorate.cli.chaos.actions.pause_guard import is_stopped, process_state
 from quorate.cli.chaos.command import chaos
-from quorate.cli.chaos.loader import bundled_scenarios, load
-from quorate.cli.chaos.pause_guard import is_stopped, process_state
-from quorate.cli.chaos.scenario import Scenario
-from quorate.cli.chaos.steps import STEPS
-from quorate.cli.cluster_dir import ClusterDir, Shape
+from quorate.cli.chaos.loading.loader import bundled_scenarios, load
+from quorate.cli.chaos.run.cluster_runs import existing_cluster
+from quorate.cli.chaos.scenario.scenario import Scenario
+from quorate.cli.chaos.scenario.steps import STEPS
+from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
 from tests.unit.cli.chaos.histories import result
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.ending import Interrupted, Interruption, reason, stage
-from quorate.cli.chaos.ledger import ROAMING, Ledger
-from quorate.cli.chaos.loader import load
-from quorate.cli.chaos.read_back import NO_PROGRESS_S, READ_BACK_S, ReadBack, read_back
-from quorate.cli.chaos.run import run_scenario
-from quorate.cli.chaos.run_setup import Plan
-from quorate.cli.chaos.view import View
+from quorate.cli.chaos.loading.loader import load
+from quorate.cli.chaos.results.view import View
+from quorate.cli.chaos.run.ending import Interrupted, Interruption, reason, stage
+from quorate.cli.chaos.run.run import run_scenario
+from quorate.cli.chaos.run.setup import Plan
+from quorate.cli.chaos.workload.ledger import ROAMING, Ledger
+from quorate.cli.chaos.workload.read_back import NO_PROGRESS_S, READ_BACK_S, ReadBack, read_back
 from quorate.cli.client.consumer import Consumed
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.quorum.log.record import Record

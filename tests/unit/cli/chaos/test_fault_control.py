@@ -177,7 +177,7 @@ async def test_a_line_without_end_is_not_kept(socket: Path) -> None:
 
 def test_nodes_without_faults_import_nothing_of_it() -> None:
     script = (
-        "import sys; from quorate.cli.node_process import preload; preload(); "
+        "import sys; from quorate.cli.nodes.node_process import preload; preload(); "
         "print([name for name in sys.modules if name.startswith('quorate.quorum.faults')])"
     )
     ended = subprocess.run(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli.chaos.latencies import (
+from quorate.cli.chaos.results.page import render
+from quorate.cli.chaos.results.view import verdict_lines
+from quorate.cli.chaos.workload.latencies import (
     BOUNDS_MS,
     Latencies,
     Samples,
@@ -14,9 +16,7 @@ from quorate.cli.chaos.latencies import (
     percentile,
     summary,
 )
-from quorate.cli.chaos.page import render
-from quorate.cli.chaos.read_delays import ReadDelays
-from quorate.cli.chaos.view import verdict_lines
+from quorate.cli.chaos.workload.read_delays import ReadDelays
 from tests.unit.cli.chaos.histories import evidence, result
 
 FOUND = Latencies((1_000, 2_000, 2_500, 9_000), (5, 900, 30, 7))

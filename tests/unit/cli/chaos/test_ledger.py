@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quorate.cli.chaos.comparison import NOT_ACKNOWLEDGED, Comparison
-from quorate.cli.chaos.ledger import CLIENTS, PINNED, ROAMING, Ledger
-from quorate.cli.chaos.reader import taken_back
-from quorate.cli.chaos.writer import Pace
+from quorate.cli.chaos.workload.comparison import NOT_ACKNOWLEDGED, Comparison
+from quorate.cli.chaos.workload.ledger import CLIENTS, PINNED, ROAMING, Ledger
+from quorate.cli.chaos.workload.reader import taken_back
+from quorate.cli.chaos.workload.writer import Pace
 
 
 def test_numbers_of_two_clients_share_partitions_and_nothing_else() -> None:

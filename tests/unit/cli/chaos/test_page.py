@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from quorate.cli.chaos.page import render
+from quorate.cli.chaos.results.page import render
 from tests.unit.cli.chaos.histories import result
 
 VOID = {"meta", "input", "br", "link", "img"}

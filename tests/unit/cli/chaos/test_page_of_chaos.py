@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from quorate.cli.chaos.checks import FAMILIES
+from quorate.cli.chaos.checks.table import FAMILIES
 from quorate.cli.chaos.command import chaos
 
 PAGE = (Path(__file__).parents[4] / "docs" / "chaos.md").read_text()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.cli.chaos.outage import Gap
-from quorate.cli.chaos.read_delays import ReadDelays
+from quorate.cli.chaos.timeline.outage import Gap
+from quorate.cli.chaos.workload.read_delays import ReadDelays
 
 
 def test_a_batch_that_is_read_late() -> None:

@@ -7,9 +7,9 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from quorate.cli.chaos.brokers import Brokers
-from quorate.cli.chaos.read_delays import ReadDelays
-from quorate.cli.chaos.reader import Reader, taken_back
+from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.chaos.workload.read_delays import ReadDelays
+from quorate.cli.chaos.workload.reader import Reader, taken_back
 from quorate.quorum.ids import ZERO_UUID
 
 

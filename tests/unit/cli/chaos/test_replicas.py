@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.chaos.link_actions import fetch_addresses
-from quorate.cli.chaos.metadata_tail import MetadataTail, log_end
-from quorate.cli.chaos.replicas import copy_of, differing, only_here
-from quorate.cli.chaos.scenario_run import StepFailed
+from quorate.cli.chaos.actions.link_actions import fetch_addresses
+from quorate.cli.chaos.actions.scenario_run import StepFailed
+from quorate.cli.chaos.timeline.metadata_tail import MetadataTail, log_end
+from quorate.cli.chaos.workload.replicas import copy_of, differing, only_here
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record

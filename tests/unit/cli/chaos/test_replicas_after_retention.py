@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quorate.cli.chaos.replicas import differing
+from quorate.cli.chaos.workload.replicas import differing
 from quorate.quorum.log.batch import build_value_batch
 
 

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.chaos.command import chaos, table
-from quorate.cli.chaos.compare import differences
-from quorate.cli.chaos.describe import description
-from quorate.cli.chaos.evidence import failed_result
-from quorate.cli.chaos.junit import junit
-from quorate.cli.chaos.loader import bundled_scenarios, load
-from quorate.cli.chaos.result_schema import SCHEMA
-from quorate.cli.chaos.run_setup import Plan
+from quorate.cli.chaos.loading.describe import description
+from quorate.cli.chaos.loading.loader import bundled_scenarios, load
+from quorate.cli.chaos.results.compare import differences
+from quorate.cli.chaos.results.junit import junit
+from quorate.cli.chaos.results.schema import SCHEMA
+from quorate.cli.chaos.run.evidence import failed_result
+from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.client.errors import Refused
 from tests.unit.cli.chaos.histories import killed, result
 

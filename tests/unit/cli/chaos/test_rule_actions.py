@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.link_actions import STATES
-from quorate.cli.chaos.node_actions import disk_line
-from quorate.cli.chaos.observations import BAD_FLUSH, FULL_DISK
-from quorate.cli.chaos.page import OVER
-from quorate.cli.chaos.page import STATES as SHOWN
-from quorate.cli.chaos.reassign_actions import moved_on
-from quorate.cli.chaos.rule_actions import FAULTS
-from quorate.cli.chaos.steps import DISK, RULES, STEPS
+from quorate.cli.chaos.actions.link_actions import STATES
+from quorate.cli.chaos.actions.node_actions import disk_line
+from quorate.cli.chaos.actions.reassign_actions import moved_on
+from quorate.cli.chaos.actions.rule_actions import FAULTS
+from quorate.cli.chaos.checks.observations import BAD_FLUSH, FULL_DISK
+from quorate.cli.chaos.results.page import OVER
+from quorate.cli.chaos.results.page import STATES as SHOWN
+from quorate.cli.chaos.scenario.steps import DISK, RULES, STEPS
 from quorate.quorum.faults.rules import Rules, rules_from
 
 VALUES: dict[str, dict[str, Any]] = {

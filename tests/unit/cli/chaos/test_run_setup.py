@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.cli.chaos.brokers import Brokers
-from quorate.cli.chaos.loader import load
-from quorate.cli.chaos.run_setup import clients
+from quorate.cli.chaos.loading.loader import load
+from quorate.cli.chaos.run.setup import clients
+from quorate.cli.chaos.workload.brokers import Brokers
 from quorate.cli.client.errors import Refused
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quorate.cli.chaos.actions import ACTIONS
-from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load, parse
-from quorate.cli.chaos.steps import STEPS
-from quorate.cli.chaos.toml_lines import line_of, lines_of
+from quorate.cli.chaos.actions.table import ACTIONS
+from quorate.cli.chaos.loading.loader import ScenarioError, bundled_scenarios, load, parse
+from quorate.cli.chaos.loading.toml_lines import line_of, lines_of
+from quorate.cli.chaos.scenario.steps import STEPS
 
 GOOD = """\
 title = "T"

@@ -8,14 +8,15 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from quorate.cli.chaos import actions, run
-from quorate.cli.chaos.fault_log import OpenFault
-from quorate.cli.chaos.ledger import Ledger
-from quorate.cli.chaos.observations import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
-from quorate.cli.chaos.scenario import Step, Variant
-from quorate.cli.chaos.scenario_run import RunClock, ScenarioRun, StepFailed, Values
-from quorate.cli.chaos.timeline import ClusterStates
-from quorate.cli.chaos.wait_actions import wait_controller, wait_isr_shrunk
+from quorate.cli.chaos.actions import table as actions
+from quorate.cli.chaos.actions.fault_log import OpenFault
+from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun, StepFailed, Values
+from quorate.cli.chaos.actions.wait_actions import wait_controller, wait_isr_shrunk
+from quorate.cli.chaos.checks.observations import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
+from quorate.cli.chaos.run import run
+from quorate.cli.chaos.scenario.scenario import Step, Variant
+from quorate.cli.chaos.timeline.timeline import ClusterStates
+from quorate.cli.chaos.workload.ledger import Ledger
 from quorate.quorum.metadata.records import PartitionChangeRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage
 from tests.unit.cli.chaos.test_timeline import TOPIC, fenced, logged, moved, story

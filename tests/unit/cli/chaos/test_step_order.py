@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.cli.chaos.loader import ScenarioError, bundled_scenarios, load, parse, require_nodes
+from quorate.cli.chaos.loading.loader import (
+    ScenarioError,
+    bundled_scenarios,
+    load,
+    parse,
+    require_nodes,
+)
 
 HEAD = 'title = "T"\n[[variants]]\nname = "one"\n'
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from quorate.cli.chaos.scenario_keys import ROLES
-from quorate.cli.chaos.targets import TARGETS, Candidates, of
-from quorate.cli.chaos.timeline import ClusterStates
+from quorate.cli.chaos.actions.targets import TARGETS, Candidates, of
+from quorate.cli.chaos.scenario.keys import ROLES
+from quorate.cli.chaos.timeline.timeline import ClusterStates
 from tests.unit.cli.chaos.test_timeline import logged, moved, story
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from quorate.cli.chaos.metadata_tail import LoggedRecord
-from quorate.cli.chaos.timeline import FENCED, SERVING, ClusterStates, partitions_text, since_start
+from quorate.cli.chaos.timeline.metadata_tail import LoggedRecord
+from quorate.cli.chaos.timeline.timeline import (
+    FENCED,
+    SERVING,
+    ClusterStates,
+    partitions_text,
+    since_start,
+)
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,

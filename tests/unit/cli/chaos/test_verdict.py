@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.checks import FAMILIES
-from quorate.cli.chaos.comparison import Verdict, Violations
-from quorate.cli.chaos.observations import (
+from quorate.cli.chaos.checks.observations import (
     ACTIVE_CONTROLLER,
     CONTROLLER,
     ISOLATE,
@@ -27,7 +25,9 @@ from quorate.cli.chaos.observations import (
     Refusal,
     Resignation,
 )
-from quorate.cli.chaos.timeline import ACTIVE, FENCED, SERVING, StateInterval
+from quorate.cli.chaos.checks.table import FAMILIES
+from quorate.cli.chaos.timeline.timeline import ACTIVE, FENCED, SERVING, StateInterval
+from quorate.cli.chaos.workload.comparison import Verdict, Violations
 from tests.unit.cli.chaos.histories import (
     EXPECTED,
     compared,

@@ -6,12 +6,12 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from quorate.cli.chaos.comparison import Comparison
-from quorate.cli.chaos.ledger import CLIENTS, ROAMING, Ledger
-from quorate.cli.chaos.loader import parse
-from quorate.cli.chaos.metadata_probe import MetadataProbe
-from quorate.cli.chaos.observations import Availability, Outage
-from quorate.cli.chaos.page import render
+from quorate.cli.chaos.checks.observations import Availability, Outage
+from quorate.cli.chaos.loading.loader import parse
+from quorate.cli.chaos.results.page import render
+from quorate.cli.chaos.workload.comparison import Comparison
+from quorate.cli.chaos.workload.ledger import CLIENTS, ROAMING, Ledger
+from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
 from tests.unit.cli.chaos.histories import result, times
 
 TEXT = """

@@ -1,0 +1,258 @@
+"""The cluster of a scenario run: the processes of `quorate up`, addressed by node id.
+
+All calls that wait for a node block their thread, for a bounded time. `stop` reaps the child
+processes. With `faults`, nodes are started and restarted with `--faults`. Requests to the cluster
+raise NotReachable if no broker answers.
+
+A cluster that `start` has started ends with this process, however the process ends: this process
+holds the other end of the pipe that is the standard input of `quorate up --until-eof`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from quorate.cli.client.admin import Admin, AdminSettings, check
+from quorate.cli.client.errors import Refused
+from quorate.cli.metadata_quorum.command import describe_quorum
+from quorate.cli.nodes.cluster_dir import ClusterDir, ClusterEntry, NodeEntry, alive
+from quorate.config.listeners import parse_servers
+from quorate.quorum.protocol.schemas import configs, topics
+
+QUORATE = (sys.executable, "-m", "quorate.cli")
+TOPIC_RESOURCE = 2
+HEAL_TIMEOUT_S = 60.0
+"""The default time, in s, for which `wait_healed` waits."""
+POLL_S = 0.02
+START_S = 120.0
+"""The time, in s, within which `start` must have started a cluster."""
+STOP_S = 120.0
+"""The time, in s, within which `quorate down` must have stopped it."""
+KILL_S = 5.0
+"""The time, in s, for which `stop` waits for the end of a killed child."""
+
+
+class ProcessCluster:
+    """A cluster of processes in one directory."""
+
+    def __init__(self, directory: Path, *, faults: bool = False) -> None:
+        self.directory = ClusterDir(directory)
+        self._faults = ("--faults",) if faults else ()
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        """The last process of each node that `restart` has started."""
+        self._lifeline: int | None = None
+
+    @property
+    def entry(self) -> ClusterEntry:
+        """Return the content of cluster.json."""
+        return self.directory.read()
+
+    def start(self, *options: str) -> float:
+        """Start a new cluster and return the seconds until it was ready.
+
+        A cluster in the directory is stopped, and the directory is deleted first. `options` are
+        those of `quorate up`. Raise Refused if the cluster does not start within START_S."""
+        if self.directory.file.exists():
+            self._down()
+        shutil.rmtree(self.directory.root, ignore_errors=True)
+        begin_s = time.monotonic()
+        up = (*QUORATE, "up", "--dir", self.directory.root, "--port", "0", "--detach")
+        reading, self._lifeline = os.pipe()
+        try:
+            started = subprocess.run(
+                (*up, "--until-eof", *self._faults, *options),
+                check=False,
+                stdin=reading,
+                stdout=subprocess.DEVNULL,
+                timeout=START_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise Refused(
+                f"the cluster in {self.directory.root} did not start within {START_S:.0f} s"
+            ) from None
+        finally:
+            os.close(reading)
+        if started.returncode:
+            raise Refused(f"the cluster in {self.directory.root} did not start")
+        return time.monotonic() - begin_s
+
+    def stop(self) -> None:
+        """Stop all nodes and reap the child processes, within STOP_S. Raise nothing.
+
+        Children that do not end are killed."""
+        self._down()
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+        for child in self._children.values():
+            try:
+                child.wait(KILL_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+    def _down(self) -> None:
+        """Run `quorate down`, for STOP_S at most. Its output must not precede the JSON of a run."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                (*QUORATE, "down", "--dir", self.directory.root),
+                check=False,
+                stdout=subprocess.DEVNULL,
+                timeout=STOP_S,
+            )
+
+    def admin(self, timeout_s: float = 30.0) -> Admin:
+        """Return a new Admin, which the caller closes."""
+        servers = parse_servers("bootstrap", self.entry["bootstrap"].split(","))
+        return Admin(AdminSettings(servers=servers, timeout_s=timeout_s))
+
+    def create_topic(self, topic: str, partitions: int, replicas: int, *, min_isr: int = 2) -> None:
+        """Create a topic. Raise Refused if the cluster refuses it."""
+        wanted = topics.CreatableTopic(
+            name=topic,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            assignments=(),
+            configs=(topics.CreatableTopicConfig(name="min.insync.replicas", value=str(min_isr)),),
+        )
+        admin = self.admin()
+        answer = admin.change(
+            topics.CreateTopicsRequest(topics=(wanted,)),
+            topics.CreateTopicsResponse,
+            lambda answer: [each.error_code for each in answer.topics],
+        )
+        admin.close()
+        check(answer.topics[0].error_code, answer.topics[0].error_message)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic. Raise Refused if the cluster refuses that."""
+        admin = self.admin()
+        answer = admin.change(
+            topics.DeleteTopicsRequest(
+                topics=(topics.DeleteTopicState(name=topic),),
+                topic_names=(topic,),
+                timeout_ms=admin.timeout_ms,
+            ),
+            topics.DeleteTopicsResponse,
+            lambda answer: [each.error_code for each in answer.responses],
+        )
+        admin.close()
+        check(answer.responses[0].error_code, answer.responses[0].error_message, topic)
+
+    def leaders(self, topic: str) -> dict[int, int]:
+        """Return the leader of each partition of a topic, or -1 for a partition without one."""
+        admin = self.admin()
+        (described,) = admin.metadata([topic]).topics
+        admin.close()
+        return {each.partition_index: each.leader_id for each in described.partitions}
+
+    def active_controller(self) -> int:
+        """Return the id of the active controller."""
+        admin = self.admin()
+        leader = describe_quorum(admin).state.leader_id
+        admin.close()
+        return leader
+
+    def node(self, node_id: int) -> NodeEntry:
+        """Return the node's entry in cluster.json. Raise Refused if there is none."""
+        nodes = (*self.entry["controllers"], *self.entry["brokers"])
+        found = next((node for node in nodes if node["id"] == node_id), None)
+        if found is None:
+            known = ", ".join(str(node["id"]) for node in nodes)
+            raise Refused(f"node {node_id}: the cluster has no such node; its nodes are {known}")
+        return found
+
+    def kill(self, node_id: int) -> float:
+        """Send SIGKILL to the node, and return the time on the monotonic clock, in s.
+
+        Raise Refused if the node does not run."""
+        os.kill(self.pid(node_id), signal.SIGKILL)
+        return time.monotonic()
+
+    def terminate(self, node_id: int, timeout_s: float) -> bool:
+        """Send SIGTERM and return True when the process has ended, or False after `timeout_s`.
+
+        Raise Refused if the node does not run."""
+        pid = self.pid(node_id)
+        os.kill(pid, signal.SIGTERM)
+        deadline_s = time.monotonic() + timeout_s
+        while alive(pid):
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def restart(self, node_id: int) -> None:
+        """Start the node as a new process, and return immediately.
+
+        Do nothing if the node runs, for example because a supervisor restarted it."""
+        if alive(self.node(node_id)["pid"]):
+            return
+        file = self.directory.node_file(node_id)
+        with open(self.directory.node_log(node_id), "ab") as log:
+            child = subprocess.Popen(
+                (*QUORATE, "server", file, *self._faults),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._children[node_id] = child
+
+    def runs(self, node_id: int) -> bool:
+        """Return True if the node's process runs. It need not have written its pid yet."""
+        child = self._children.get(node_id)
+        return (child is not None and child.poll() is None) or alive(self.node(node_id)["pid"])
+
+    def pid(self, node_id: int) -> int:
+        """Return the pid of the node's process. Raise Refused if the node does not run."""
+        pid = self.node(node_id)["pid"]
+        if not alive(pid):
+            raise Refused(f"node {node_id} does not run")
+        assert pid is not None
+        return pid
+
+    def change_a_config(self, topic: str, value: str) -> None:
+        """Set the topic's retention.ms to `value`, and return when the change is committed.
+
+        Raise Refused if the cluster refuses the change."""
+        change = configs.IncrementalAlterableConfig(
+            name="retention.ms", config_operation=0, value=value
+        )
+        resource = configs.IncrementalAlterConfigsResource(
+            resource_type=TOPIC_RESOURCE, resource_name=topic, configs=(change,)
+        )
+        request = configs.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        admin = self.admin()
+        answer = admin.change(
+            request,
+            configs.IncrementalAlterConfigsResponse,
+            lambda answer: [each.error_code for each in answer.responses],
+            repeatable=True,
+        )
+        admin.close()
+        check(answer.responses[0].error_code, answer.responses[0].error_message)
+
+    def wait_healed(self, topic: str, replicas: int, timeout_s: float = HEAL_TIMEOUT_S) -> bool:
+        """Return True when every ISR has `replicas` members, or False after `timeout_s`.
+
+        A broker that does not know the topic's partitions yet does not count."""
+        begin_s = time.monotonic()
+        admin = self.admin()
+        try:
+            while time.monotonic() - begin_s < timeout_s:
+                (described,) = admin.metadata([topic]).topics
+                if described.partitions and all(
+                    len(each.isr_nodes) == replicas for each in described.partitions
+                ):
+                    return True
+                time.sleep(0.1)
+            return False
+        finally:
+            admin.close()

@@ -1,0 +1,315 @@
+"""The state of a scenario run, which its steps share.
+
+It holds the cluster, the clients, the clock of the run, and the events so far."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quorate.cli.chaos.actions.fault_log import FaultLog, OpenFault
+from quorate.cli.chaos.actions.fault_sockets import FaultSockets
+from quorate.cli.chaos.actions.pause_guard import Pauses
+from quorate.cli.chaos.actions.process_cluster import ProcessCluster
+from quorate.cli.chaos.actions.targets import TARGETS, Candidates, of
+from quorate.cli.chaos.checks.fault_checks import FENCING
+from quorate.cli.chaos.checks.observations import (
+    ACTIVE_CONTROLLER,
+    BROKER,
+    CONTROLLER,
+    DISK_FAULTS,
+    Expiry,
+    Pinned,
+    Reassignment,
+    Resignation,
+)
+from quorate.cli.chaos.scenario.keys import OF_PARTITION
+from quorate.cli.chaos.scenario.scenario import Scenario
+from quorate.cli.chaos.timeline.metadata_tail import LoggedRecord, MetadataTail, log_end
+from quorate.cli.chaos.timeline.timeline import (
+    DEAD,
+    SERVING,
+    STANDBY,
+    ClusterStates,
+    Event,
+    StateInterval,
+    StateTracker,
+)
+from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.chaos.workload.ledger import Ledger
+from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
+from quorate.cli.chaos.workload.reader import Reader
+from quorate.cli.chaos.workload.writer import PinnedWriter, Writer
+
+POLL_S = 0.02
+"""Time, in s, between two polls of a condition or of the metadata logs."""
+POLLS_PER_LOOK = 25
+"""The number of polls of a condition after which `until` looks for dead nodes."""
+
+
+MAX_PROBLEMS = 20
+"""The most problems that a run records."""
+Values = Mapping[str, Any]
+"""The values of a step by key, such as `node` and `within_ms`. Times are in ms."""
+
+
+class StepFailed(Exception):
+    """A step did not reach its end.
+
+    The verdict is bad. The run still ends all faults and compares the records."""
+
+
+@dataclass(slots=True)
+class RunClock:
+    """The clock of a run: ms since its start, for events of the run and for records of the log."""
+
+    start_s: float = field(default_factory=time.monotonic)
+    start_wall_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+    offsets_ms: set[int] = field(default_factory=lambda: {0})
+    """The offsets of the nodes' wall clocks that steps have set, with 0."""
+
+    def now_ms(self) -> int:
+        """Return the present time in ms since the start."""
+        return self.ms(time.monotonic())
+
+    def ms(self, now_s: float) -> int:
+        """Return a time of the monotonic clock, in s, as ms since the start, but at least 0."""
+        return max(0, round((now_s - self.start_s) * 1000))
+
+    def of_wall(self, wall_ms: int) -> int:
+        """Return a wall-clock time in ms as ms since the start, negative if it is before."""
+        return wall_ms - self.start_wall_ms
+
+
+@dataclass(slots=True, kw_only=True)
+class ScenarioRun:
+    """The state of one run, owned by its event loop.
+
+    `tails` follow the metadata logs of all brokers, and `states` holds the state that their records
+    describe. Events are appended to `timeline` and passed to `say`."""
+
+    scenario: Scenario
+    cluster: ProcessCluster
+    sockets: FaultSockets
+    pauses: Pauses
+    clock: RunClock
+    brokers: Brokers
+    make_brokers: Callable[[], Brokers]
+    ledger: Ledger
+    writer: Writer
+    reader: Reader
+    probe: MetadataProbe
+    tails: list[MetadataTail]
+    states: ClusterStates
+    session_timeout_ms: int
+    since: int
+    """The lowest end offset of the brokers' metadata logs before the topic was created."""
+    serving: frozenset[int]
+    """The brokers that were unfenced at the start of the run."""
+    first_active: int
+    """The active controller at the start of the run."""
+    say: Callable[[Event], None]
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """The racks of the brokers that have one."""
+    chance: random.Random
+    """The random numbers of the run, from its seed. They choose the nodes of drawn roles."""
+    timeline: list[Event] = field(default_factory=list)
+    fault_states: StateTracker = field(default_factory=StateTracker)
+    """The intervals in which nodes were dead, paused, muted or cut off."""
+    faults: FaultLog = field(default_factory=FaultLog)
+    """The faults of nodes with their effects."""
+    victim: int | None = None
+    """The node that a step named last."""
+    pinned_writer: PinnedWriter | None = None
+    """The producer that writes to one broker only, if it runs."""
+    pinned: list[Pinned] = field(default_factory=list)
+    """The results of all such producers, in the order in which they were started."""
+    expiries: list[Expiry] = field(default_factory=list)
+    """The expired sessions of muted or cut off brokers."""
+    failed_steps: list[str] = field(default_factory=list)
+    """The failed steps with their reasons, as texts."""
+    problems: list[str] = field(default_factory=list)
+    """The parts of the run outside of its steps that failed, with their reasons, as texts."""
+    reassignment: Reassignment | None = None
+    """The reassignment that a step has started last."""
+    resignations: list[Resignation] = field(default_factory=list)
+    """The answers of isolated controllers."""
+    _next_offset: int = 0
+
+    # --- events
+
+    def note(self, what: str, node: int | None = None, cause: str = "", kind: str = "step") -> None:
+        """Record an event of the run."""
+        self._add(Event(self.clock.now_ms(), what, node, cause, kind))
+
+    def poll_log(self) -> None:
+        """Record the events in new records of the metadata log.
+
+        Each record is taken from the first broker's log that contains it, committed or not."""
+        for tail in self.tails:
+            new = [each for each in tail.read() if each.offset >= self._next_offset]
+            if new:
+                self._next_offset = new[-1].offset + 1
+                for event in self.states.apply(new):
+                    self._add(event)
+
+    async def follow_log(self) -> None:
+        """Poll the metadata logs until cancelled. An error is a problem of the run."""
+        while True:
+            try:
+                self.poll_log()
+            except Exception as error:  # a log that cannot be read must not end the run
+                self.problem(f"a metadata log cannot be followed: {error!r}")
+            await asyncio.sleep(POLL_S)
+
+    def problem(self, what: str) -> None:
+        """Record a problem, once. Only the first MAX_PROBLEMS are kept."""
+        if what not in self.problems and len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(what)
+            self.note(what, kind="fault")
+
+    def _add(self, event: Event) -> None:
+        self.timeline.append(event)
+        self.say(event)
+
+    # --- nodes
+
+    def node_named(self, value: int | str) -> int:
+        """Return the id of a node, or of the node in a role of TARGETS.
+
+        The node becomes the victim of the next steps. Raise StepFailed if no node has the role now,
+        and Refused if there is no such node."""
+        if isinstance(value, int):
+            self.victim = self.cluster.node(value)["id"]
+            return self.victim
+        of_partition = OF_PARTITION.fullmatch(value)
+        among = Candidates(
+            self.states,
+            self.serving,
+            self.controllers,
+            tuple(self.faults.open),
+            self.victim,
+            self.chance.choice,
+        )
+        if of_partition is not None:
+            found = of(among, of_partition[1], int(of_partition[2]))
+        else:
+            found = TARGETS[value](among)
+        if found is None:
+            raise StepFailed(f"{value}: no node without a fault has this role now")
+        self.victim = found
+        return found
+
+    def new_fault(self, kind: str, node: int) -> OpenFault:
+        """Return a fault of the node that begins now, which is not recorded yet.
+
+        Raise StepFailed if the node has a fault."""
+        if node in self.faults.open:
+            raise StepFailed(f"node {node} has a fault already: {self.faults.open[node].kind}")
+        role = BROKER
+        if node in self.controllers:
+            role = ACTIVE_CONTROLLER if node == self.states.active else CONTROLLER
+        led = tuple(self.states.led_by(node))
+        return OpenFault(kind=kind, node=node, role=role, start_ms=self.clock.now_ms(), led=led)
+
+    def begin_fault(self, fault: OpenFault, state: str, cause: str) -> None:
+        """Record the begin of a fault, and the state of the node in the timeline."""
+        self.faults.begin(fault)
+        self.fault_states.begin(fault.node, state, self.clock.now_ms(), cause)
+
+    def end_fault(self, node: int) -> None:
+        """Record the end of the node's fault, if it has one."""
+        self.faults.end(node, self.clock.now_ms())
+        self.fault_states.end(node, self.clock.now_ms())
+
+    def down(self) -> list[int]:
+        """Return the nodes that a step has killed or stopped and none has started."""
+        return sorted(node for node, what in self.fault_states.open().items() if what == DEAD)
+
+    def log_dir(self, node_id: int) -> Path:
+        """Return the data directory of a node."""
+        return Path(self.cluster.node(node_id)["log_dir"])
+
+    @property
+    def controllers(self) -> list[int]:
+        """Return the ids of all controllers."""
+        return [node["id"] for node in self.cluster.entry["controllers"]]
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """Return the ids of all brokers."""
+        return [node["id"] for node in self.cluster.entry["brokers"]]
+
+    # --- state
+
+    def in_sync(self) -> bool:
+        """Return True if every ISR is full, and all brokers of `serving` have returned."""
+        replicas = self.scenario.workload.replication_factor
+        whole = all(len(isr) == replicas for isr in self.states.isr.values())
+        known = len(self.states.isr) == self.ledger.partitions
+        return known and whole and all(map(self.returned, self.serving))
+
+    def returned(self, broker: int) -> bool:
+        """Return True if the broker is unfenced, and was unfenced after its last kill or stop.
+
+        The log shows a broker as unfenced that was killed and is not missed yet."""
+        now = self.states.brokers.now(broker)
+        faults = self.faults.all(self.clock.now_ms())
+        downs = [each.start_ms for each in faults if each.node == broker and each.kind in FENCING]
+        return now is not None and now.what == SERVING and now.start_ms >= max(downs, default=0)
+
+    def died(self) -> list[int]:
+        """Return the nodes that do not run although no step has killed or stopped them.
+
+        A node on a bad disk may end."""
+        nodes = (*self.controllers, *self.broker_ids)
+        bad = [node for node, fault in self.faults.open.items() if fault.kind in DISK_FAULTS]
+        expected = {*self.down(), *bad}
+        return [node for node in nodes if node not in expected and not self.cluster.runs(node)]
+
+    async def until(self, condition: Callable[[], bool], within_ms: int, what: str) -> int:
+        """Wait until the condition is true, and return the ms that it took.
+
+        `what` names the condition. Raise StepFailed if it takes longer than `within_ms`, or if a
+        node dies meanwhile that no step has stopped (`died`)."""
+        begin_s = time.monotonic()
+        for polls in itertools.count(1):
+            if condition():
+                break
+            waited_ms = round((time.monotonic() - begin_s) * 1000)
+            if waited_ms > within_ms:
+                raise StepFailed(f"not within {within_ms:,} ms: {what}")
+            if polls % POLLS_PER_LOOK == 0 and (died := self.died()):
+                raise StepFailed(
+                    f"node {died[0]} ended although no step stopped it, while waiting until {what}"
+                )
+            await asyncio.sleep(POLL_S)
+        return round((time.monotonic() - begin_s) * 1000)
+
+    def final_states(self) -> tuple[list[Event], ClusterStates]:
+        """Return the events and states from the most up-to-date log of all nodes.
+
+        During the run, records may have been shown that were replaced later."""
+        nodes = [*self.controllers, *self.broker_ids]
+        longest = max((self.log_dir(node) for node in nodes), key=log_end)
+        final = ClusterStates(self.states.topic_id, self.clock.start_wall_ms, self.clock.offsets_ms)
+        final.begin(self.serving, self.first_active)
+        records: list[LoggedRecord] = list(MetadataTail(longest, self.since).read())
+        return list(final.apply(records)), final
+
+    def intervals(self, states: ClusterStates, end_ms: int) -> tuple[StateInterval, ...]:
+        """Return the states of all nodes over time: those in the log, and the faults over them.
+
+        States that have not ended, also those in `states` and `fault_states`, end at `end_ms`."""
+        return (
+            *(StateInterval(node, STANDBY, 0, end_ms) for node in self.controllers),
+            *states.brokers.close(end_ms),
+            *states.controllers.close(end_ms),
+            *self.fault_states.close(end_ms),
+        )

@@ -1,0 +1,74 @@
+"""The checks of the producers and the consumer of the run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.cli.chaos.checks.check import Check, first, listed
+from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.scenario.scenario import Expected
+
+
+def producers(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that no producer received an error that shows a lost record."""
+    text = first(evidence.failures, "producers received only transient errors")
+    yield Check("producers", not evidence.failures, text)
+
+
+def writes(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that enough batches were acknowledged before, during and after the faults.
+
+    Every partition must also acknowledge one before the first fault, and one after the last."""
+    wanted = {
+        "before": expected.min_batches_before,
+        "during": expected.min_batches_during,
+        "after": expected.min_batches_after,
+    }
+    counted, missing = [], []
+    for name, start_ms, end_ms in evidence.phases():
+        count = evidence.writes.count(start_ms, end_ms)
+        counted.append(f"{count:,} {name}")
+        if count < wanted[name]:
+            missing.append(f"{count:,} batches {name} the faults, fewer than {wanted[name]:,}")
+        if name == "during" or not wanted[name]:
+            continue
+        if idle := evidence.writes.idle(start_ms, end_ms):
+            missing.append(f"none {name} the faults in partitions {listed(idle)}")
+    if not evidence.writes.done:
+        missing.append("no batch was acknowledged")
+    text = first(missing, f"batches acknowledged: {', '.join(counted)} the faults")
+    yield Check("writes", not missing, text)
+
+
+def availability(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that no write waited too long."""
+    longest = evidence.writes.longest_ms()
+    text = f"no partition waited longer than {longest:,} ms (allowed: "
+    good = longest <= expected.max_unavailable_ms
+    yield Check("availability", good, f"{text}{expected.max_unavailable_ms:,} ms)")
+
+
+def taken_back(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that records that a consumer has read do not change or disappear.
+
+    It is not good if the consumer read nothing, because it then proves nothing."""
+    text = (
+        f"{evidence.read_along:,} records read during the run, {evidence.taken_back:,} of them "
+        "changed or missing later"
+    )
+    yield Check("taken back", evidence.read_along > 0 and not evidence.taken_back, text)
+
+
+def consumer(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that the consumer read every acknowledged record, and soon enough."""
+    longest, allowed = evidence.reads.longest_ms(), expected.max_unread_ms
+    text = f"every acknowledged record was read within {longest:,} ms (allowed: {allowed:,} ms)"
+    if longest > allowed:
+        worst = max(evidence.reads.outages, key=lambda each: each.duration_ms)
+        text = (
+            f"an acknowledged record of partition {worst.partition} was not read for "
+            f"{longest:,} ms (allowed: {allowed:,} ms)"
+        )
+    if evidence.unread_along:
+        text = f"{evidence.unread_along:,} acknowledged records were not read during the run"
+    yield Check("consumer", longest <= allowed and not evidence.unread_along, text)

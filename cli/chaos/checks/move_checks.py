@@ -1,0 +1,57 @@
+"""The checks of the moves that a scenario expects: leaders, ISRs and replicas. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.cli.chaos.checks.check import Check
+from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.scenario.scenario import Expected
+
+
+def moves(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the checks of the numbers of new leaders and of ISRs that shrank.
+
+    A scenario without such a bound gets no check. The first leader of a partition is not new."""
+    found = (
+        (
+            "leader moves",
+            "partitions got another leader, or none",
+            evidence.leader_moves(),
+            expected.min_leader_moves,
+            expected.max_leader_moves,
+        ),
+        (
+            "isr moves",
+            "times an ISR lost a replica",
+            evidence.isr_shrinks,
+            expected.min_isr_shrinks,
+            expected.max_isr_shrinks,
+        ),
+    )
+    for name, what, count, low, high in found:
+        if low is None and high is None:
+            continue
+        good = (low or 0) <= count and (high is None or count <= high)
+        allowed = f"{low or 0:,} or more" if high is None else f"{low or 0:,} to {high:,}"
+        yield Check(name, good, f"{count:,} {what} (expected: {allowed})")
+
+
+def reassigned(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that a reassignment ended, and that a fault happened meanwhile."""
+    moving = evidence.reassignment
+    if moving is None:
+        return
+    count = len(moving.targets)
+    if moving.end_ms is None:
+        yield Check("reassigned", False, f"the replicas of {count:,} partitions have not moved")
+        return
+    end_ms = moving.end_ms
+    meanwhile = [
+        f"{each.kind} of {each.node}"
+        for each in evidence.faults
+        if moving.start_ms <= each.start_ms <= end_ms
+    ]
+    text = f"the replicas of {count:,} partitions moved in {end_ms - moving.start_ms:,} ms"
+    said = f"during {', '.join(meanwhile)}" if meanwhile else "but without any fault meanwhile"
+    yield Check("reassigned", bool(meanwhile), f"{text}, {said}")

@@ -1,0 +1,60 @@
+"""The checks of the records in the partitions at the end of the run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quorate.cli.chaos.checks.check import Check, first
+from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.scenario.scenario import Expected
+from quorate.cli.chaos.workload.comparison import Violations
+
+
+def read_back(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that every partition could be read at the end."""
+    reasons = [f"partition {number}: {why}" for number, why in sorted(evidence.unread.items())]
+    text = f"{len(reasons):,} partitions could not be read at the end: {first(reasons, '')}"
+    good = f"every partition was read at the end, {evidence.compared.read:,} records"
+    yield Check("read back", not reasons, text if reasons else good)
+
+
+def lost(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that no acknowledged record is missing.
+
+    It is not good without any acknowledged record, because it then proves nothing."""
+    compared = evidence.compared
+    text = f"{compared.acknowledged:,} records acknowledged, {compared.lost.count:,} lost"
+    if compared.unverified:
+        text += f", {compared.unverified:,} in partitions that could not be read"
+    good = compared.acknowledged > compared.unverified and not compared.lost.count
+    yield Check("lost", good, text + example(compared.lost))
+
+
+def unchanged(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the checks that records occur once, in order, unchanged and at their offsets."""
+    compared = evidence.compared
+    for name, violations in (
+        ("duplicated", compared.doubled),
+        ("out of order", compared.reordered),
+        ("changed", compared.changed),
+        ("at another offset", compared.moved),
+    ):
+        yield Check(name, not violations.count, f"{violations.count:,} {name}{example(violations)}")
+
+
+def replicas(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield the check that all in-sync replicas of a partition have the same bytes."""
+    if not evidence.replicas_compared:
+        yield Check("replicas", False, "the files of the replicas could not be compared")
+        return
+    different = ", ".join(map(str, evidence.different_replicas))
+    text = f"replicas differ: partitions {different}" if different else "all replicas are equal"
+    gone = [each for each in evidence.pinned if each.diverged]
+    for each in () if different else gone:
+        text += f"; broker {each.node} truncated {each.diverged:,} records that only it had"
+    yield Check("replicas", not different, text)
+
+
+def example(violations: Violations) -> str:
+    """Return the first violation as text, if there is one."""
+    return f": {violations.examples[0]}" if violations.examples else ""

@@ -1,0 +1,87 @@
+"""The checks of a verdict: pure functions from the observations of a run to results with reasons.
+
+One module holds one family of checks. `FAMILIES` is the table of all checks. A run is good if every
+check is good. A check that concerns something that the run did not do yields nothing, such as the
+refusals of a pinned client in a run without one. A check that lacks what it needs is bad.
+
+- completion_checks.py: every step succeeded, and the run could examine the cluster to its end.
+- fault_checks.py: every fault had an effect; brokers were fenced and led nothing.
+- record_checks.py: no record is lost, changed or duplicated; all replicas are equal.
+- client_checks.py: enough writes before, during and after; the availability of writes and reads.
+- metadata_checks.py: the availability of metadata; another controller became active.
+- move_checks.py: the moves of leaders, ISRs and replicas.
+- session_checks.py: the length of an expired session, and the refusals of its broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from quorate.cli.chaos.checks import (
+    client_checks,
+    completion_checks,
+    fault_checks,
+    metadata_checks,
+    move_checks,
+    record_checks,
+    session_checks,
+)
+from quorate.cli.chaos.checks.check import Check
+from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.scenario.scenario import Expected
+
+
+class Family(NamedTuple):
+    """A function that yields checks, their names, and a sentence about them."""
+
+    yields: Callable[[Evidence, Expected], Iterator[Check]]
+    names: tuple[str, ...]
+    doc: str
+
+
+FAMILIES = (
+    Family(completion_checks.steps, ("steps",), "Every step reaches its end in time."),
+    Family(completion_checks.end, ("end",), "All faults end, and the cluster recovers."),
+    Family(fault_checks.effect, ("effect",), "Every fault affects its node."),
+    Family(fault_checks.fenced, ("fenced",), "A broker that is killed or stopped is fenced."),
+    Family(fault_checks.leaders, ("leaders",), "A fenced broker leads no partition."),
+    Family(metadata_checks.failover, ("failover",), "Another controller becomes active."),
+    Family(metadata_checks.resigned, ("resigned",), "An isolated active controller resigns."),
+    Family(record_checks.read_back, ("read back",), "Every partition can be read at the end."),
+    Family(record_checks.lost, ("lost",), "No acknowledged record is lost."),
+    Family(
+        record_checks.unchanged,
+        ("duplicated", "out of order", "changed", "at another offset"),
+        "Records occur once, in order, unchanged, and at the acknowledged offset.",
+    ),
+    Family(record_checks.replicas, ("replicas",), "All in-sync replicas are equal at the end."),
+    Family(client_checks.producers, ("producers",), "Producers receive transient errors only."),
+    Family(client_checks.writes, ("writes",), "Enough writes before, during and after the faults."),
+    Family(client_checks.availability, ("availability",), "No write waits longer than the bound."),
+    Family(client_checks.taken_back, ("taken back",), "Records that were read do not change."),
+    Family(
+        client_checks.consumer, ("consumer",), "Acknowledged records are read within the bound."
+    ),
+    Family(
+        metadata_checks.metadata, ("metadata",), "No metadata change waits longer than the bound."
+    ),
+    Family(
+        metadata_checks.refused_metadata,
+        ("no majority",),
+        "No metadata changes without a majority.",
+    ),
+    Family(
+        move_checks.moves,
+        ("leader moves", "isr moves"),
+        "Leaders and ISRs change as often as expected.",
+    ),
+    Family(move_checks.reassigned, ("reassigned",), "A reassignment ends, although faults happen."),
+    Family(session_checks.session, ("session",), "A silent session has the configured length."),
+    Family(session_checks.refused, ("refused",), "A broker that does not lead refuses writes."),
+)
+
+
+def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield all checks of the evidence, in the order of FAMILIES."""
+    for family in FAMILIES:
+        yield from family.yields(evidence, expected)

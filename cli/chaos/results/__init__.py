@@ -1,0 +1,6 @@
+"""The forms of a result.
+
+- result.py, schema.py, junit.py, compare.py: the result, as JSON and JUnit XML, and two of them
+  compared.
+- view.py, page.py, page_lanes.py, page_latencies.py: lines on a terminal, and the HTML page.
+"""

@@ -1,0 +1,141 @@
+"""The comparison of two results: did the second build get worse? Pure, except for the files.
+
+A number is worse if it is higher by more than both TOLERANCE_SHARE and its own tolerance. Times of
+single runs vary with the machine, so small differences say nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from quorate.cli.chaos.results.result import SCHEMA_VERSION
+from quorate.cli.client.errors import Refused
+
+TOLERANCE_SHARE = 0.25
+"""The share by which a time may grow, in addition to its tolerance."""
+MAX_FILE_BYTES = 64 << 20
+NUMBERS: Mapping[str, tuple[str, int]] = {
+    "lost": ("records lost", 0),
+    "unverified": ("records unverified", 0),
+    "duplicated": ("records duplicated", 0),
+    "out_of_order": ("records out of order", 0),
+    "changed": ("records changed", 0),
+    "availability.longest_write_ms": ("longest wait of a write, ms", 500),
+    "availability.longest_read_ms": ("longest wait of the consumer, ms", 500),
+    "latency_ms.write.during.p99": ("p99 of writes during the faults, ms", 500),
+    "latency_ms.write.after.p99": ("p99 of writes after the faults, ms", 100),
+    "availability.longest_metadata_ms": ("longest wait of a metadata change, ms", 500),
+}
+"""The compared numbers by their path in the JSON: their names and their tolerances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One compared fact of two results."""
+
+    name: str
+    before: str
+    after: str
+    worse: bool
+
+
+@click.command()
+@click.argument("before", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("after", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def compare(before: Path, after: Path) -> None:
+    """Compare the JSON results BEFORE and AFTER of one scenario. Did it get worse?
+
+    The files are those of `chaos run --json FILE`, or the output of `--format json`. The exit
+    status is 1 if AFTER is worse."""
+    found = differences(load(before), load(after))
+    for each in found:
+        mark = "WORSE" if each.worse else "same" if each.before == each.after else ""
+        click.echo(f"{mark:>6}  {each.name:<40} {each.before:>12} -> {each.after}")
+    worse = any(each.worse for each in found)
+    click.echo(f"{after} is {'worse than' if worse else 'not worse than'} {before}")
+    raise SystemExit(1 if worse else 0)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return the result in a file. Raise Refused if it holds none of SCHEMA_VERSION."""
+    with open(path, "rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    try:
+        found = json.loads(content) if len(content) <= MAX_FILE_BYTES else None
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{path}: not JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
+        raise Refused(
+            f"{path}: this is no result of one `quorate chaos run` with schema_version "
+            f"{SCHEMA_VERSION}"
+        )
+    return found
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Return the compared facts of two results: the verdict, each check, and NUMBERS.
+
+    Raise Refused if the results are of different scenarios or variants, or lack a fact."""
+    try:
+        for key in ("scenario", "variants"):
+            if before[key] != after[key]:
+                raise Refused(f"the results differ in {key}: {before[key]} and {after[key]}")
+        return [
+            Difference(
+                "verdict",
+                before["verdict"],
+                after["verdict"],
+                before["verdict"] == "good" and after["verdict"] != "good",
+            ),
+            *checks(before, after),
+            *(
+                numbers(path, name, tolerance, before, after)
+                for path, (name, tolerance) in NUMBERS.items()
+            ),
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Refused(f"a result is not complete: {type(error).__name__}: {error}") from None
+
+
+def checks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Return the checks whose results differ. A check that disappears is worse."""
+    was, now = results(before), results(after)
+    return [
+        Difference(f"check {name}", was.get(name, "-"), now.get(name, "-"), worse)
+        for name in sorted({*was, *now})
+        if was.get(name) != now.get(name)
+        for worse in [was.get(name) == "good" or now.get(name) == "bad"]
+    ]
+
+
+def results(result: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checks by name: "bad" if one of this name is bad, else "good"."""
+    found: dict[str, str] = {}
+    for check in result["checks"]:
+        good = check["good"] and found.get(check["name"]) != "bad"
+        found[check["name"]] = "good" if good else "bad"
+    return found
+
+
+def numbers(
+    path: str, name: str, tolerance: int, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Difference:
+    """Return the comparison of one number."""
+    was, now = at(before, path), at(after, path)
+    share = TOLERANCE_SHARE * was if tolerance else 0
+    return Difference(name, f"{was:,}", f"{now:,}", now - was > max(tolerance, share))
+
+
+def at(result: Mapping[str, Any], path: str) -> int:
+    """Return the number at a path of keys. Raise KeyError or TypeError if there is none."""
+    found: Any = result
+    for key in path.split("."):
+        found = found[key]
+    if type(found) is not int:
+        raise TypeError(f"{path}: value {found!r} must be a whole number")
+    return found

@@ -1,0 +1,115 @@
+"""The result of a run: its checks, its observations and its timeline, and the same as JSON. Pure.
+
+`result_schema.py` describes the JSON. SCHEMA_VERSION changes with every change after
+which a reader of the previous version would read something else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quorate.cli.chaos.checks.check import Check
+from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.timeline.timeline import Event, StateInterval
+
+SCHEMA_VERSION = 3
+"""The version of the JSON. Version 1 had no `schema_version`, `faults` and `availability`, and
+version 2 no `latency_ms`, `leader_moves` and `isr_shrinks`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The outcome of a run."""
+
+    scenario: str
+    title: str
+    about: str
+    variants: Sequence[str]
+    partitions: int
+    evidence: Evidence
+    checks: Sequence[Check]
+    timeline: Sequence[Event]
+    nodes: Sequence[StateInterval]
+    started_wall_ms: int
+    duration_ms: int
+    seed: int = 0
+    """The seed of the random choices of nodes."""
+    left_behind: Sequence[str] = ()
+    """The things that the run could not remove or restore, such as its topic."""
+
+    @property
+    def good(self) -> bool:
+        """Return True if all checks are good."""
+        return all(check.good for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """Return "good" or "bad"."""
+        return "good" if self.good else "bad"
+
+    def unavailable_ms(self) -> dict[int, int]:
+        """Return the total time of outages of each partition, in ms."""
+        found = dict.fromkeys(range(self.partitions), 0)
+        for outage in self.evidence.writes.outages:
+            found[outage.partition] += outage.duration_ms
+        return found
+
+    def refused(self) -> dict[str, int]:
+        """Return the number of each error that the pinned clients received."""
+        return dict(sorted(sum((each.refused for each in self.evidence.pinned), Counter()).items()))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON values, in the form of SCHEMA_VERSION.
+
+        `changed` includes records at another offset. `truncated` counts the records that only a
+        broker with a pinned client had."""
+        evidence, compared = self.evidence, self.evidence.compared
+        phases = evidence.phases()
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "scenario": self.scenario,
+            "variants": list(self.variants),
+            "verdict": self.verdict,
+            "checks": [asdict(check) for check in self.checks],
+            "faults": [{**asdict(each), "led": len(each.led)} for each in evidence.faults],
+            "sent": evidence.sent,
+            "acknowledged": compared.acknowledged,
+            "read": compared.read,
+            "read_along": evidence.read_along,
+            "lost": compared.lost.count,
+            "unverified": compared.unverified,
+            "duplicated": compared.doubled.count,
+            "out_of_order": compared.reordered.count,
+            "changed": compared.changed.count + compared.moved.count,
+            "refused": self.refused(),
+            "sessions": [{**asdict(each), "after_ms": each.after_ms} for each in evidence.expiries],
+            "truncated": sum(each.diverged for each in evidence.pinned),
+            "batches": {
+                name: evidence.writes.count(start_ms, end_ms) for name, start_ms, end_ms in phases
+            },
+            "availability": {
+                "longest_write_ms": evidence.writes.longest_ms(),
+                "longest_read_ms": evidence.reads.longest_ms(),
+                "longest_metadata_ms": evidence.metadata.availability.longest_ms(),
+            },
+            "latency_ms": {
+                kind: {
+                    name: {key: value for key, value in asdict(each).items() if key != "bars"}
+                    for name, each in summaries.items()
+                }
+                for kind, summaries in evidence.latency_summaries().items()
+            },
+            "leader_moves": evidence.leader_moves(),
+            "isr_shrinks": evidence.isr_shrinks,
+            "unavailable_ms": {str(key): ms for key, ms in self.unavailable_ms().items()},
+            "seed": self.seed,
+            "started_wall_ms": self.started_wall_ms,
+            "duration_ms": self.duration_ms,
+            "left_behind": list(self.left_behind),
+            "timeline": [
+                {"ms": each.ms, "what": each.what, "node": each.node, "cause": each.cause}
+                for each in self.timeline
+            ],
+        }

@@ -1,0 +1,233 @@
+"""Set-up and tear-down of a run: the topic, the clients, and the reader of the metadata log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from quorate.cli.chaos.actions.fault_sockets import LEASE_MS, FaultSockets
+from quorate.cli.chaos.actions.pause_guard import Pauses
+from quorate.cli.chaos.actions.process_cluster import ProcessCluster
+from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun
+from quorate.cli.chaos.results.view import STATUS_PERIOD_S, View
+from quorate.cli.chaos.scenario.scenario import Scenario, Variant, Workload
+from quorate.cli.chaos.timeline.metadata_tail import MetadataTail
+from quorate.cli.chaos.timeline.timeline import ClusterStates
+from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.chaos.workload.ledger import Ledger
+from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
+from quorate.cli.chaos.workload.reader import Reader
+from quorate.cli.chaos.workload.writer import Pace, Writer
+from quorate.cli.client.errors import Refused
+from quorate.config.listeners import parse_servers
+from quorate.config.loader import load
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.rpc.kafka.client import ClientSettings
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Address
+
+CLIENT_ID = "quorate-chaos"
+FIRST_WRITES_S = 60.0
+RENEWALS_PER_LEASE = 4
+POLL_S = 0.1
+
+
+class Clients(NamedTuple):
+    """The clients of a run."""
+
+    writer: Writer
+    reader: Reader
+    probe: MetadataProbe
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run: a scenario, some of its variants, and the name of its topic."""
+
+    scenario: Scenario
+    variants: Sequence[Variant]
+    topic: str
+    seed: int = 0
+    """The seed of the random choices of nodes."""
+
+
+@contextlib.asynccontextmanager
+async def started_run(
+    plan: Plan, cluster: ProcessCluster, view: View
+) -> AsyncIterator[ScenarioRun]:
+    """Yield the state of a run whose clients write and read all partitions.
+
+    Create the topic first, and stop the clients afterwards. Raise Refused, NotReachable or
+    NoProducerId if the clients cannot start."""
+    workload = plan.scenario.workload
+    active = await asyncio.to_thread(cluster.active_controller)
+    tails = [MetadataTail(Path(node["log_dir"])) for node in cluster.entry["brokers"]]
+    for tail in tails:
+        tail.skip_to_end()
+    since = min(tail.offset for tail in tails)
+    await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
+    make_brokers = client_maker(plan, cluster)
+    async with clients(make_brokers, workload) as (writer, reader, probe):
+        brokers, clock = writer.brokers, RunClock()
+        run = ScenarioRun(
+            scenario=plan.scenario,
+            cluster=cluster,
+            sockets=FaultSockets(cluster.directory),
+            pauses=Pauses(LEASE_MS),
+            clock=clock,
+            brokers=brokers,
+            make_brokers=make_brokers,
+            ledger=writer.ledger,
+            writer=writer,
+            reader=reader,
+            probe=probe,
+            tails=tails,
+            states=ClusterStates(brokers.topic_id, clock.start_wall_ms, clock.offsets_ms),
+            session_timeout_ms=session_timeout_ms(cluster),
+            say=view.say,
+            since=since,
+            serving=frozenset(brokers.known),
+            first_active=active,
+            racks=racks(cluster),
+            chance=random.Random(plan.seed),
+        )
+        run.states.begin(run.serving, active)
+        run.poll_log()
+        async with background_tasks(run, view):
+            yield run
+
+
+def client_maker(plan: Plan, cluster: ProcessCluster) -> Callable[[], Brokers]:
+    """Return a function that creates a client's metadata, with connections of its own."""
+    servers = parse_servers("bootstrap", cluster.entry["bootstrap"].split(","))
+    bootstrap = [Address(*server) for server in servers]
+    transport, clock = AioTransport(), AsyncioClock()
+    settings = ClientSettings(
+        client_id=CLIENT_ID, connect_timeout_ms=plan.scenario.workload.request_timeout_ms * 2
+    )
+    return lambda: Brokers(transport, clock, bootstrap, plan.topic, settings)
+
+
+@contextlib.asynccontextmanager
+async def clients(
+    make_brokers: Callable[[], Brokers], workload: Workload
+) -> AsyncIterator[Clients]:
+    """Yield clients after the first write to every partition.
+
+    Each client has connections of its own, because a broker answers the requests of a connection in
+    order. Otherwise a change of metadata that waits for a controller would delay the writes behind
+    it.
+
+    Stop the clients afterwards. Batches that are then still in flight are cancelled. Raise Refused
+    or NoProducerId if the clients cannot start."""
+    ledger = Ledger(workload.partitions, workload.record_bytes, workload.key_bytes)
+    brokers, readers, probes = (make_brokers() for _ in range(3))
+    writer = Writer(
+        brokers=brokers,
+        ledger=ledger,
+        pace=Pace.of(workload.records_per_s, workload.partitions),
+        timeout_ms=workload.request_timeout_ms,
+    )
+    reader = Reader(readers, ledger.delays)
+    period_s = workload.metadata_interval_ms / 1000
+    probe = MetadataProbe(probes, workload.request_timeout_ms, period_s)
+    try:
+        for each in (brokers, readers, probes):
+            await each.refresh()
+        if len(brokers.leaders) != workload.partitions:
+            raise Refused(f"topic {brokers.topic}: no broker knows the leaders of all partitions")
+        await writer.start(range(workload.partitions))
+        reader.start(brokers.known, workload.partitions)
+        await first_writes(ledger)
+        probe.start()
+        yield Clients(writer, reader, probe)
+    finally:
+        # The run has stopped them and recorded their errors. This is for a run that was cancelled.
+        for stop in (writer.stop(0), reader.stop(), probe.stop()):
+            with contextlib.suppress(Exception):
+                await stop
+        for each in (brokers, readers, probes):
+            each.close()
+
+
+async def first_writes(ledger: Ledger) -> None:
+    """Wait until every partition has acknowledged a write.
+
+    Slow first writes are not outages, so the outages are cleared. Raise Refused if it takes longer
+    than FIRST_WRITES_S, or after a fatal error of a producer."""
+    deadline_s = time.monotonic() + FIRST_WRITES_S
+    while not ledger.first_writes():
+        if time.monotonic() > deadline_s or ledger.failures:
+            said = "; ".join(ledger.failures[:1]) or f"none within {FIRST_WRITES_S:.0f} s"
+            raise Refused(f"not every partition acknowledges a write: {said}")
+        await asyncio.sleep(POLL_S)
+    ledger.outages.clear()
+    ledger.latencies.clear()
+    ledger.delays.clear()
+
+
+@contextlib.asynccontextmanager
+async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
+    """For the duration of the block, follow the metadata log, renew the leases of faults, and show
+    the status on the terminal."""
+
+    async def show_status() -> None:
+        while True:
+            view.status(run.clock.now_ms(), run.ledger)
+            await asyncio.sleep(STATUS_PERIOD_S)
+
+    tasks = [asyncio.create_task(each) for each in (run.follow_log(), show_status(), renew(run))]
+    try:
+        yield
+    finally:
+        view.clear()
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                run.problem(f"the run failed in the background: {result!r}")
+
+
+async def renew(run: ScenarioRun) -> None:
+    """Renew the leases of all faults until cancelled. Without it they end after LEASE_MS."""
+    while True:
+        await asyncio.sleep(LEASE_MS / 1000 / RENEWALS_PER_LEASE)
+        run.pauses.renew()
+        await asyncio.to_thread(run.sockets.renew, run.faults.by_rules())
+
+
+def create_topic(cluster: ProcessCluster, topic: str, workload: Workload) -> None:
+    """Create the topic and wait until all its replicas are in sync.
+
+    Raise Refused if the cluster refuses it or a replica is not in sync in time."""
+    cluster.create_topic(
+        topic,
+        workload.partitions,
+        workload.replication_factor,
+        min_isr=workload.min_insync_replicas,
+    )
+    if not cluster.wait_healed(topic, workload.replication_factor):
+        raise Refused(f"topic {topic}: not every replica became in sync in time")
+
+
+def racks(cluster: ProcessCluster) -> dict[int, str]:
+    """Return the racks of the brokers that have one."""
+    ids = [node["id"] for node in cluster.entry["brokers"]]
+    found = {each: load(str(cluster.directory.node_file(each)))["broker.rack"] for each in ids}
+    return {broker: rack for broker, rack in found.items() if rack is not None}
+
+
+def session_timeout_ms(cluster: ProcessCluster) -> int:
+    """Return broker.session.timeout.ms of a controller.
+
+    All controllers of a local cluster have the same value."""
+    controller = cluster.entry["controllers"][0]["id"]
+    timeout: int = load(str(cluster.directory.node_file(controller)))["broker.session.timeout.ms"]
+    return timeout

@@ -1,0 +1,73 @@
+"""`quorate cluster`: the cluster-id and unregister operations of kafka-cluster, and
+`decommission`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.cluster.broker_removal import require_dead, unregister_broker
+from quorate.cli.cluster.decommission import decommission
+from quorate.cli.cluster.description import describe_cluster
+from quorate.cli.suggesting_group import SuggestingGroup
+
+
+@click.group(cls=SuggestingGroup)
+def cluster() -> None:
+    """Show the cluster's id, and remove brokers from it."""
+
+
+@cluster.command("cluster-id")
+@cluster_options(controllers=True)
+@format_option
+def cluster_id(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    output: str,
+) -> None:
+    """Print the cluster's id."""
+    with connected(
+        bootstrap_server=bootstrap_server,
+        bootstrap_controller=bootstrap_controller,
+        command_config=command_config,
+        timeout_s=timeout_s,
+    ) as admin:
+        found = describe_cluster(admin).cluster_id
+    click.echo(json.dumps({"cluster_id": found}) if output == "json" else f"Cluster ID: {found}")
+
+
+@cluster.command()
+@cluster_options(controllers=True)
+@click.option("--id", "-i", "broker_id", type=int, required=True, help="The id of the broker.")
+@click.option(
+    "--force", is_flag=True, help="Remove the registration even if the broker is alive or leads."
+)
+def unregister(
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    broker_id: int,
+    force: bool,
+) -> None:
+    """Remove the registration of a broker that will not come back.
+
+    A broker that is alive, or that leads partitions, needs --force. It then stops. Its replicas
+    stay assigned to it. `quorate cluster decommission` moves them first."""
+    with connected(
+        bootstrap_server=bootstrap_server,
+        bootstrap_controller=bootstrap_controller,
+        command_config=command_config,
+        timeout_s=timeout_s,
+    ) as admin:
+        if not force:
+            require_dead(admin, broker_id)
+        unregister_broker(admin, broker_id)
+    click.echo(f"Broker {broker_id} is no longer registered.")
+
+
+cluster.add_command(decommission)

@@ -1,0 +1,141 @@
+"""`quorate cluster decommission`: moves all replicas off a broker, then removes its registration.
+
+The command keeps no state of its own. Each round reads the cluster, starts the moves that are
+missing, and counts the replicas that are left. It can therefore be interrupted and run again. New
+partitions that the cluster places on the broker meanwhile are moved in a later round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
+from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.cluster.broker_removal import standing_of, unregister_broker
+from quorate.cli.progress import Progress
+from quorate.cli.reassign import reassignments
+from quorate.cli.reassign import throttles as reassignment_throttles
+from quorate.cli.reassign.drain_plan import drained
+from quorate.cli.reassign.partition_files import TopicPartition
+from quorate.cli.reassign.plan import Assignment, Impossible
+
+POLL_S = 1.0
+STALLED_ROUNDS = 3
+"""After so many rounds in which moves were refused and none was in progress, the command gives
+up."""
+NAMED = 3
+"""The number of partitions that a message names."""
+
+
+@click.command()
+@click.argument("broker_id", metavar="ID", type=click.IntRange(min=0))
+@cluster_options()
+@click.option(
+    "--throttle",
+    type=click.IntRange(min=1),
+    help="Limit the moves to this number of bytes per second on each broker. [default: no limit]",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before the first move.")
+def decommission(
+    broker_id: int,
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    throttle: int | None,
+    yes: bool,
+) -> None:
+    """Move all replicas of broker ID to the other brokers, then unregister it.
+
+    The broker stops when it is unregistered. If the command is interrupted, the moves in progress
+    continue. Run it again to go on."""
+    with connected(
+        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+    ) as admin:
+        if standing_of(admin, broker_id) is None:
+            raise Refused(f"broker {broker_id} is not registered: there is nothing to decommission")
+        drain = Drain(admin, broker_id, throttle)
+        plan = drain.plan()
+        if plan:
+            click.echo(f"broker {broker_id} has replicas of {len(plan)} partitions")
+            if not yes:
+                click.confirm("Move them to the other brokers?", abort=True)
+            drain.run(plan)
+        unregister_broker(admin, broker_id)
+    click.echo(f"Broker {broker_id} has no replicas and is no longer registered. It stops.")
+
+
+@dataclass(slots=True)
+class Drain:
+    """The moves of the replicas off one broker. `throttle` is in bytes per second, or None."""
+
+    admin: Admin
+    broker_id: int
+    throttle: int | None
+
+    def plan(self) -> Assignment:
+        """Return the new replicas of all partitions with a replica on the broker, also of those
+        that move already. Raise Refused if there are too few other brokers."""
+        racks = reassignments.usable(
+            {
+                broker: rack
+                for broker, rack in reassignments.brokers(self.admin).items()
+                if broker != self.broker_id
+            }
+        )
+        try:
+            return drained(reassignments.current(self.admin, None), racks, self.broker_id)
+        except Impossible as error:
+            raise Refused(f"broker {self.broker_id} cannot be drained: {error}") from None
+
+    def run(self, plan: Assignment) -> None:
+        """Move the replicas, and return when the broker has none. Remove the throttles that this
+        command has set. Raise Refused if the cluster accepts no move."""
+        progress = Progress(f"draining broker {self.broker_id}")
+        topics: set[str] = set()
+        total, stalled = len(plan), 0
+        try:
+            while plan:
+                total = max(total, len(plan))
+                progress.update(total - len(plan), total, "partitions moved")
+                topics.update(topic for topic, _ in plan)
+                errors, moving = self._start(plan)
+                stalled = 0 if moving else stalled + 1
+                if errors and stalled >= STALLED_ROUNDS:
+                    raise Refused(refused_text(errors))
+                self.admin.wait(POLL_S)
+                plan = self.plan()
+            progress.update(total, total, "partitions moved")
+        finally:
+            progress.close()
+            if self.throttle is not None:
+                ids = {*reassignments.brokers(self.admin), self.broker_id}
+                reassignments.clear_throttles(self.admin, sorted(ids), sorted(topics))
+
+    def _start(self, plan: Assignment) -> tuple[dict[TopicPartition, str], bool]:
+        """Start the moves that are not in progress. Return the refusals, and True if any move is in
+        progress."""
+        ongoing = reassignments.ongoing_reassignments(self.admin)
+        leaving = {key for key, each in ongoing.items() if self.broker_id in each.removing}
+        missing = {key: replicas for key, replicas in plan.items() if key not in leaving}
+        if not missing:
+            return {}, True
+        if self.throttle is not None:
+            before = reassignments.current(self.admin, sorted({topic for topic, _ in missing}))
+            moves = reassignment_throttles.proposed_moves(
+                ongoing, {key: plan[key] for key in missing if key in before}, before
+            )
+            reassignment_throttles.throttle(self.admin, moves, self.throttle)
+        errors = reassignments.reassign(self.admin, dict(missing))
+        return errors, len(errors) < len(missing) or bool(leaving)
+
+
+def refused_text(errors: dict[TopicPartition, str]) -> str:
+    """Return the message about partitions whose move the cluster refuses."""
+    named = "; ".join(
+        f"{topic}-{partition}: {reason}"
+        for (topic, partition), reason in sorted(errors.items())[:NAMED]
+    )
+    more = f" and {len(errors) - NAMED} more" if len(errors) > NAMED else ""
+    return f"the cluster refuses to move {len(errors)} partitions: {named}{more}"

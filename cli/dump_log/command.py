@@ -1,0 +1,140 @@
+"""`quorate dump-log`, with the options and output of kafka-dump-log.
+
+With `--format json` it prints one object per record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from quorate.cli.client.errors import Refused
+from quorate.cli.client.options import format_option
+from quorate.cli.dump_log import lines as dump_lines
+from quorate.quorum.log.errors import LogError
+
+
+@click.command("dump-log")
+@click.option(
+    "--files",
+    required=True,
+    metavar="FILE,...",
+    help="Log segments, snapshots and indexes to print.",
+)
+@click.option("--print-data-log", is_flag=True, help="Also print keys and values.")
+@click.option("--deep-iteration", is_flag=True, help="Print a line for each record.")
+@click.option(
+    "--cluster-metadata-decoder", is_flag=True, help="Decode the values as metadata records."
+)
+@click.option(
+    "--skip-record-metadata",
+    is_flag=True,
+    help="Print only keys and values of records, without their offsets and timestamps.",
+)
+@click.option(
+    "--verify-index-only",
+    is_flag=True,
+    help="Compare indexes with their logs, and do not print them.",
+)
+@click.option("--index-sanity-check", is_flag=True, help="Check only the size of indexes.")
+@click.option(
+    "--max-bytes",
+    type=int,
+    default=dump_lines.MAX_INT - 1,
+    help="Stop after this number of bytes of each log.",
+)
+@click.option("--max-message-size", type=int, hidden=True)
+@format_option
+def dump_log(
+    files: str,
+    print_data_log: bool,
+    deep_iteration: bool,
+    cluster_metadata_decoder: bool,
+    skip_record_metadata: bool,
+    verify_index_only: bool,
+    index_sanity_check: bool,
+    max_bytes: int,
+    max_message_size: int | None,
+    output: str,
+) -> None:
+    """Print the content of log segments, snapshots and indexes.
+
+    \b
+    quorate dump-log --files 00000000000000000000.log --print-data-log
+    quorate dump-log --files 00000000000000000000.log --cluster-metadata-decoder"""
+    options = dump_lines.DumpOptions(
+        data=print_data_log or cluster_metadata_decoder or skip_record_metadata,
+        deep=deep_iteration,
+        metadata=cluster_metadata_decoder,
+        skip_record_metadata=skip_record_metadata,
+        max_bytes=max_bytes,
+    )
+    faults = 0
+    for name in files.split(","):
+        path = Path(name)
+        try:
+            if path.suffix in (".log", ".checkpoint"):
+                dump_records(path, options, output)
+            elif path.suffix in (".index", ".timeindex"):
+                faults += dump_index(path, verify_index_only, index_sanity_check)
+            else:
+                click.echo(f"Ignoring unknown file {path}", err=True)
+        except (OSError, LogError) as error:
+            raise Refused(str(error)) from None
+        except dump_lines.NoOffset:
+            raise Refused(
+                f"{path}: the name must begin with the segment's base offset, such as "
+                f"00000000000000000000{path.suffix}"
+            ) from None
+    if faults:
+        raise SystemExit(1)
+
+
+def dump_records(path: Path, options: dump_lines.DumpOptions, output: str) -> None:
+    """Print the content of a segment or snapshot."""
+    content = memoryview(path.read_bytes())
+    if output == "json":
+        for row in dump_lines.log_rows(content, options):
+            click.echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+        return
+    click.echo(f"Dumping {path}")
+    for line in dump_lines.log_lines(path.name, content, options):
+        click.echo(line)
+
+
+def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
+    """Print an index, and return the number of entries that contradict the log.
+
+    `verify_only` compares and does not print. `sanity_only` checks only that the size is a multiple
+    of an entry's, and raises Refused if not. Only an offset index is compared with its log, which
+    must be in the same directory: otherwise raise OSError."""
+    click.echo(f"Dumping {path}")
+    content = path.read_bytes()
+    base_offset = dump_lines.base_offset_of(path.name)
+    timed = path.suffix == ".timeindex"
+    entry_bytes = dump_lines.TIME_ENTRY.size if timed else dump_lines.OFFSET_ENTRY.size
+    if not content and not timed:
+        click.echo(f"{path} is empty.")
+        return 0
+    if sanity_only:
+        if len(content) % entry_bytes:
+            raise Refused(f"{path}: {len(content)} bytes must be a multiple of {entry_bytes}")
+        click.echo(f"{path} passed sanity check.")
+        return 0
+    if timed:
+        for timestamp, offset in dump_lines.time_index(content, base_offset):
+            if not verify_only:
+                click.echo(f"timestamp: {timestamp} offset: {offset}")
+        return 0
+    entries = list(dump_lines.offset_index(content, base_offset))
+    if not verify_only:
+        for offset, position in entries:
+            click.echo(f"offset: {offset} position: {position}")
+    log = memoryview(path.with_suffix(".log").read_bytes())
+    faults = list(dump_lines.index_mismatches(entries, log))
+    if faults:
+        click.echo(f"Mismatches in :{path.absolute()}", err=True)
+    for offset, last_offset in faults:
+        click.echo(f"  Index offset: {offset}, log offset: {last_offset}", err=True)
+    return len(faults)

@@ -1,0 +1,7 @@
+"""`quorate history`: questions to a metadata log (quorum/analytics), which may be in an archive.
+
+- command.py, options.py: the commands, and what they share.
+- source.py, archives.py, decompression.py: where the log is.
+- questions.py, stream.py: questions about a loss, and tables that follow a log.
+- text.py, questions_text.py: the output.
+"""

@@ -1,0 +1,245 @@
+"""`quorate history`: questions to a metadata log. `at` and `explain` need no Spark.
+
+`questions.py` has more of its commands."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from quorate.cli.client.options import format_option
+from quorate.cli.history.options import moment_ms, print_warnings, strict_option
+from quorate.cli.history.questions import diff, top, whatif
+from quorate.cli.history.source import directory_argument, history_in
+from quorate.cli.history.stream import stream
+from quorate.cli.history.text import json_lines, moment_lines, story_json, story_lines, table_lines
+from quorate.cli.progress import waiting_for
+from quorate.cli.suggesting_group import SuggestingGroup
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EXPORTS = ("parquet", "json", "csv")
+
+
+@click.group(cls=SuggestingGroup)
+def history() -> None:
+    """Show leaderships, ISR changes, sessions, unavailability and their causes.
+
+    DIR is a node's data directory (Quorate's or Apache Kafka's), the directory of a cluster of
+    `quorate up`, a metadata log, or a .tar.gz or .zip of one of these. The nodes may run meanwhile.
+    `at`, `explain`, `diff` and `whatif` need no Java. The others run Spark (quorate[spark]).
+
+    \b
+    quorate history report quorate-data --out report.html
+    quorate history explain quorate-data --topic orders --partition 0
+    quorate history at quorate-data --time 2026-01-31T23:59:59"""
+
+
+@history.command()
+@directory_argument
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default="report.html",
+    show_default=True,
+    help="The file of the page.",
+)
+@click.option(
+    "--parquet",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also write the tables to this directory, as Parquet.",
+)
+@click.option("--from", "from_ms", callback=moment_ms, help="Begin at this time, as in `at`.")
+@click.option("--to", "to_ms", callback=moment_ms, help="End before this time.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic. May be repeated.")
+@click.option(
+    "--broker",
+    "brokers",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="Only this broker and the partitions that it ever had a replica of. May be repeated.",
+)
+@strict_option
+@format_option
+def report(
+    directory: Path,
+    out: Path,
+    parquet: Path | None,
+    from_ms: int | None,
+    to_ms: int | None,
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+    strict: bool,
+    output: str,
+) -> None:
+    """Write one self-contained HTML page about the history of the cluster.
+
+    The page shows the worst and the newest rows first, and says what it leaves out. The key figures
+    count everything."""
+    from quorate.quorum.analytics.page.report import report as write_report
+    from quorate.quorum.analytics.page.scope import Scope
+
+    if from_ms is not None and to_ms is not None and to_ms <= from_ms:
+        raise click.UsageError("--to must be later than --from")
+    scope = Scope(from_ms=from_ms, to_ms=to_ms, topics=topics, brokers=brokers)
+    with waiting_for("writing the report with Spark"), history_in(directory) as source:
+        summary = write_report(source, out, parquet, scope=scope, strict=strict)
+    for line in summary.warnings:
+        click.echo(line, err=True)
+    if output == "json":
+        click.echo(json.dumps(asdict(summary)))
+        return
+    for line in summary.lines():
+        click.echo(line)
+
+
+@history.command()
+@click.argument("query")
+@directory_argument
+@strict_option
+@format_option
+def sql(query: str, directory: Path, strict: bool, output: str) -> None:
+    """Print the result of a Spark SQL query over the tables of DIR.
+
+    `DESCRIBE TABLE leadership` explains a table's columns. Warnings about the log are printed on
+    standard error. The tables are records, topics, partitions, leadership, isr, elr, sessions,
+    availability, min_isr_windows, churn, reassignments, reassignment_steps, brokers, configs,
+    quorum, quorum_health, causes and warnings."""
+    from pyspark.errors import AnalysisException
+
+    from quorate.quorum.analytics.log.errors import damage_said_plainly
+    from quorate.quorum.analytics.spark.session import local_session
+    from quorate.quorum.analytics.tables import views
+
+    with (
+        ExitStack() as waiting,
+        history_in(directory) as source,
+        local_session("quorate history sql") as spark,
+    ):
+        waiting.enter_context(waiting_for("running the query with Spark"))
+        try:
+            views(spark, source, used_by=f"{query} warnings", strict=strict)
+            with damage_said_plainly():
+                result = spark.sql(query)
+                # The rows of one of Spark's partitions at a time are in memory.
+                rows = (row.asDict(recursive=True) for row in result.toLocalIterator())
+                lines = json_lines(rows) if output == "json" else table_lines(result.columns, rows)
+                first = next(lines)
+                waiting.close()
+                for line in chain([first], lines):
+                    click.echo(line)
+                print_warnings(spark.table("warnings"))
+        except AnalysisException as error:
+            raise click.UsageError(str(error).strip().splitlines()[0]) from None
+
+
+@history.command()
+@directory_argument
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The directory that receives one directory per table. Existing tables are replaced.",
+)
+@click.option("--table", "wanted", multiple=True, help="Write only this table. May be repeated.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(EXPORTS),
+    default="parquet",
+    show_default=True,
+    help="Format of the files.",
+)
+@strict_option
+def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, strict: bool) -> None:
+    """Write the tables of DIR as files. CSV files contain lists as JSON."""
+    from quorate.quorum.analytics.log.errors import damage_said_plainly
+    from quorate.quorum.analytics.spark.session import local_session
+    from quorate.quorum.analytics.tables import TABLES, read_tables
+
+    unknown = [name for name in wanted if name not in TABLES]
+    if unknown:
+        raise click.UsageError(f"--table: value {unknown[0]!r} must be one of {', '.join(TABLES)}")
+    paths = []
+    with (
+        waiting_for("exporting tables with Spark"),
+        history_in(directory) as source,
+        local_session("quorate history export") as spark,
+        damage_said_plainly(),
+    ):
+        needed = (*wanted, "warnings") if wanted else ()
+        tables = read_tables(spark, source, only=needed, strict=strict)
+        for name in wanted or tables:
+            paths.append(out / name)
+            write(tables[name], out / name, kind)
+        print_warnings(tables["warnings"])
+    for path in paths:
+        click.echo(str(path))
+
+
+def write(table: DataFrame, path: Path, kind: str) -> None:
+    """Write a table as one file of the given format in a directory, which is replaced."""
+    from quorate.quorum.analytics.tables import flat
+
+    whole = (flat(table) if kind == "csv" else table).repartition(1).write.mode("overwrite")
+    # The path is absolute because Spark's Java process may have another working directory.
+    target = str(path.absolute())
+    whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(target)
+
+
+@history.command()
+@directory_argument
+@click.option(
+    "--offset", type=click.IntRange(min=0), help="The state after the record at this offset."
+)
+@click.option(
+    "--time",
+    "time_ms",
+    callback=moment_ms,
+    help="The state at this time: ISO 8601 (UTC), or ms since 1970.",
+)
+@format_option
+def at(directory: Path, offset: int | None, time_ms: int | None, output: str) -> None:
+    """Print the state of the cluster at an offset or time of its metadata log."""
+    from quorate.quorum.analytics.replay.moment import as_json, moment
+
+    if offset is not None and time_ms is not None:
+        raise click.UsageError("only one of --offset and --time can be given")
+    with history_in(directory) as source:
+        state = as_json(moment(source, offset=offset, time_ms=time_ms))
+    if output == "json":
+        click.echo(json.dumps(state))
+        return
+    for line in moment_lines(state):
+        click.echo(line)
+
+
+@history.command()
+@directory_argument
+@click.option("--topic", required=True, help="The topic of the partitions.")
+@click.option(
+    "--partition", type=click.IntRange(min=0), help="A partition of the topic. [default: all]"
+)
+@format_option
+def explain(directory: Path, topic: str, partition: int | None, output: str) -> None:
+    """Print the history of a partition: its changes with their times and causes."""
+    from quorate.quorum.analytics.replay.story import explain as tell
+
+    with history_in(directory) as source:
+        stories = tell(source, topic, partition)
+    if output == "json":
+        click.echo(json.dumps(story_json(stories)))
+        return
+    for line in story_lines(stories):
+        click.echo(line)
+
+
+for command in (diff, whatif, top, stream):
+    history.add_command(command)

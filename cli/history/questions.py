@@ -1,0 +1,147 @@
+"""`quorate history diff | whatif | top`: changes between two points, the effect of a loss of
+brokers, and rankings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from quorate.cli.client.options import format_option
+from quorate.cli.history.options import point, print_warnings, strict_option
+from quorate.cli.history.questions_text import (
+    comparison_lines,
+    each_broker_lines,
+    what_if_json,
+    what_if_lines,
+)
+from quorate.cli.history.source import directory_argument, history_in
+from quorate.cli.history.text import table_lines
+from quorate.quorum.analytics.replay.differences import Point
+
+
+@click.command()
+@directory_argument
+@click.argument("before", metavar="A", callback=point)
+@click.argument("after", metavar="B", callback=point)
+@format_option
+def diff(directory: Path, before: Point, after: Point, output: str) -> None:
+    """Print what differs between two points of the history.
+
+    A and B are each an offset, or a time such as 2026-01-31T23:59:59 (UTC)."""
+    from quorate.quorum.analytics.replay.differences import diff as compare
+
+    with history_in(directory) as source:
+        comparison = compare(source, before, after)
+    if output == "json":
+        click.echo(json.dumps(asdict(comparison)))
+        return
+    for line in comparison_lines(comparison):
+        click.echo(line)
+
+
+@click.command()
+@directory_argument
+@click.option(
+    "--kill",
+    "brokers",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="The id of a broker that is lost. May be repeated.",
+)
+@click.option("--rack", "racks", multiple=True, help="All brokers of this rack are lost.")
+@click.option(
+    "--at",
+    "at",
+    callback=point,
+    help="The offset or the time of the loss. [default: the end of the log]",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=40,
+    show_default=True,
+    help="The most partitions to print. JSON contains all.",
+)
+@format_option
+def whatif(
+    directory: Path,
+    brokers: tuple[int, ...],
+    racks: tuple[str, ...],
+    at: Point | None,
+    limit: int,
+    output: str,
+) -> None:
+    """Print what the loss of brokers would do to the partitions.
+
+    Without --kill and --rack, print the effect of the loss of each single broker, the worst first.
+    The controller's own rules elect the leaders. Nothing is written."""
+    from quorate.quorum.analytics.replay.moment import moment
+    from quorate.quorum.analytics.replay.what_if import brokers_in_racks, each_broker, what_if
+
+    chosen = at or Point()
+    with history_in(directory) as source:
+        state = moment(source, offset=chosen.offset, time_ms=chosen.time_ms)
+    in_racks = brokers_in_racks(state.image, racks)
+    if racks and not in_racks:
+        raise click.UsageError(f"--rack: no broker is in {', '.join(racks)} at this point")
+    if unknown := sorted(set(brokers) - set(state.image.broker_ids())):
+        known = ", ".join(map(str, state.image.broker_ids()))
+        raise click.UsageError(
+            f"--kill: broker {unknown[0]} is not registered at this point; there are {known}"
+        )
+    if not brokers and not racks:
+        results = each_broker(state)
+        if output == "json":
+            click.echo(json.dumps([what_if_json(each) for each in results]))
+            return
+        for line in each_broker_lines(state, results):
+            click.echo(line)
+        return
+    result = what_if(state, {*brokers, *in_racks})
+    if output == "json":
+        click.echo(json.dumps(what_if_json(result)))
+        return
+    for line in what_if_lines(state, result, limit):
+        click.echo(line)
+
+
+@click.command()
+@directory_argument
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="The number of rows of each ranking.",
+)
+@strict_option
+@format_option
+def top(directory: Path, limit: int, strict: bool, output: str) -> None:
+    """Print the partitions and brokers to which most happened."""
+    from quorate.quorum.analytics.log.errors import damage_said_plainly
+    from quorate.quorum.analytics.spark.session import local_session
+    from quorate.quorum.analytics.tables import read_tables
+    from quorate.quorum.analytics.tables.top import NEEDED
+    from quorate.quorum.analytics.tables.top import top as rank
+
+    with (
+        history_in(directory) as source,
+        local_session("quorate history top") as spark,
+        damage_said_plainly(),
+    ):
+        tables = read_tables(spark, source, only=(*NEEDED, "warnings"), strict=strict)
+        found = {
+            name: (table.columns, [row.asDict(recursive=True) for row in table.collect()])
+            for name, table in rank(tables, limit).items()
+        }
+        print_warnings(tables["warnings"])
+    if output == "json":
+        click.echo(json.dumps({name: rows for name, (_, rows) in found.items()}, default=str))
+        return
+    for name, (columns, rows) in found.items():
+        click.echo(f"{name}:")
+        for line in table_lines(columns, rows) if rows else ("none",):
+            click.echo(f"  {line}")

@@ -1,0 +1,116 @@
+"""`quorate metadata-quorum add-controller` and `remove-controller` (KIP-853)."""
+
+from __future__ import annotations
+
+import click
+
+from quorate.cli.client.admin import check
+from quorate.cli.client.errors import Refused
+from quorate.cli.client.options import connected
+from quorate.cli.nodes.server import load_config
+from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
+from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.node.meta_properties import StorageError, read_meta
+from quorate.quorum.node.node_membership import own_voter
+from quorate.quorum.protocol.schemas.raft_voters import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
+    RaftVoterListener,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+
+TIMEOUT_MS = 30_000
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print the change without making it.")
+
+
+@click.command("add-controller")
+@dry_run_option
+@click.pass_context
+def add_controller(context: click.Context, dry_run: bool) -> None:
+    """Add a controller that runs and has caught up to the voters.
+
+    The --command-config before the command is that controller's own .properties file, from which
+    its id, directory and address are taken."""
+    file = context.obj["command_config"]
+    if file is None:
+        raise click.UsageError(
+            "--command-config FILE must be given before add-controller: the .properties file of "
+            "the controller to add"
+        )
+    config = load_config(file)
+    if not config.is_controller:
+        raise Refused(
+            f"{file}: process.roles did not contain 'controller'. Is this a valid controller "
+            "configuration file?"
+        )
+    directory_id = directory_id_in(config.metadata_log_dir)
+    voter = own_voter(config, ReplicaKey(config.node_id, directory_id))
+    if voter is None:
+        raise Refused(f"{file}: listeners must contain the port of the controller's listener")
+    listeners = tuple(
+        RaftVoterListener(name=each.name, host=each.host, port=each.port)
+        for each in voter.endpoints
+    )
+    if not dry_run:
+        request = AddRaftVoterRequest(
+            timeout_ms=TIMEOUT_MS,
+            voter_id=config.node_id,
+            voter_directory_id=directory_id,
+            listeners=listeners,
+        )
+        with connected(**{**context.obj, "command_config": None}) as admin:
+            answer = admin.change(request, AddRaftVoterResponse, lambda each: [each.error_code])
+        check(answer.error_code, answer.error_message)
+    endpoints = ", ".join(endpoint_text(each) for each in listeners)
+    click.echo(
+        f"{'DRY RUN of adding' if dry_run else 'Added'} controller {config.node_id} with directory "
+        f"id {uuid_to_text(directory_id)} and endpoints: {endpoints}"
+    )
+
+
+@click.command("remove-controller")
+@click.option("--controller-id", "-i", type=int, required=True, help="The node id of the voter.")
+@click.option(
+    "--controller-directory-id",
+    "-d",
+    "directory_text",
+    required=True,
+    help="The directory id of the voter, as `describe --replication` prints it.",
+)
+@dry_run_option
+@click.pass_context
+def remove_controller(
+    context: click.Context, controller_id: int, directory_text: str, dry_run: bool
+) -> None:
+    """Remove a voter from the quorum, even the leader or one that is lost."""
+    if controller_id < 0:
+        raise Refused(f"Invalid negative --controller-id: {controller_id}")
+    try:
+        directory_id = uuid_from_text(directory_text)
+    except ValueError as error:
+        raise Refused(f"Failed to parse --controller-directory-id: {error}") from None
+    if not dry_run:
+        request = RemoveRaftVoterRequest(voter_id=controller_id, voter_directory_id=directory_id)
+        with connected(**context.obj) as admin:
+            answer = admin.change(request, RemoveRaftVoterResponse, lambda each: [each.error_code])
+        check(answer.error_code, answer.error_message)
+    done = "DRY RUN of removing " if dry_run else "Removed "  # Kafka prints two spaces
+    click.echo(f"{done} KRaft controller {controller_id} with directory id {directory_text}")
+
+
+def directory_id_in(log_dir: str) -> Uuid:
+    """Return the directory id in meta.properties. Raise Refused if it cannot be read."""
+    try:
+        meta = read_meta(OsDisk(), log_dir)
+    except StorageError as error:
+        raise Refused(str(error)) from None
+    if meta is None:
+        raise Refused(f"Unable to read meta.properties from {log_dir}")
+    return meta.directory_id
+
+
+def endpoint_text(each: RaftVoterListener) -> str:
+    """Return a listener as NAME://HOST:PORT."""
+    host = f"[{each.host}]" if ":" in each.host else each.host
+    return f"{each.name}://{host}:{each.port}"

@@ -1,0 +1,261 @@
+"""The state of a cluster for `quorate status`: the quorum, the brokers, and the problems.
+
+Problems are found through Kafka's protocol, and thus on any cluster (`partition_problems.py`).
+Their causes, and elections that may have lost data, come from Quorate's nodes (`explanations.py`,
+`unclean_elections.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.cluster.description import describe_cluster
+from quorate.cli.metadata_quorum.command import Quorum, QuorumLost, describe_quorum
+from quorate.cli.status.explanations import Explanations, Key, get_from
+from quorate.cli.status.partition_problems import (
+    UNDER_REPLICATED,
+    Group,
+    Problem,
+    count_states,
+    counted,
+    groups,
+    problems,
+    selected,
+)
+from quorate.cli.status.quorum_health import QuorumHealth, health_of
+from quorate.cli.status.unclean_elections import UncleanElection, UncleanElections
+from quorate.cli.topics.topic_view import MIN_ISR, describe, matching, topic_names
+from quorate.quorum.ids import NO_NODE
+
+MAX_SHOWN = 20
+"""The most problems that the text lists, unless all are requested."""
+MAX_GROUPS = 20
+"""The most groups of problems that the text lists."""
+MAX_ELECTIONS = 5
+"""The most unclean elections that the text lists, unless all are requested."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The problems to show: those of topics that match the pattern `topic`, those that concern
+    `broker`, and those in the states `only`. None and () select all. If not `every`, the text lists
+    the first ones only, and only their causes are searched."""
+
+    topic: str | None = None
+    broker: int | None = None
+    only: tuple[str, ...] = ()
+    every: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLine:
+    """The state of one broker. `why` is the cause if it is fenced, and `cause` its name."""
+
+    id: int
+    address: str
+    state: str  # "up" or "fenced"
+    rack: str | None
+    why: str = ""
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The state of the cluster at one moment.
+
+    `voter_lags` is the lag of each voter in records, and `silent_voters` those that do not answer
+    (`quorum_health.py`). If `quorum_lost` names a reason, the quorum does not answer: the values of
+    the quorum are not known, and the rest is the last that the brokers know. `topics` and
+    `partitions` count those of the selected topics. `problems` are all selected partitions with a
+    problem, the worst first, and `groups` counts them by reason. `unclean_elections` are the newest
+    ones, the newest first."""
+
+    cluster_id: str
+    leader: int
+    epoch: int
+    high_watermark: int
+    voter_lags: dict[int, int]
+    brokers: tuple[BrokerLine, ...]
+    topics: int
+    partitions: int
+    problems: tuple[Problem, ...]
+    counts: dict[str, int] = field(default_factory=dict)
+    groups: tuple[Group, ...] = ()
+    unclean_elections: tuple[UncleanElection, ...] = ()
+    silent_voters: dict[int, int | None] = field(default_factory=dict)
+    quorum_lost: str = ""
+
+    def lines(self, *, every: bool = False) -> Iterator[str]:
+        """Yield the lines of the status, with at most MAX_SHOWN problems unless `every`."""
+        yield f"Cluster {self.cluster_id}"
+        yield f"Quorum: {self._quorum()}"
+        for broker in self.brokers:
+            rack = f", rack {broker.rack}" if broker.rack else ""
+            because = f"; {broker.why}" if broker.why else ""
+            yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}{because}"
+        states = counted(count_states(self.problems))
+        yield f"Partitions: {self.partitions} in {self.topics} topics; {states}"
+        shown = len(self.problems) if every else MAX_SHOWN
+        if len(self.problems) > 1:
+            most = len(self.groups) if every else MAX_GROUPS
+            yield from listed("  by cause: ", [each.line() for each in self.groups], most)
+        yield from listed(
+            "  ", [problem.line() for problem in self.problems[:shown]], shown, len(self.problems)
+        )
+        if self.unclean_elections:
+            elections = self.unclean_elections
+            yield f"Unclean elections: {len(elections)}; records may be lost"
+            shown = len(elections) if every else MAX_ELECTIONS
+            yield from listed("  ", [each.line() for each in elections], shown)
+
+    def _quorum(self) -> str:
+        if self.quorum_lost:
+            return f"LOST: {self.quorum_lost}. The state below is the last that the brokers know"
+        health = QuorumHealth(lags=self.voter_lags, silent_ms=self.silent_voters)
+        return (
+            f"leader {self.leader}, epoch {self.epoch}, high watermark {self.high_watermark}; "
+            f"{health.summary()}; voters {health.voters()}"
+        )
+
+    @property
+    def is_outage(self) -> bool:
+        """Return True if the quorum is lost, or a partition is offline or below its min ISR."""
+        worst = any(problem.state != UNDER_REPLICATED for problem in self.problems)
+        return worst or bool(self.quorum_lost)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the status as JSON values, with every selected problem."""
+        found = asdict(replace(self, problems=()))
+        return {**found, "problems": [problem.as_json() for problem in self.problems]}
+
+    @property
+    def lasting(self) -> Status:
+        """Return the status without the values that change all the time, for comparisons."""
+        return replace(
+            self,
+            high_watermark=0,
+            voter_lags=dict.fromkeys(self.voter_lags, 0),
+            silent_voters=dict.fromkeys(self.silent_voters, None),
+        )
+
+
+def listed(prefix: str, lines: Sequence[str], most: int, total: int | None = None) -> Iterator[str]:
+    """Yield the first `most` lines, and the number of the others. `total` is the number of all, if
+    `lines` are not all."""
+    total = len(lines) if total is None else total
+    yield from (f"{prefix}{line}" for line in lines[:most])
+    if total > most:
+        yield f"{prefix}and {total - most} more (--all lists them)"
+
+
+def read_status(
+    admin: Admin,
+    explanations: Explanations,
+    selection: Selection | None = None,
+    elections: UncleanElections | None = None,
+) -> Status:
+    """Return the state of the cluster, with the known causes.
+
+    If a broker reports that the quorum is lost, return what the brokers know. Raise Refused if the
+    cluster reports another error, the quorum has no leader, or the pattern of topics is invalid,
+    and NotReachable if no node answers."""
+    selection = selection or Selection()
+    cluster = describe_cluster(admin, fenced=True)
+    try:
+        quorum, lost = describe_quorum(admin), ""
+    except QuorumLost as error:
+        quorum, lost = None, error.reason
+    brokers = tuple(
+        BrokerLine(
+            id=broker.broker_id,
+            address=f"{broker.host}:{broker.port}",
+            state="fenced" if broker.is_fenced else "up",
+            rack=broker.rack,
+        )
+        for broker in sorted(cluster.brokers, key=lambda broker: broker.broker_id)
+    )
+    names = matching(topic_names(admin), selection.topic, exclude_internal=False)
+    topics = describe(admin, names, configs=(MIN_ISR,))
+    up = frozenset(broker.id for broker in brokers if broker.state == "up")
+    chosen = selected(problems(topics, up), broker=selection.broker, only=selection.only)
+    state = None if quorum is None else quorum.state
+    health = QuorumHealth(lags={}, silent_ms={}) if quorum is None else health_of(quorum)
+    found = Status(
+        cluster_id=cluster.cluster_id,
+        leader=NO_NODE if state is None else state.leader_id,
+        epoch=NO_NODE if state is None else state.leader_epoch,
+        high_watermark=NO_NODE if state is None else state.high_watermark,
+        voter_lags=dict(health.lags),
+        silent_voters=dict(health.silent_ms),
+        quorum_lost=lost,
+        brokers=brokers,
+        topics=len(topics),
+        partitions=sum(len(topic.partitions) for topic in topics),
+        problems=tuple(chosen),
+        counts=count_states(chosen),
+    )
+    if quorum is None:
+        return replace(found, groups=tuple(groups(chosen, {})))
+    explained = explain(found, quorum, explanations, every=selection.every)
+    if elections is None:
+        return explained
+    found_elections = elections.of(
+        {topic.topic_id: topic.name for topic in topics},
+        found.high_watermark,
+        partial(get_from, addresses_of(quorum)),
+    )
+    return replace(explained, unclean_elections=tuple(found_elections))
+
+
+def explain(
+    status: Status, quorum: Quorum, explanations: Explanations, *, every: bool = True
+) -> Status:
+    """Return the status with the causes that the nodes report, and the groups of the problems. If
+    not `every`, only the first MAX_SHOWN problems are explained."""
+    fenced = [broker for broker in status.brokers if broker.state == "fenced"]
+    shown = status.problems if every else status.problems[:MAX_SHOWN]
+    wanted = [*map(broker_key, fenced), *map(problem_key, shown)]
+    controllers = addresses_of(quorum)
+    known = explanations.of(wanted, status.high_watermark, partial(get_from, controllers))
+
+    def cause_of(key: Key) -> str:
+        return str(known[key]) if key in known else "cause unknown"
+
+    names = {
+        broker.id: found.name
+        for broker in fenced
+        if (found := known.get(broker_key(broker))) is not None
+    }
+    return replace(
+        status,
+        brokers=tuple(
+            replace(broker, why=cause_of(broker_key(broker)), cause=names.get(broker.id, ""))
+            if broker.state == "fenced"
+            else broker
+            for broker in status.brokers
+        ),
+        problems=(
+            *(replace(problem, why=cause_of(problem_key(problem))) for problem in shown),
+            *status.problems[len(shown) :],
+        ),
+        groups=tuple(groups(status.problems, names)),
+    )
+
+
+def broker_key(broker: BrokerLine) -> Key:
+    """Return the broker's key for `Explanations`."""
+    return ("broker", "", broker.id)
+
+
+def problem_key(problem: Problem) -> Key:
+    """Return the partition's key for `Explanations`."""
+    return ("partition", problem.topic_id, problem.partition)
+
+
+def addresses_of(quorum: Quorum) -> list[tuple[str, int]]:
+    """Return the addresses of the controllers, the leader's first."""
+    nodes = sorted(quorum.nodes, key=lambda node: node.node_id != quorum.state.leader_id)
+    return [(each.host, each.port) for node in nodes for each in node.listeners]

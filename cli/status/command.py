@@ -1,0 +1,147 @@
+"""`quorate status`: the cluster at a glance, once or on every change.
+
+`cluster_status.py` reads the state of the cluster, and `watch.py` shows each change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
+from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.nodes.cluster_dir import read_cluster
+from quorate.cli.status.changes import read_changes
+from quorate.cli.status.changes_in_flight import ChangesReport
+from quorate.cli.status.cluster_status import Selection, read_status
+from quorate.cli.status.explanations import Explanations
+from quorate.cli.status.partition_problems import STATES
+from quorate.cli.status.unclean_elections import UncleanElections
+from quorate.cli.status.watch import watch_status
+
+DEFAULT_DIR = Path("quorate-data")
+
+
+@click.command()
+@cluster_options()
+@click.option(
+    "--dir",
+    "root",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The directory of a cluster of `quorate up`. [default: quorate-data, if it exists]",
+)
+@click.option("--watch", is_flag=True, help="Print every change until interrupted.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(min=0.1),
+    default=1.0,
+    show_default=True,
+    help="With --watch: seconds between two requests.",
+)
+@click.option("--topic", help="Show only topics that match this regular expression.")
+@click.option(
+    "--broker", type=click.IntRange(min=0), help="Show only problems that this broker causes."
+)
+@click.option(
+    "--only",
+    type=click.Choice(STATES),
+    multiple=True,
+    help="Show only problems of this kind. May be repeated.",
+)
+@click.option("--all", "every", is_flag=True, help="List every problem, each with its cause.")
+@click.option(
+    "--changes",
+    is_flag=True,
+    help="Show the changes of leaders, ISRs and replicas in flight, and the node that delays each.",
+)
+@format_option
+def status(
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    root: Path | None,
+    watch: bool,
+    interval_s: float,
+    topic: str | None,
+    broker: int | None,
+    only: tuple[str, ...],
+    every: bool,
+    changes: bool,
+    output: str,
+) -> None:
+    """Print the quorum, the brokers, and the partitions with a problem and its cause.
+
+    Problems are counted by broker and cause. The worst ones are listed: first those without a
+    leader (offline), then those under min.insync.replicas, then the under-replicated ones.
+    Elections that may have lost records follow.
+
+    --changes prints the stages of all nodes instead: what they have committed, replayed and acted
+    on, and the changes that a node delays. With --all it also prints complete changes.
+
+    The exit code is 1 if a shown partition is offline or below min.insync.replicas, or if the
+    metadata quorum is lost. With --watch
+    the command redraws a terminal. Otherwise it prints each change as a block of lines, or as one
+    line with --format json."""
+    if changes and (topic is not None or broker is not None or only):
+        raise click.UsageError("--changes cannot be combined with --topic, --broker or --only")
+    if bootstrap_server is None and command_config is None:
+        bootstrap_server = local_bootstrap(root)
+    with connected(
+        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+    ) as admin:
+        if changes:
+            show_changes(admin, interval_s if watch else None, every=every, output=output)
+            return
+        selection = Selection(topic=topic, broker=broker, only=only, every=every)
+        explanations, elections = Explanations(), UncleanElections()
+        if watch:
+            watch_status(
+                lambda: read_status(admin, explanations, selection, elections),
+                interval_s,
+                as_json=output == "json",
+                every=every,
+            )
+            return
+        found = read_status(admin, explanations, selection, elections)
+    if output == "json":
+        click.echo(json.dumps(found.as_json()))
+    else:
+        for line in found.lines(every=every):
+            click.echo(line)
+    if found.is_outage:
+        raise SystemExit(1)
+
+
+def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output: str) -> None:
+    """Print the changes in flight: once, or each time that they change if `interval_s` is given."""
+
+    def read() -> ChangesReport:
+        return read_changes(admin, every=every)
+
+    if interval_s is not None:
+        watch_status(read, interval_s, as_json=output == "json", every=every)
+    elif output == "json":
+        click.echo(json.dumps(read().as_json()))
+    else:
+        for line in read().lines(every=every):
+            click.echo(line)
+
+
+def local_bootstrap(root: Path | None) -> str:
+    """Return the bootstrap list of the local cluster in `root`.
+
+    Raise UsageError if there is no cluster.json, Refused if it is invalid or lists no broker."""
+    file = (root or DEFAULT_DIR) / "cluster.json"
+    try:
+        entry = read_cluster(file)
+    except FileNotFoundError:
+        raise click.UsageError("--bootstrap-server or --dir must be given") from None
+    except OSError as error:
+        raise Refused(f"{file} cannot be read: {error.strerror}") from None
+    bootstrap = entry.get("bootstrap", "")
+    if not bootstrap:
+        raise Refused(f"{file} lists no broker: give --bootstrap-server, or run `quorate up` again")
+    return bootstrap
