@@ -45,7 +45,7 @@ from quorate.quorum.analytics.log.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -83,36 +83,48 @@ def register(spark: SparkSession) -> None:
     register_source(spark)
 
 
-def views(spark: SparkSession, source: Source) -> list[str]:
-    """Register all tables of the metadata logs at `source` as temporary views, and return their
+def views(
+    spark: SparkSession, source: Source, *, used_by: str = "", strict: bool = False
+) -> list[str]:
+    """Register the tables of the metadata logs at `source` as temporary views, and return their
     names.
 
-    Nothing is read before a view is used. Raise NoMetadataLog if a location holds no metadata
-    log."""
+    If `used_by` is a query, register only the tables that it names. Nothing is read before a view
+    is used. Raise NoMetadataLog if a location holds no metadata log. `strict` is that of
+    `read_tables`."""
     from quorate.quorum.analytics.tables import views as register_views
 
-    return register_views(spark, source)
+    return register_views(spark, source, used_by=used_by, strict=strict)
 
 
-def read_tables(spark: SparkSession, source: Source) -> dict[str, DataFrame]:
-    """Return all tables of the metadata logs at `source` as DataFrames, by name.
+def read_tables(
+    spark: SparkSession, source: Source, *, only: Collection[str] = (), strict: bool = False
+) -> dict[str, DataFrame]:
+    """Return the tables of the metadata logs at `source` as DataFrames, by name: those in `only`,
+    or all of them if it is empty.
 
-    Nothing is read before a table is used. Raise NoMetadataLog if a location holds no metadata
-    log. Damage appears as an error of Spark when a table is used."""
+    Name the tables that you use: only their record types and columns are decoded. Nothing is read
+    before a table is used. Raise NoMetadataLog if a location holds no metadata log.
+
+    The table `warnings` describes what could not be read. If `strict` is true, the use of a table
+    fails with an error of Spark instead."""
     from quorate.quorum.analytics.tables import read_tables as make
 
-    return make(spark, source)
+    return make(spark, source, only=only, strict=strict)
 
 
-def write_report(source_dir: Path, out_html: Path, parquet_dir: Path | None = None) -> Summary:
+def write_report(
+    source_dir: Path, out_html: Path, parquet_dir: Path | None = None, *, strict: bool = False
+) -> Summary:
     """Write one self-contained HTML page. If `parquet_dir` is given, also write the tables that the
     page shows, as Parquet.
 
     This is what `quorate history report` does. It runs a local Spark session. Raise an
-    AnalyticsError if the log is missing or damaged, or if there is no usable Java."""
+    AnalyticsError if the log is missing, or if there is no usable Java. Damage is described in the
+    page and in the summary, or raises an AnalyticsError if `strict` is true."""
     from quorate.quorum.analytics.page.report import report as run
 
-    return run(source_dir, out_html, parquet_dir)
+    return run(source_dir, out_html, parquet_dir, strict=strict)
 
 
 def top(spark: SparkSession, directory: Path | str, rows: int = 10) -> dict[str, DataFrame]:

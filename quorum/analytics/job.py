@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"no such table: {', '.join(unknown)}; there are {', '.join(TABLES)}")
     spark = SparkSession.builder.appName("quorate history").getOrCreate()
     try:
-        tables = read_tables(spark, chosen.locations)
+        tables = read_tables(spark, chosen.locations, only=names)
         for name in names:
             path = f"{chosen.out}/{name}"
             tables[name].write.mode("overwrite").parquet(path)

@@ -69,6 +69,10 @@ class Tables:
         }
 
 
+TABLES_OF_PAGE = ("leadership", "isr", "sessions", "quorum", "min_isr_windows", "warnings")
+"""The names of the tables behind the page."""
+
+
 def tables_of(log: DataFrame) -> Tables:
     """Return the tables. Nothing is read before a table is used."""
     effective = understood(records(log))

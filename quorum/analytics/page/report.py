@@ -14,12 +14,13 @@ from quorate.quorum.analytics.log.errors import damage_said_plainly
 from quorate.quorum.analytics.log.places import origin_of
 from quorate.quorum.analytics.log.segments import metadata_dir
 from quorate.quorum.analytics.log.text import clock, span
-from quorate.quorum.analytics.page.digest import digest, tables_of
+from quorate.quorum.analytics.page.digest import TABLES_OF_PAGE, digest, tables_of
 from quorate.quorum.analytics.page.page import render
 from quorate.quorum.analytics.page.page_text import Figures, History
 from quorate.quorum.analytics.page.scope import Scope
 from quorate.quorum.analytics.spark.session import local_session
 from quorate.quorum.analytics.tables import read_log
+from quorate.quorum.analytics.tables.needs import needs_of
 from quorate.quorum.analytics.tables.warning_lines import warning_lines
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def report(
     cluster_id = None if origin.node_id is None else origin.cluster_id
     given = nullcontext(spark) if spark else local_session("quorate history report")
     with given as session, damage_said_plainly():
-        log = read_log(session, source_dir, strict=strict).cache()
+        needs = needs_of(*TABLES_OF_PAGE)
+        log = read_log(session, source_dir, needs=needs, strict=strict).cache()
         tables = tables_of(log)
         written = [] if parquet_dir is None else write_parquet(tables.all(), parquet_dir)
         history = digest(session, log, tables, scope, source=str(source_dir), cluster_id=cluster_id)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from quorate.quorum.analytics.log.errors import BadOption
 from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.log.segments import SLICE_BYTES
+from quorate.quorum.metadata.record_text import NAMES
 
 VALUES = {
     "include": ("", "base", "snapshots"),
@@ -16,6 +17,8 @@ VALUES = {
     "nodes": ("one", "all"),
 }
 """The allowed values of each option. The first one is the default."""
+TYPES = "types"
+"""The name of the option with record types, separated by commas."""
 MIN_SLICE_BYTES, MAX_SLICE_BYTES = 1, 64 << 20
 """A task holds a slice in memory, with its rows, which may take several times as much."""
 
@@ -36,6 +39,14 @@ class Options:
             strict=self._one_of("mode") == "strict",
             plan=self._text("plan", ""),
         )
+
+    def types(self) -> frozenset[str] | None:
+        """Return the record types to decode, or None for all. Raise BadOption for another name."""
+        text = self._text(TYPES, "")
+        named = frozenset(each.strip() for each in text.split(",")) if text else None
+        if named and (unknown := sorted(named.difference(NAMES.values()))):
+            raise BadOption(f"types has {unknown[0]!r}, which is no record type")
+        return named
 
     def locations(self) -> tuple[str, ...]:
         """Return the locations of `load`. Spark passes a list as JSON in `paths`."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -75,6 +75,8 @@ class Request:
     strict: bool = False
     values: tuple[tuple[str, frozenset[Any]], ...] = ()
     """Pairs of a column and its values. Rows with other values may be left out."""
+    chosen: frozenset[str] | None = None
+    """Like `types`, but the last row that takes effect stays in every Arrow batch."""
 
 
 EVERYTHING = Request()
@@ -106,12 +108,15 @@ def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Itera
     """Yield the Arrow batch of these records, or nothing if all of them are excluded."""
     heads = _heads(framed)
     kinds = {int(head): _known(int(head)) for head in np.unique(heads)}
-    if request.types is not None:
-        passed = [head for head, kind in kinds.items() if kind and kind.name not in request.types]
-        keep = ~np.isin(heads, passed)
-        framed, heads = framed.chosen(keep), heads[keep]
     keep = (framed.offset >= piece.first_offset) & (framed.offset < piece.before)
+    if request.chosen is not None:
+        last = np.flatnonzero(keep & effective(framed, piece))[-1:]
+        keep &= _of_types(request.chosen, heads, kinds)
+        keep[last] = True
+    if request.types is not None:
+        keep &= _of_types(request.types, heads, kinds)
     if keep.any():
+        whole = framed
         if not keep.all():
             framed, heads = framed.chosen(keep), heads[keep]
         rows = _Rows(framed, request)
@@ -121,9 +126,19 @@ def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Itera
         except pa.ArrowInvalid:
             rows = _Rows(framed, request)
             made = rows.read(heads, {}).batch(piece)
+        if rows.damaged and request.chosen is not None:
+            # The last row may be the damaged one, so that an earlier record is the last.
+            yield from _made(whole, piece, replace(request, chosen=None), found)
+            return
         for each in rows.damaged.values():
             found(each)
         yield _with_values(made, request)
+
+
+def _of_types(types: frozenset[str], heads: Ints, kinds: dict[int, Kind | None]) -> Mask:
+    """Return a mask that is false for the rows of other known types."""
+    others = [head for head, kind in kinds.items() if kind and kind.name not in types]
+    return ~np.isin(heads, others)
 
 
 def _with_values(made: pa.RecordBatch, request: Request) -> pa.RecordBatch:
@@ -289,7 +304,7 @@ class _Rows:
             "epoch": lambda: pa.array(framed.epoch, int64).cast(int32),
             "timestamp": lambda: pa.array(framed.timestamp_ms * 1000, ARROW_TYPES["timestamp"]),
             "timestamp_ms": lambda: pa.array(framed.timestamp_ms, int64),
-            "effective": lambda: pa.array(self._effective(piece)),
+            "effective": lambda: pa.array(effective(framed, piece)),
             "type": lambda: named(self._names, self._type),
             "version": lambda: pa.array(self._version, int64).cast(int32),
             "record": lambda: pa.array(self._json, pa.string()),
@@ -318,17 +333,6 @@ class _Rows:
         committed = self._framed.offset < known.end_offset
         return pa.array(committed, mask=None if known.rest_is_known else ~committed)
 
-    def _effective(self, piece: Slice) -> Mask:
-        """Return a mask: false for records of metadata transactions without effect."""
-        framed = self._framed
-        effective: Mask = np.ones(len(framed), np.bool_)
-        for each in piece.undone:
-            first, end = np.searchsorted(framed.offset, (each.begin_offset, each.end_offset))
-            effective[first:end] = False
-        of_raft = [row for row, (_, is_control) in framed.special.items() if is_control]
-        effective[of_raft] = True
-        return effective
-
     def _array(self, name: str, kind: pa.DataType) -> pa.Array:
         """Return one column, from the rows read with numpy and those read one by one."""
         column = self._columns.get(name)
@@ -344,6 +348,17 @@ class _Rows:
             index[rows] = np.arange(place, place + len(array))
             place += len(array)
         return pa.concat_arrays([made, *(array for _, array in pieces)]).take(pa.array(index))
+
+
+def effective(framed: Framed, piece: Slice) -> Mask:
+    """Return a mask: false for records of metadata transactions without effect."""
+    mask: Mask = np.ones(len(framed), np.bool_)
+    for each in piece.undone:
+        first, end = np.searchsorted(framed.offset, (each.begin_offset, each.end_offset))
+        mask[first:end] = False
+    of_raft = [row for row, (_, is_control) in framed.special.items() if is_control]
+    mask[of_raft] = True
+    return mask
 
 
 def _values(at: Cursors, kind: Kind, wanted: set[str]) -> dict[str, Values]:

@@ -20,6 +20,9 @@ Options:
 - `json`: "false" leaves the column `record` empty and is much faster.
 - `sliceBytes`: the maximum size of a slice of a segment in bytes, 4 MiB by default. The task of a
   slice also reads the rest of its last batch. A snapshot has slices of 4 MiB.
+- `types`: record types, separated by commas, such as "TOPIC_RECORD,PARTITION_RECORD". Rows of other
+  types are left out, except one row of every 32,768 records or fewer: the last one that took
+  effect. The newest row is thus always there. Rows with a `remark` stay too.
 - `pushdown`: "true" skips slices, record types and rows that conditions exclude (`wanted.py`).
   Spark refuses it unless spark.sql.python.filterPushdown.enabled is true. `analytics.register` sets
   this, and makes "true" the default.
@@ -85,7 +88,10 @@ class MetadataLogSource(DataSource):
         pushes = options.flag("pushdown", self.pushdown)
         made = NarrowingReader if pushes else MetadataLogReader
         return made(
-            options.choice(), columns=columns_of(schema), with_json=options.flag("json", "true")
+            options.choice(),
+            columns=columns_of(schema),
+            with_json=options.flag("json", "true"),
+            chosen=options.types(),
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -145,8 +151,16 @@ class MetadataLogReader(DataSourceReader):
 
     Spark pickles the reader and sends it to the workers."""
 
-    def __init__(self, choice: Choice, *, columns: tuple[str, ...], with_json: bool) -> None:
+    def __init__(
+        self,
+        choice: Choice,
+        *,
+        columns: tuple[str, ...],
+        with_json: bool,
+        chosen: frozenset[str] | None = None,
+    ) -> None:
         self.choice = choice
+        self.chosen = chosen
         self.columns = columns
         self.with_json = with_json and "record" in columns
         self.wanted = Wanted()
@@ -168,6 +182,7 @@ class MetadataLogReader(DataSourceReader):
             with_json=self.with_json,
             strict=self.choice.strict,
             wanted=self.wanted,
+            chosen=self.chosen,
         )
 
 

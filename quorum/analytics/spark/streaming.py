@@ -61,6 +61,7 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offsets:  # noqa: N802
         """Return the offset before all records."""
         self.options.choice()
+        self.options.types()
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -113,8 +114,13 @@ class MetadataStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition."""
-        strict = self.options.choice().strict
-        return rows_of_slice(partition, self.columns, with_json=self.with_json, strict=strict)
+        return rows_of_slice(
+            partition,
+            self.columns,
+            with_json=self.with_json,
+            strict=self.options.choice().strict,
+            chosen=self.options.types(),
+        )
 
     def commit(self, end: Offsets) -> None:
         """Do nothing: the logs are not changed."""

@@ -12,8 +12,8 @@ Rules that hold for all tables:
 
 Files in reading order: `events.py`, `partition_states.py`, `min_isr.py`, `replica_runs.py`; then
 one file per table, with its name. `leadership.py` has `availability` too, `isr.py` has `elr`, and
-`topics.py` has `partitions`. `descriptions.py` has the texts of columns, and `warning_lines.py` the
-lines of warnings.
+`topics.py` has `partitions`. `needs.py` has the record types and columns that each table is made
+of, `descriptions.py` the texts of columns, and `warning_lines.py` the lines of warnings.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pyspark.sql import functions as f
 from quorate.quorum.analytics.log.files import absolute
 from quorate.quorum.analytics.log.plan import Choice
 from quorate.quorum.analytics.spark.columns import COLUMNS
+from quorate.quorum.analytics.spark.options import TYPES
 from quorate.quorum.analytics.spark.planning import plan
 from quorate.quorum.analytics.spark.registration import register
 from quorate.quorum.analytics.spark.source import NAME
@@ -45,6 +46,7 @@ from quorate.quorum.analytics.tables.descriptions import (
 from quorate.quorum.analytics.tables.isr import elr, isr
 from quorate.quorum.analytics.tables.leadership import availability, leadership
 from quorate.quorum.analytics.tables.min_isr_windows import min_isr_windows
+from quorate.quorum.analytics.tables.needs import Needs, needs_of
 from quorate.quorum.analytics.tables.quorum import quorum
 from quorate.quorum.analytics.tables.quorum_health import quorum_health
 from quorate.quorum.analytics.tables.reassignment_steps import reassignment_steps
@@ -96,28 +98,54 @@ Source = Path | str | Sequence[Path | str]
 """A location of metadata logs, or several ones (`analytics/log/places.py`)."""
 
 
+class PlannedLog:
+    """The logs at some locations, planned once. All its DataFrames have the same records.
+
+    The plan is made by the constructor, which reads the headers of all batches, in tasks if a log
+    is large. It enables filter pushdown in the session. Raise NoMetadataLog if a location holds no
+    metadata log."""
+
+    def __init__(self, spark: SparkSession, source: Source, *, strict: bool = False) -> None:
+        given = (source,) if isinstance(source, Path | str) else source
+        # Spark's workers may have another working directory.
+        self._locations = [absolute(str(each)) for each in given]
+        self._spark, self._strict = spark, strict
+        register(spark)
+        choice = Choice(locations=tuple(self._locations), include="base", strict=strict)
+        self._options = {
+            "include": "base",
+            "pushdown": "true",
+            "mode": "strict" if strict else "permissive",
+            "plan": plan(spark, choice),
+        }
+
+    def rows(self, needs: Needs | None = None, *, json: bool = False) -> DataFrame:
+        """Return the rows of the data source that are the whole known history of all clusters.
+
+        They include records that had no effect; the column `effective` is false for these, and for
+        rows about damage. `json` fills the column `record`. With `needs`, only its columns are
+        there, and rows of other types may be missing. In strict mode, damage is an error of Spark
+        when rows are used, and records of all types are decoded."""
+        reader = self._spark.read.format(NAME).options(json=str(json).lower(), **self._options)
+        if needs is not None:
+            reader = reader.schema(needs.schema())
+            if needs.types is not None and not self._strict:
+                reader = reader.option(TYPES, ",".join(sorted(needs.types)))
+        return reader.load(self._locations)
+
+
 def read_log(
-    spark: SparkSession, source: Source, *, json: bool = False, strict: bool = False
+    spark: SparkSession,
+    source: Source,
+    *,
+    needs: Needs | None = None,
+    json: bool = False,
+    strict: bool = False,
 ) -> DataFrame:
-    """Return the rows of the data source that are the whole known history of all clusters.
+    """Return the rows of the logs at `source` (`PlannedLog`).
 
-    They include records that had no effect; the column `effective` is false for these, and for rows
-    about damage. `json` fills the column `record`. If `strict` is true, damage is an error of Spark
-    when rows are used. The rows are those of the logs at this call, also if a query runs later.
-
-    Raise NoMetadataLog if a location holds no metadata log. The call enables filter pushdown in the
-    session. It reads the headers of all batches, in tasks if a log is large."""
-    given = (source,) if isinstance(source, Path | str) else source
-    # Spark's workers may have another working directory.
-    locations = [absolute(str(each)) for each in given]
-    register(spark)
-    mode = "strict" if strict else "permissive"
-    choice = Choice(locations=tuple(locations), include="base", strict=strict)
-    options = {
-        "include": "base",
-        "json": str(json).lower(), "pushdown": "true", "mode": mode, "plan": plan(spark, choice),
-    }  # fmt: skip
-    return spark.read.format(NAME).options(**options).load(locations)
+    The rows are those of the logs at this call, also if a query runs later."""
+    return PlannedLog(spark, source, strict=strict).rows(needs, json=json)
 
 
 def read_tables(
@@ -130,18 +158,20 @@ def read_tables(
     """Return all tables, or those in `only`, by name.
 
     Names in `only` that are no tables are ignored. The tables are lazy: nothing is read before a
-    table is used. The decoded log is cached, so that all tables except `records` see the same state
-    of a log that is in use.
+    table is used. The first use decodes the record types and columns that the tables of this call
+    need, and caches them for all tables but `records`. A call for one table is thus much cheaper
+    than one for all. All tables have the same records of a log that is in use.
 
     Raise NoMetadataLog if a location holds no metadata log. The table `warnings` describes what
     could not be read. If `strict` is true, the use of a table fails instead: Spark's error then
     wraps a DamagedLog, NewerRecord or MissingBase (`damage_said_plainly`)."""
     wanted = [name for name in TABLES if not only or name in only]
-    log = read_log(spark, source, strict=strict).cache()
+    planned = PlannedLog(spark, source, strict=strict)
+    log = planned.rows(needs_of(*wanted)).cache()
     effective = understood(records(log))
     made = {name: TABLES[name].make(log if TABLES[name].of_log else effective) for name in wanted}
     if "records" in made:
-        made["records"] = records(read_log(spark, source, json=True, strict=strict))
+        made["records"] = records(planned.rows(json=True))
     return {name: with_comments(table, columns_in(name)) for name, table in made.items()}
 
 

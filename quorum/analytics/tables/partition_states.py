@@ -34,20 +34,22 @@ def partition_states(records: DataFrame, *, clears: bool = False) -> DataFrame:
 
     The column `named` is true if the record names a leader, even the same one. With `clears`, also
     return a row for each partition that a ClearElrRecord changes. Such a record changes only the
-    eligible leader replicas and the partition epoch."""
+    eligible leader replicas and the partition epoch. Columns of MERGED that `records` lacks stay
+    missing (`needs.py`); `leader` must be there."""
+    merged = [name for name in MERGED if name in records.columns]
     changes = records.where(f.col("type").isin(WHOLE, CHANGE))
     whole = f.col("type") == WHOLE
     if clears:
         changes = changes.unionByName(_clears(records, changes))
     # In a PartitionRecord null means "none", in a change record it means "no change".
-    for name in ELR:
+    for name in set(ELR) & set(merged):
         none = f.when(whole, f.array().cast("array<int>"))
         changes = changes.withColumn(name, f.coalesce(name, none))
     now, named = up_to_now(*PARTITION), f.col("leader").isNotNull()
     filled = (
         changes.withColumn("generation", f.sum(whole.cast("int")).over(now))
         .withColumn("named", named)
-        .withColumns({name: f.last(name, ignorenulls=True).over(now) for name in MERGED})
+        .withColumns({name: f.last(name, ignorenulls=True).over(now) for name in merged})
     )
     if clears:
         filled = _without_idle_clears(filled)
