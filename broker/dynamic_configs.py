@@ -16,11 +16,13 @@ from quorate.config.dynamic_broker_keys import (
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,
     MOVE_THROTTLED_RATE,
+    SCRAM_SECRET,
 )
 from quorate.config.dynamic_keys import AppliedBy
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
+from quorate.quorum.sasl.unknown_users import UnknownUsers
 
 Apply = Callable[[Mapping[str, Any]], None]
 """Applies the settings of the node, by key, to one part of it."""
@@ -30,7 +32,11 @@ class DynamicConfigs:
     """The dynamic configs of one broker. The event loop owns it."""
 
     def __init__(
-        self, settings: DynamicSettings, connections: ConnectionQuotas, replicas: ReplicaManager
+        self,
+        settings: DynamicSettings,
+        connections: ConnectionQuotas,
+        replicas: ReplicaManager,
+        unknown_users: UnknownUsers,
     ) -> None:
         """Apply `settings` to these parts."""
         self._settings = settings
@@ -47,6 +53,7 @@ class DynamicConfigs:
                 node.get(FOLLOWER_THROTTLED_RATE, UNLIMITED),
                 node.get(MOVE_THROTTLED_RATE, UNLIMITED),
             ),
+            AppliedBy.SASL: lambda node: unknown_users.configure(node.get(SCRAM_SECRET)),
             AppliedBy.CLEANER: lambda node: replicas.cleaner.configure(CleanerSettings.of(node)),
         }
 

@@ -33,23 +33,21 @@ from quorate.broker.replication.replica_logs import replica_logs_handler
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.topic_settings import EffectiveTopicSettings
-from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.messages import BrokerRegistrationRequest, ReplicaLogsRequest
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.node.committed_image import InstallImage
-from quorate.quorum.node.controller_node import ControllerNode
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.listening import log_listening
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
-from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Seams, Wire
+from quorate.quorum.sasl.unknown_users import UnknownUsers
+from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Wire
 from quorate.quorum.watch.quorum_reach import lost_quorum
 
 if TYPE_CHECKING:
@@ -119,7 +117,10 @@ class BrokerNode:
         )
         self.connections = ConnectionQuotas(seams.clock, ConnectionLimits.of(config))
         self.quotas = BrokerQuotas(Windows.of(config), self.connections)
-        self._dynamic_configs = DynamicConfigs(dynamic, self.connections, self.replicas)
+        self.unknown_users = UnknownUsers(seams.random)
+        self._dynamic_configs = DynamicConfigs(
+            dynamic, self.connections, self.replicas, self.unknown_users
+        )
         self.services = self._services(core)
         self.lifecycle: BrokerLifecycle | None = None
         self.client_ports: list[KafkaServer] = []
@@ -361,37 +362,3 @@ class BrokerNode:
             log_dirs=tuple(sorted(logs.ids[path] for path in logs.online)),
             previous_broker_epoch=logs.previous_broker_epoch,
         )
-
-
-async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
-    """Run a broker until `stop` is set, with a controller in the same process if `process.roles`
-    has both. When `stop` is set, stop in a controlled way (`BrokerNode.stop`). If the node fails,
-    set `stop`, close without the controlled stop, and raise the error that made it fail."""
-    failure: list[BaseException] = []
-
-    def failed(error: BaseException) -> None:
-        failure.append(error)
-        stop.set()
-
-    core = NodeCore(config, seams, failed)
-    controller = ControllerNode(core) if config.is_controller else None
-    broker = BrokerNode(core)
-    asyncio.get_running_loop().set_exception_handler(partial(on_unhandled, core))
-    try:
-        if controller is not None:
-            await controller.start()
-        await broker.start()
-        core.start()
-        await stop.wait()
-        if not failure:
-            await broker.stop()
-        if not failure and controller is not None:
-            await controller.stop()
-    finally:
-        core.close()
-        await broker.close()
-        if controller is not None:
-            await controller.close()
-    if failure:
-        raise failure[0]
-    core.release()

@@ -23,6 +23,7 @@ from quorate.config.dynamic_broker_keys import (
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,
     MOVE_THROTTLED_RATE,
+    SCRAM_SECRET,
 )
 from quorate.config.key import CLUSTER_WIDE, MIB, ConfigError, Key, Update, Value
 from quorate.config.node_keys import NODE_KEYS
@@ -43,6 +44,7 @@ class AppliedBy(enum.Enum):
     )
     CLEANER = "broker/logs/log_cleaner.py: the log cleaner"
     THROTTLES = "broker/replication/replication_throttle.py: the throttles of replication"
+    SASL = "quorum/sasl/unknown_users.py: the salts of users without SCRAM credentials"
     FETCHERS = "broker/replication/replica_fetcher_manager.py: the connections to source brokers"
 
 
@@ -110,6 +112,7 @@ DYNAMIC_KEYS: Mapping[str, DynamicKey] = {
             "log.cleaner.io.max.bytes.per.second",
             "log.cleaner.threads",
         ),
+        *rows(AppliedBy.SASL, SCRAM_SECRET),
         *rows(AppliedBy.FETCHERS, "num.replica.fetchers"),
         *rows(
             AppliedBy.THROTTLES, LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE, MOVE_THROTTLED_RATE

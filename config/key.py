@@ -35,6 +35,7 @@ class Kind(enum.IntEnum):
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    PASSWORD = 9
 
 
 class Update(enum.Enum):
@@ -173,7 +174,10 @@ class Key:
         return value
 
     def refused(self, text: str, allowed: str) -> ConfigError:
-        """Return a ConfigError that says what the value must be: "must be " and `allowed`."""
+        """Return a ConfigError that says what the value must be: "must be " and `allowed`. It never
+        quotes a PASSWORD."""
+        if self.kind is Kind.PASSWORD:
+            return ConfigError(f"{self.name}: value [hidden] must be {allowed}")
         return ConfigError(f"{self.name}: value {text!r} must be {allowed}")
 
     def format(self, value: Value) -> str | None:
@@ -229,6 +233,7 @@ PARSERS: dict[Kind, Callable[[Key, str], Value]] = {
     Kind.LONG: parse_integer,
     Kind.DOUBLE: parse_double,
     Kind.LIST: parse_list,
+    Kind.PASSWORD: lambda _key, text: text,
 }
 
 

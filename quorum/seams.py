@@ -54,7 +54,10 @@ class Clock(Protocol):
 
 
 class Random(Protocol):
-    """A source of random numbers, with the methods of `random.Random` that the project uses."""
+    """A source of random numbers, with the methods of `random.Random` that the project uses.
+
+    In production, outputs must not reveal later ones: clients see topic ids, and secrets and the
+    nonces of SASL come from the same source."""
 
     def random(self) -> float:
         """Return a number from 0, inclusive, to 1, exclusive."""

@@ -16,7 +16,7 @@ from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
 from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler
 from quorate.broker.kafka.describe_producers import DescribeProducersHandler
 from quorate.broker.kafka.describe_quorum import DescribeQuorumHandler
-from quorate.broker.kafka.describe_scram import describe_user_scram_credentials
+from quorate.broker.kafka.describe_scram import DescribeScramHandler
 from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitionsHandler
 from quorate.broker.kafka.fetch import FetchHandler
 from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
@@ -153,7 +153,7 @@ def metadata_handlers(services: Services, listener: str) -> Handlers:
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: topics.handle,
         ApiKey.FIND_COORDINATOR: coordinators.handle,
         ApiKey.DESCRIBE_CLIENT_QUOTAS: DescribeClientQuotasHandler(image).handle,
-        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeScramHandler(image).handle,
         ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesHandler(image).handle,
     }
 

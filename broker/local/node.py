@@ -81,7 +81,7 @@ class LocalNode:
         faults, disk = Faults(self._failed), OsDisk()
         faults.peer_of = self._node_ports.get
         transport = AioTransport(sockets=SocketOptions.of(self._config))
-        seams = with_faults(Seams(AsyncioClock(), random.Random(), transport, disk), faults)
+        seams = with_faults(Seams(AsyncioClock(), random.SystemRandom(), transport, disk), faults)
         try:
             core = NodeCore(self._config, seams, self._failed)
         except BaseException:

@@ -37,6 +37,11 @@ from quorate.quorum.log.errors import LogError
     is_flag=True,
     help="Compare indexes with their logs, and do not print them.",
 )
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Print the keys of SCRAM credentials and the values of secret configs.",
+)
 @click.option("--index-sanity-check", is_flag=True, help="Check only the size of indexes.")
 @click.option(
     "--max-bytes",
@@ -53,6 +58,7 @@ def dump_log(
     cluster_metadata_decoder: bool,
     skip_record_metadata: bool,
     verify_index_only: bool,
+    show_secrets: bool,
     index_sanity_check: bool,
     max_bytes: int,
     max_message_size: int | None,
@@ -69,6 +75,7 @@ def dump_log(
         metadata=cluster_metadata_decoder,
         skip_record_metadata=skip_record_metadata,
         max_bytes=max_bytes,
+        show_secrets=show_secrets,
     )
     faults = 0
     for name in files.split(","):

@@ -21,6 +21,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
+from quorate.quorum.metadata.redaction import redacted
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.raft import control_records
@@ -60,13 +61,14 @@ class DumpOptions:
     `deep` and `data` print a line per record; with `data` it has the key and the payload. With
     `metadata` payloads are decoded as metadata records. `skip_record_metadata` leaves out offsets,
     timestamps and sizes, and the content of control records. At most `max_bytes` of each log are
-    shown."""
+    shown. Secrets of metadata records are removed unless `show_secrets`."""
 
     data: bool = False
     deep: bool = False
     metadata: bool = False
     skip_record_metadata: bool = False
     max_bytes: int = MAX_INT - 1
+    show_secrets: bool = False
 
 
 class NoOffset(ValueError):
@@ -182,7 +184,11 @@ def record_line(header: BatchHeader, record: Record, options: DumpOptions) -> st
         if record.key is not None:
             parts.append(f"key: {text(record.key)}")
         if record.value is not None:
-            payload = metadata_json(record) if options.metadata else text(record.value)
+            payload = (
+                metadata_json(record, show_secrets=options.show_secrets)
+                if options.metadata
+                else text(record.value)
+            )
             parts.append(f"payload: {payload}")
     return " ".join(parts)
 
@@ -219,12 +225,12 @@ def control_content(record: Record) -> str:
     return f"{label} {compact(json_form(decode(message, version, record.value), version))}"
 
 
-def metadata_json(record: Record) -> str:
+def metadata_json(record: Record, *, show_secrets: bool) -> str:
     """Return a metadata record as one line of JSON, or the text of its error."""
-    return compact(metadata_value(record))
+    return compact(metadata_value(record, show_secrets=show_secrets))
 
 
-def metadata_value(record: Record) -> object:
+def metadata_value(record: Record, *, show_secrets: bool) -> object:
     """Return a metadata record as JSON values, or the error if it cannot be decoded."""
     if record.value is None:
         return None
@@ -235,7 +241,7 @@ def metadata_value(record: Record) -> object:
     return {
         "type": TYPE_NAMES[type(message)],
         "version": version,
-        "data": json_form(message, version),
+        "data": json_form(message if show_secrets else redacted(message), version),
     }
 
 
@@ -249,8 +255,8 @@ def compact(value: object) -> str:
 def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, object]]:
     """Yield one JSON object per record, with the leader epoch of its batch.
 
-    Only `metadata` and `max_bytes` of the options count. Raise CorruptBatch if a batch cannot be
-    decoded."""
+    Only `metadata`, `max_bytes` and `show_secrets` of the options count. Raise CorruptBatch if a
+    batch cannot be decoded."""
     for position, header in whole_batches(content[: options.max_bytes]):
         for record in records_of(content, position, header):
             row: dict[str, object] = {
@@ -264,7 +270,7 @@ def log_rows(content: memoryview, options: DumpOptions) -> Iterator[dict[str, ob
             if header.is_control:
                 row["value"] = control_text(record)
             elif options.metadata:
-                row["value"] = metadata_value(record)
+                row["value"] = metadata_value(record, show_secrets=options.show_secrets)
             else:
                 row["key"] = None if record.key is None else text(record.key)
                 row["value"] = None if record.value is None else text(record.value)

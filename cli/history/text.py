@@ -87,6 +87,11 @@ def moment_lines(state: Mapping[str, Any]) -> Iterator[str]:
         )
         values = ", ".join(f"{key}={value}" for key, value in quota["quotas"].items())
         yield f"quotas of {entity}: {values}"
+    for credential in state["scram_credentials"]:
+        yield (
+            f"{credential['mechanism']} credential of user {credential['user']}: "
+            f"{credential['iterations']} iterations"
+        )
     if state["skipped"]:
         skipped = ", ".join(f"{count} {kind}" for kind, count in state["skipped"].items())
         yield f"not shown, because Quorate does not know them: {skipped}"

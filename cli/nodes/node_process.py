@@ -43,7 +43,7 @@ class NodeModule(Protocol):
 
 
 NODE_MODULES = {
-    "broker": "quorate.broker.node",
+    "broker": "quorate.broker.running",
     "controller": "quorate.quorum.node.controller_node",
 }
 
@@ -136,7 +136,9 @@ async def serve(config: NodeConfig, faults: Path | None) -> None:
     loop.add_signal_handler(signal.SIGTERM, on_signal, stop)
     loop.add_signal_handler(signal.SIGINT, on_interrupt, stop)
     transport = AioTransport(config.host_names, SocketOptions.of(config))
-    seams = Seams(clock=AsyncioClock(), random=random.Random(), transport=transport, disk=OsDisk())
+    seams = Seams(
+        clock=AsyncioClock(), random=random.SystemRandom(), transport=transport, disk=OsDisk()
+    )
     role = "broker" if config.is_broker else "controller"
     logger.info("node %d starts with the roles %s", config.node_id, ",".join(config.roles))
     if faults is None:

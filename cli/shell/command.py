@@ -32,10 +32,15 @@ from quorate.cli.shell.source import Contents, contents_of
 @click.option(
     "--offset", type=click.IntRange(min=0), help="Show the state after the record at this offset."
 )
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Show the keys of SCRAM credentials and the values of secret configs.",
+)
 @format_option
 @click.argument("command", nargs=-1, metavar="[COMMAND [TARGETS]...]")
 def metadata_shell(
-    snapshot: Path, offset: int | None, output: str, command: tuple[str, ...]
+    snapshot: Path, offset: int | None, show_secrets: bool, output: str, command: tuple[str, ...]
 ) -> None:
     """Show the cluster's metadata as files: cat, find, ls and tree.
 
@@ -46,7 +51,7 @@ def metadata_shell(
     quorate metadata-shell --snapshot DIR/__cluster_metadata-0 tree /image/topics"""
     if output == "json" and not command:
         raise click.UsageError("--format json requires a command")
-    contents = contents_of(snapshot, offset)
+    contents = contents_of(snapshot, offset, show_secrets=show_secrets)
     warn_of_unknown(contents)
     shell = Shell(root(contents.image, contents.foreign, quorate.__version__))
     if not command:

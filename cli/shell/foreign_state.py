@@ -1,6 +1,6 @@
 """The metadata that only Apache Kafka uses, replayed from its records.
 
-It consists of SCRAM credentials, ACLs and delegation tokens. The shell shows it.
+It consists of ACLs and delegation tokens. The shell shows it.
 Quorate does not act on it."""
 
 from __future__ import annotations
@@ -18,24 +18,12 @@ from quorate.quorum.metadata.records import MetadataRecord
 class ForeignState:
     """The state that the records replayed so far describe."""
 
-    credentials: dict[int, dict[str, records.UserScramCredentialRecord]] = field(
-        default_factory=dict
-    )
-    """The credentials by mechanism and user."""
     acls: dict[Uuid, records.AccessControlEntryRecord] = field(default_factory=dict)
     tokens: dict[str, records.DelegationTokenRecord] = field(default_factory=dict)
 
     def replay(self, record: MetadataRecord) -> None:
         """Apply one record, whose type must be in RULES."""
         RULES[type(record)](self, record)
-
-
-def _credential(state: ForeignState, record: records.UserScramCredentialRecord) -> None:
-    state.credentials.setdefault(record.mechanism, {})[record.name] = record
-
-
-def _no_credential(state: ForeignState, record: records.RemoveUserScramCredentialRecord) -> None:
-    state.credentials.get(record.mechanism, {}).pop(record.name, None)
 
 
 def _acl(state: ForeignState, record: records.AccessControlEntryRecord) -> None:
@@ -55,8 +43,6 @@ def _no_token(state: ForeignState, record: records.RemoveDelegationTokenRecord) 
 
 
 RULES: dict[type[MetadataRecord], Callable[[ForeignState, Any], None]] = {
-    records.UserScramCredentialRecord: _credential,
-    records.RemoveUserScramCredentialRecord: _no_credential,
     records.AccessControlEntryRecord: _acl,
     records.RemoveAccessControlEntryRecord: _no_acl,
     records.DelegationTokenRecord: _token,

@@ -14,6 +14,7 @@ from quorate.cli.shell import texts
 from quorate.cli.shell.foreign_state import ForeignState
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata.image import MetadataImage, Topic
+from quorate.quorum.sasl.scram_mechanisms import BY_NUMBER
 
 Directory = Mapping[str, Callable[[], "Node"]]
 Node = str | Directory
@@ -39,7 +40,7 @@ def image_node(image: MetadataImage, foreign: ForeignState) -> Directory:
         "features": partial(_features, image),
         "producerIds": partial(_producer_ids, image),
         "provenance": partial(texts.provenance_text, image),
-        "scram": partial(_scram, foreign),
+        "scram": partial(_scram, image),
         "topics": partial(_topics, image),
     }
 
@@ -130,17 +131,18 @@ def _quotas(image: MetadataImage) -> Directory:
     }
 
 
-def _scram(foreign: ForeignState) -> Directory:
+def _scram(image: MetadataImage) -> Directory:
     return {
-        name: partial(_credentials, foreign, mechanism)
-        for mechanism, name in texts.MECHANISMS.items()
+        mechanism.name: partial(_credentials, image, number)
+        for number, mechanism in BY_NUMBER.items()
     }
 
 
-def _credentials(foreign: ForeignState, mechanism: int) -> Directory:
+def _credentials(image: MetadataImage, mechanism: int) -> Directory:
     return {
-        user: partial(texts.credential_text, credential)
-        for user, credential in foreign.credentials.get(mechanism, {}).items()
+        user: partial(texts.credential_text, image.scram_credentials[user, number])
+        for user, number in sorted(image.scram_credentials)
+        if number == mechanism
     }
 
 

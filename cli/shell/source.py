@@ -18,6 +18,7 @@ from quorate.quorum.metadata.errors import MetadataError, ReplayError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.record_text import type_name
 from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.metadata.redaction import redacted
 from quorate.quorum.metadata.replay import REPLAY, replay
 
 BEFORE_ANY = EpochOffset(-1, -1)
@@ -36,26 +37,28 @@ class Contents:
     They are not shown."""
 
 
-def contents_of(given: Path, offset: int | None) -> Contents:
-    """Return the metadata at the end of the input, or after the record at `offset`.
+def contents_of(given: Path, offset: int | None, *, show_secrets: bool = False) -> Contents:
+    """Return the metadata at the end of the input, or after the record at `offset`, without its
+    secrets unless `show_secrets`.
 
     `given` may also be an archive of a log directory. In a snapshot, offsets are positions in the
     snapshot, not offsets of the log. Raise Refused if the input is no metadata log, cannot be read,
     needs the segments before it, holds no metadata record, or ends before `offset`."""
     if given.is_dir() or given.name.endswith(ARCHIVES):
         with history_in(given) as directory:
-            return _contents(given, history_slices(metadata_dir(str(directory))), offset)
+            slices = history_slices(metadata_dir(str(directory)))
+            return _contents(given, slices, offset, show_secrets)
     try:
         size = given.stat().st_size
         whole = Slice(str(given), 0, size, size, may_be_torn=given.suffix == ".log")
-        return _contents(given, [whole], offset)
+        return _contents(given, [whole], offset, show_secrets)
     except (OSError, AnalyticsError) as error:
         raise Refused(str(error)) from None
 
 
-def _contents(given: Path, slices: list[Slice], offset: int | None) -> Contents:
+def _contents(given: Path, slices: list[Slice], offset: int | None, show_secrets: bool) -> Contents:
     try:
-        return _replayed(given, logged(slices), offset)
+        return _replayed(given, logged(slices), offset, show_secrets)
     except ReplayError as error:
         raise Refused(
             f"{given}: it continues an earlier snapshot or segment; give the log directory "
@@ -65,7 +68,9 @@ def _contents(given: Path, slices: list[Slice], offset: int | None) -> Contents:
         raise Refused(f"{given} is no metadata log: {error}") from None
 
 
-def _replayed(given: Path, records: Iterable[Logged], offset: int | None) -> Contents:
+def _replayed(
+    given: Path, records: Iterable[Logged], offset: int | None, show_secrets: bool
+) -> Contents:
     end = -1
 
     def past(each: Logged) -> bool:
@@ -82,7 +87,7 @@ def _replayed(given: Path, records: Iterable[Logged], offset: int | None) -> Con
         last, timestamp_ms = EpochOffset(at.epoch, at.offset), at.timestamp_ms
         for message in (each.message for each in effective):
             if isinstance(message, MetadataRecord) and type(message) in REPLAY:
-                known.append(message)
+                known.append(message if show_secrets else redacted(message))
             elif isinstance(message, MetadataRecord) and type(message) in RULES:
                 foreign.replay(message)
             else:

@@ -15,12 +15,12 @@ from quorate.quorum.metadata.image import (
     ControllerRegistration,
     MetadataImage,
     Partition,
+    ScramCredential,
 )
 from quorate.quorum.metadata.records import RECOVERED, Endpoint, FeatureRange
 from quorate.quorum.metadata.unsupported_records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
-    UserScramCredentialRecord,
 )
 
 UNBOUNDED = 2**15 - 1
@@ -33,7 +33,6 @@ RESOURCE_TYPES = {
     16: "CLIENT_METRICS",
     32: "GROUP",
 }
-MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 ACL_RESOURCES = (
     "UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
 )  # fmt: skip
@@ -133,13 +132,13 @@ def acl_text(acl: AccessControlEntryRecord) -> str:
     )
 
 
-def credential_text(credential: UserScramCredentialRecord) -> str:
+def credential_text(credential: ScramCredential) -> str:
     """Return a ScramCredentialData."""
     return _fields(
         "ScramCredentialData",
-        salt=bytes(credential.salt).hex(),
-        storedKey=bytes(credential.stored_key).hex(),
-        serverKey=bytes(credential.server_key).hex(),
+        salt=credential.salt.hex(),
+        storedKey=credential.stored_key.hex(),
+        serverKey=credential.server_key.hex(),
         iterations=credential.iterations,
     )
 

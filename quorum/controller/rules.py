@@ -31,6 +31,7 @@ from quorate.quorum.controller.reassign import (
 )
 from quorate.quorum.controller.registration import register_broker
 from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.scram_credentials import alter_user_scram_credentials
 from quorate.quorum.controller.topics import create_topics, delete_topics
 from quorate.quorum.controller.unregister import unregister_broker
 from quorate.quorum.controller.update_features import update_features
@@ -51,6 +52,9 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
+from quorate.quorum.protocol.schemas.user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+)
 from quorate.quorum.quotas.mutation_quotas import MutationQuota, MutationQuotas
 
 RULES: dict[type, Callable[[Context, Any], Outcome]] = {
@@ -71,6 +75,7 @@ RULES: dict[type, Callable[[Context, Any], Outcome]] = {
     UnregisterBrokerRequest: unregister_broker,
     UpdateFeaturesRequest: update_features,
     AlterClientQuotasRequest: alter_client_quotas,
+    AlterUserScramCredentialsRequest: alter_user_scram_credentials,
 }
 """The rule of each request class. The request classes of clients are Kafka's schemas."""
 STRICT_SINCE: dict[type, int] = {

@@ -22,8 +22,8 @@ Decisions that hold for the whole package:
 
 Files in reading order:
 
-- records.py, causes.py, unsupported_records.py: the record schemas, the cause of a change, and
-  records of features that Quorate does not have
+- records.py, scram_records.py, causes.py, unsupported_records.py: the record schemas, the cause of
+  a change, and records of features that Quorate does not have
 - framing.py, batches.py, read_back.py: records to and from bytes, one by one and in batches
 - image.py, persistent_map.py, registration_bounds.py, internal_topics.py: the image
 - cluster_events.py: the log lines about a decision's records
@@ -32,6 +32,7 @@ Files in reading order:
 - snapshot.py, snapshot_file.py: an image as records, and as the bytes of a snapshot file
 - difference.py, pace.py: the delta between two images, and the pauses of long work
 - json_form.py, json_text.py, record_text.py: records as JSON and as text, for tools
+- redaction.py: records without their secrets, for everything that shows them
 - errors.py: the errors
 
 Sources of the rules:

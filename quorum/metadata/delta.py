@@ -19,6 +19,8 @@ from quorate.quorum.metadata.image import (
     ConfigResource,
     ControllerRegistration,
     Partition,
+    ScramCredential,
+    ScramKey,
     Topic,
 )
 from quorate.quorum.metadata.persistent_map import PersistentMap
@@ -68,6 +70,7 @@ class ImageDelta(NamedTuple):
     configs: tuple[ConfigResource, ...] = ()
     features: Mapping[str, Change[int]] = NOTHING
     client_quotas: tuple[ClientQuotaEntity, ...] = ()
+    scram_credentials: Mapping[ScramKey, Change[ScramCredential]] = NOTHING
     next_producer_id: int | None = None
 
     def __bool__(self) -> bool:
@@ -80,6 +83,7 @@ class ImageDelta(NamedTuple):
             or self.configs
             or self.features
             or self.client_quotas
+            or self.scram_credentials
             or self.next_producer_id is not None
         )
 

@@ -76,6 +76,7 @@ def differing(
         configs=(yield from _configs(old, new, pace)),
         features=_changes(old.features, new.features),
         client_quotas=_client_quotas(old, new),
+        scram_credentials=_changes(old.scram_credentials, new.scram_credentials),
         next_producer_id=(
             new.next_producer_id if new.next_producer_id != old.next_producer_id else None
         ),

@@ -22,6 +22,7 @@ from quorate.quorum.metadata.records import (
     PartitionRecord,
     RegisterBrokerRecord,
 )
+from quorate.quorum.metadata.scram_records import SCRAM_TYPES
 from quorate.quorum.metadata.unsupported_records import FOREIGN_TYPES
 from quorate.quorum.protocol.codec import DecodeError, writer
 from quorate.quorum.protocol.reader_compiler import Read, compile_reader
@@ -33,10 +34,12 @@ FRAME_VERSION = 1
 """The first number of every metadata record."""
 PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
 """The types that may hold eligible leader replicas."""
-READABLE_TYPES = {**RECORD_TYPES, **FOREIGN_TYPES}
+REPLAYABLE_TYPES = {**RECORD_TYPES, **SCRAM_TYPES}
+"""The record types that a node can read, by api key. The markers of transactions are included."""
+READABLE_TYPES = {**REPLAYABLE_TYPES, **FOREIGN_TYPES}
 """All record types of Kafka by api key, including those that only tools read."""
 REPLAYABLE_VERSIONS: dict[type[MetadataRecord], int] = {
-    **{cls: cls.VERSION for cls in RECORD_TYPES.values()},
+    **{cls: cls.VERSION for cls in REPLAYABLE_TYPES.values()},
     **dict.fromkeys(PARTITION_RECORDS, 2),  # version 2 adds eligible leader replicas (KIP-966)
 }
 """The newest version of each type that a node can replay."""

@@ -132,6 +132,20 @@ ConfigResource = tuple[int, str]
 """(resource type, resource name). The name "" is the cluster-wide default of the type."""
 
 
+ScramKey = tuple[str, int]
+"""(name of the user, Kafka's number of the mechanism: 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScramCredential:
+    """The credential of a user for one SCRAM mechanism (RFC 5802). Its repr shows no secret."""
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
 class MetadataImage(NamedTuple):
     """The state after every record up to and including `last`.
 
@@ -149,6 +163,7 @@ class MetadataImage(NamedTuple):
     topic_ids: PersistentMap[str, Uuid] = PersistentMap()
     configs: PersistentMap[ConfigResource, PersistentMap[str, str]] = PersistentMap()
     client_quotas: PersistentMap[ClientQuotaEntity, PersistentMap[str, float]] = PersistentMap()
+    scram_credentials: PersistentMap[ScramKey, ScramCredential] = PersistentMap()
     next_producer_id: int = 0
 
     def topic(self, name: str) -> Topic | None:

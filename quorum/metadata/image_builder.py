@@ -20,6 +20,8 @@ from quorate.quorum.metadata.image import (
     ControllerRegistration,
     MetadataImage,
     Partition,
+    ScramCredential,
+    ScramKey,
     Topic,
 )
 from quorate.quorum.metadata.persistent_map import PersistentMap
@@ -97,6 +99,7 @@ class ImageBuilder:
         "_controllers",
         "_features",
         "_names",
+        "_scram_credentials",
         "client_quotas",
         "configs",
         "image",
@@ -106,11 +109,12 @@ class ImageBuilder:
 
     def __init__(self, image: MetadataImage) -> None:
         self.image: Final = image
-        # Most runs change none of these four. Their overlays are therefore made at the first use.
+        # Most runs change none of these five. Their overlays are therefore made at the first use.
         self._features: Overlay[str, int] | None = None
         self._brokers: Overlay[int, Broker] | None = None
         self._controllers: Overlay[int, ControllerRegistration] | None = None
         self._names: Overlay[str, Uuid] | None = None
+        self._scram_credentials: Overlay[ScramKey, ScramCredential] | None = None
         self.topics: dict[Uuid, TopicBuilder | None] = {}
         self.configs: dict[ConfigResource, Overlay[str, str]] = {}
         self.client_quotas: dict[ClientQuotaEntity, Overlay[str, float]] = {}
@@ -136,6 +140,13 @@ class ImageBuilder:
         if self._controllers is None:
             self._controllers = Overlay(self.image.controllers)
         return self._controllers
+
+    @property
+    def scram_credentials(self) -> Overlay[ScramKey, ScramCredential]:
+        """Return the changes of the SCRAM credentials by user and mechanism."""
+        if self._scram_credentials is None:
+            self._scram_credentials = Overlay(self.image.scram_credentials)
+        return self._scram_credentials
 
     @property
     def names(self) -> Overlay[str, Uuid]:
@@ -220,6 +231,11 @@ class ImageBuilder:
             client_quotas=(
                 folded(image.client_quotas, client_quotas) if client_quotas else image.client_quotas
             ),
+            scram_credentials=(
+                image.scram_credentials
+                if self._scram_credentials is None
+                else self._scram_credentials.fold()
+            ),
             next_producer_id=self.next_producer_id,
         )
         return successor, self._delta(successor)
@@ -238,6 +254,9 @@ class ImageBuilder:
             configs=tuple(self.configs),
             features=NOTHING if self._features is None else self._features.changes(),
             client_quotas=tuple(self.client_quotas),
+            scram_credentials=(
+                NOTHING if self._scram_credentials is None else self._scram_credentials.changes()
+            ),
             next_producer_id=self.next_producer_id if producer_ids_moved else None,
         )
 

@@ -14,6 +14,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_text import json_text
+from quorate.quorum.metadata.redaction import redacted
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.raft.control_records import (
     ControlType,
@@ -91,8 +92,10 @@ def type_name(message: object) -> str:
 
 
 def text_of(message: object, version: int) -> str:
-    """Return the message as JSON in Kafka's form."""
-    return message.text() if isinstance(message, Unknown) else json_text(message, version)
+    """Return the message as JSON in Kafka's form, without its secrets (`redaction.py`)."""
+    if isinstance(message, Unknown):
+        return message.text()
+    return json_text(redacted(message), version)
 
 
 def _newest(cls: type) -> int:

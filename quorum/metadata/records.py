@@ -365,4 +365,4 @@ RECORD_TYPES: dict[int, type[MetadataRecord]] = {
         ClearElrRecord,
     )
 }
-"""The record classes that a node can read, by api key. The markers of transactions are included."""
+"""The record classes of this module by api key. `framing.py` has all that a node can read."""

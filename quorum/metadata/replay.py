@@ -15,7 +15,13 @@ from typing import Any, TypeVar
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.errors import ReplayError
-from quorate.quorum.metadata.image import Broker, ControllerRegistration, MetadataImage, Partition
+from quorate.quorum.metadata.image import (
+    Broker,
+    ControllerRegistration,
+    MetadataImage,
+    Partition,
+    ScramCredential,
+)
 from quorate.quorum.metadata.image_builder import ImageBuilder, TopicBuilder
 from quorate.quorum.metadata.records import (
     NO_LEADER_CHANGE,
@@ -45,6 +51,10 @@ from quorate.quorum.metadata.registration_bounds import (
     usable_endpoints,
     usable_features,
     usable_rack,
+)
+from quorate.quorum.metadata.scram_records import (
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
 )
 
 N = TypeVar("N", Endpoint, FeatureRange)
@@ -277,6 +287,24 @@ def _client_quota(builder: ImageBuilder, record: ClientQuotaRecord) -> None:
     overlay.changed[record.key] = None if record.remove else record.value
 
 
+def _scram_credential(builder: ImageBuilder, record: UserScramCredentialRecord) -> None:
+    builder.scram_credentials.changed[record.name, record.mechanism] = ScramCredential(
+        salt=bytes(record.salt),
+        stored_key=bytes(record.stored_key),
+        server_key=bytes(record.server_key),
+        iterations=record.iterations,
+    )
+
+
+def _remove_scram_credential(
+    builder: ImageBuilder, record: RemoveUserScramCredentialRecord
+) -> None:
+    key = record.name, record.mechanism
+    if builder.scram_credentials.get(key) is None:
+        raise ReplayError("there is no such credential")
+    builder.scram_credentials.changed[key] = None
+
+
 def _feature_level(builder: ImageBuilder, record: FeatureLevelRecord) -> None:
     """Set the level. Level 0 removes the feature (KIP-584)."""
     builder.features.changed[record.name] = record.feature_level or None
@@ -304,6 +332,8 @@ REPLAY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     RemoveTopicRecord: _remove_topic,
     FeatureLevelRecord: _feature_level,
     ClientQuotaRecord: _client_quota,
+    UserScramCredentialRecord: _scram_credential,
+    RemoveUserScramCredentialRecord: _remove_scram_credential,
     ProducerIdsRecord: _producer_ids,
     BrokerRegistrationChangeRecord: _change_registration,
     NoOpRecord: _nothing,

@@ -30,6 +30,7 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.replay import replay
+from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
 
 
 def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
@@ -42,6 +43,7 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _configs(image)
     yield from _client_quotas(image)
     yield from _producer_ids(image)
+    yield from _scram_credentials(image)
 
 
 def image_of_snapshot(
@@ -134,4 +136,17 @@ def _producer_ids(image: MetadataImage) -> Iterator[MetadataRecord]:
     if image.next_producer_id:
         yield ProducerIdsRecord(
             broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id
+        )
+
+
+def _scram_credentials(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for name, mechanism in sorted(image.scram_credentials):
+        credential = image.scram_credentials[name, mechanism]
+        yield UserScramCredentialRecord(
+            name=name,
+            mechanism=mechanism,
+            salt=credential.salt,
+            stored_key=credential.stored_key,
+            server_key=credential.server_key,
+            iterations=credential.iterations,
         )

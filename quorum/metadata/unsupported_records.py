@@ -1,6 +1,6 @@
 """Kafka's records of features that Quorate does not have.
 
-These features are SCRAM, ACLs and delegation tokens. Tools show the records, so that they
+These features are ACLs and delegation tokens. Tools show the records, so that they
 can read the whole log of an Apache Kafka cluster. A node refuses them with `UnknownRecord`, because
 an image without them would be wrong.
 """
@@ -12,9 +12,8 @@ from typing import ClassVar
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.protocol.field_bounds import STORED_BYTES, STORED_ELEMENTS, STORED_TEXT
+from quorate.quorum.protocol.field_bounds import STORED_ELEMENTS, STORED_TEXT
 from quorate.quorum.protocol.wire import wire
-from quorate.quorum.seams import Buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +28,6 @@ class DelegationTokenRecord(MetadataRecord):
     max_timestamp: int = wire("int64")
     expiration_timestamp: int = wire("int64")
     token_id: str = wire("string", bound=STORED_TEXT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserScramCredentialRecord(MetadataRecord):
-    """Sets the SCRAM credential of a user (KIP-554)."""
-
-    API_KEY: ClassVar[int] = 11
-    name: str = wire("string", bound=STORED_TEXT)
-    mechanism: int = wire("int8")
-    salt: Buffer = wire("bytes", bound=STORED_BYTES)
-    stored_key: Buffer = wire("bytes", bound=STORED_BYTES)
-    server_key: Buffer = wire("bytes", bound=STORED_BYTES)
-    iterations: int = wire("int32")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +54,6 @@ class RemoveAccessControlEntryRecord(MetadataRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveUserScramCredentialRecord(MetadataRecord):
-    """Removes the SCRAM credential of a user."""
-
-    API_KEY: ClassVar[int] = 22
-    name: str = wire("string", bound=STORED_TEXT)
-    mechanism: int = wire("int8")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDelegationTokenRecord(MetadataRecord):
     """Removes a delegation token."""
 
@@ -88,10 +65,8 @@ FOREIGN_TYPES: dict[int, type[MetadataRecord]] = {
     record.API_KEY: record
     for record in (
         DelegationTokenRecord,
-        UserScramCredentialRecord,
         AccessControlEntryRecord,
         RemoveAccessControlEntryRecord,
-        RemoveUserScramCredentialRecord,
         RemoveDelegationTokenRecord,
     )
 }

@@ -66,6 +66,7 @@ RULED = (
     ApiKey.UNREGISTER_BROKER,
     ApiKey.UPDATE_FEATURES,
     ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 )
 """The requests that the rules decide, apart from an UpdateFeatures of kraft.version."""
 # Kafka's error for each refusal, for admin clients and for brokers that forward a request.

@@ -14,7 +14,7 @@ from itertools import dropwhile
 
 from quorate.config.dynamic_broker_keys import BROKER_KEYS, DYNAMIC_BROKER_KEYS
 from quorate.config.dynamic_keys import DYNAMIC_KEYS, is_in_force
-from quorate.config.key import Key
+from quorate.config.key import Key, Kind
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
@@ -259,17 +259,19 @@ def describe_stored(value: Value, request: DescribeConfigsRequest) -> DescribeCo
 def describe(
     key: Key, in_force: Value, synonyms: Sequence[Value], request: DescribeConfigsRequest
 ) -> DescribeConfigsResourceResult:
-    """Return the description of one key, with the parts that the request wants."""
+    """Return the description of one key, with the parts that the request wants. The value of a
+    PASSWORD is null."""
     _, text, source = in_force
+    secret = key.kind is Kind.PASSWORD
     return DescribeConfigsResourceResult(
         name=key.name,
-        value=text,
+        value=None if secret else text,
         read_only=key.name not in TOPIC_KEYS
         and (key.name not in DYNAMIC_KEYS or key.name in DYNAMIC_BROKER_KEYS),
         config_source=source,
-        is_sensitive=False,
+        is_sensitive=secret,
         synonyms=tuple(
-            DescribeConfigsSynonym(name=name, value=value, source=origin)
+            DescribeConfigsSynonym(name=name, value=None if secret else value, source=origin)
             for name, value, origin in synonyms
         )
         if request.include_synonyms

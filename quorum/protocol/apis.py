@@ -219,6 +219,7 @@ APIS: dict[int, Api] = {
         _api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "client_quotas", (0, 1), 1),
         _api(ApiKey.ALTER_CLIENT_QUOTAS, "client_quotas", (0, 1), 1),
         _api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "user_scram_credentials", (0, 0), 0),
+        _api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "user_scram_credentials", (0, 0), 0),
         _api(ApiKey.DESCRIBE_QUORUM, "cluster", (0, 2), 0),
         _api(ApiKey.UPDATE_FEATURES, "update_features", (0, 2), 0),
         _api(ApiKey.DESCRIBE_CLUSTER, "cluster", (0, 2), 0),

@@ -82,6 +82,9 @@ HOST = Bound("host", 1024)
 LISTENER_NAME = Bound("listener name", 1024)
 QUOTA_NAME = Bound("name of a quota's user or client id", 1024)
 """As long as a CLIENT_ID, because no client can have a longer one."""
+USER_NAME = Bound("user name", 1024)
+"""The name of a user with SCRAM credentials. Every node stores it."""
+SCRAM_BYTES = Bound("SCRAM salt or key", 1024)
 CLUSTER_ID = Bound("cluster id", 1024)
 FEATURE_NAME = Bound("feature name", 1024)
 MEMBER_METADATA = Bound("member metadata", 4 << 20)

@@ -17,7 +17,7 @@ from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.metadata import records, unsupported_records
+from quorate.quorum.metadata import records, scram_records, unsupported_records
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import write_snapshot
@@ -235,7 +235,7 @@ def configs() -> Iterator[MetadataRecord]:
 
 def credentials() -> Iterator[MetadataRecord]:
     for name, mechanism in (("alice", 1), ("bob", 2), ("carol", 1)):
-        yield unsupported_records.UserScramCredentialRecord(
+        yield scram_records.UserScramCredentialRecord(
             name=name,
             mechanism=mechanism,
             salt=b"\x01\xff",
@@ -243,7 +243,7 @@ def credentials() -> Iterator[MetadataRecord]:
             server_key=b"cd",
             iterations=4096,
         )
-    yield unsupported_records.UserScramCredentialRecord(
+    yield scram_records.UserScramCredentialRecord(
         name="alice", mechanism=1, salt=b"", stored_key=b"a", server_key=b"b", iterations=8192
     )
 

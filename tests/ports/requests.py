@@ -414,6 +414,20 @@ BUILDERS: dict[int, Build] = {
             users=tuple(user_scram_credentials.UserName(name=each) for each in ("u", "v", "v"))
         )
     ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (
+        lambda world, version: user_scram_credentials.AlterUserScramCredentialsRequest(
+            deletions=(user_scram_credentials.ScramCredentialDeletion(name="v", mechanism=2),),
+            upsertions=(
+                user_scram_credentials.ScramCredentialUpsertion(
+                    name="u",
+                    mechanism=1,
+                    iterations=4096,
+                    salt=b"salt",
+                    salted_password=b"salted",
+                ),
+            ),
+        )
+    ),
     ApiKey.DESCRIBE_ACLS: lambda world, version: acls.DescribeAclsRequest(
         resource_type_filter=2,
         resource_name_filter=None,

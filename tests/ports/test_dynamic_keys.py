@@ -17,6 +17,7 @@ from quorate.broker.logs.log_cleaner import LogCleaner
 from quorate.broker.node import BrokerNode
 from quorate.config.dynamic_broker_keys import DYNAMIC_BROKER_KEYS
 from quorate.config.dynamic_keys import DYNAMIC_KEYS, SETTABLE, AppliedBy
+from quorate.config.key import Kind
 from quorate.quorum.controller.result import Result
 from quorate.quorum.controller.unclean_elections import Strategy, strategy_of
 from quorate.quorum.ids import EpochOffset
@@ -32,6 +33,8 @@ from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterConfigsResource,
 )
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits
+from quorate.quorum.sasl.scram_mechanisms import SHA_256
+from quorate.quorum.sasl.unknown_users import unknown_user
 from tests.ports.node import BROKER_ID, BROKER_PORT, PortCluster, running
 from tests.ports.requests import READ
 
@@ -268,6 +271,11 @@ PLACES: dict[str, tuple[str, Read, object]] = {
         lambda n: n.partition().partition.settings.producer_id_expiration_ms,
         77,
     ),
+    "quorate.sasl.scram.secret": (
+        "s" * 32,
+        lambda n: n.broker.unknown_users.credential(SHA_256, "u").salt,
+        unknown_user(b"s" * 32, SHA_256, "u").salt,
+    ),
     "unclean.leader.election.enable": (
         "true",
         lambda n: strategy_of(n.controller.rules._context, READ),
@@ -286,6 +294,10 @@ ONE_VALUE = ("min.insync.replicas",)
 """The keys that no single broker may have while ELR is on, and whose default cannot be deleted."""
 
 
+def is_secret(name: str) -> bool:
+    return SETTABLE[name].kind is Kind.PASSWORD
+
+
 def test_every_key_that_can_be_set_has_its_place() -> None:
     assert PLACES.keys() == SETTABLE.keys()
 
@@ -298,7 +310,10 @@ def test_a_dynamic_key_is_applied_without_a_restart(shared: Nodes, name: str) ->
     assert shared.alter("", (name, text)) == (0, None)
     assert read(shared) == expected
     found = shared.described(str(BROKER_ID), name)
-    assert (found.value, found.config_source) == (text, 3)
+    secret = is_secret(name)
+    assert (found.value, found.config_source) == (None if secret else text, 3)
+    assert found.is_sensitive == secret
+    assert all((each.value is None) == secret for each in found.synonyms)
     assert found.read_only == (name in DYNAMIC_BROKER_KEYS), "as Kafka describes them"
     if name not in ONE_VALUE:
         assert shared.alter("", (name, None)) == (0, None)
@@ -315,7 +330,7 @@ def test_a_dynamic_key_of_one_broker_is_applied_by_it_alone(shared: Nodes, name:
     file = read(shared)
     assert shared.alter(str(BROKER_ID), (name, text)) == (0, None)
     found = shared.described(str(BROKER_ID), name)
-    assert (found.value, found.config_source) == (text, 2)
+    assert (found.value, found.config_source) == (None if is_secret(name) else text, 2)
     now = read(shared)
     if isinstance(now, tuple):
         assert isinstance(file, tuple)

@@ -1,8 +1,8 @@
 """A cluster on virtual time: machines with a disk each, on which the production node classes run.
 
 A machine keeps its disk and its clock's faults; its process comes and goes. A process
-starts as in `quorum.node.controller_node.run` and `broker.node.run`. Only the exception handler of
-the loop differs: an exception of a callback, and a node that stops itself, fail the run.
+starts as in `quorum.node.controller_node.run` and `broker.running.run`. Only the exception handler
+of the loop differs: an exception of a callback, and a node that stops itself, fail the run.
 """
 
 from __future__ import annotations

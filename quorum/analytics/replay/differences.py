@@ -106,6 +106,9 @@ def subjects(state: Mapping[str, Any]) -> dict[str, Fields]:
             f"{kind} {name or '(default)'}" for kind, name in quota["entity"].items()
         )
         found[f"quotas of {entity}"] = quota["quotas"]
+    for credential in state["scram_credentials"]:
+        name = f"{credential['mechanism']} credential of user {credential['user']}"
+        found[name] = {"iterations": credential["iterations"]}
     found["producer ids"] = {"next": state["next_producer_id"]}
     return found
 

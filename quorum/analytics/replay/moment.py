@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from quorate.config.sensitive import HIDDEN, is_secret
 from quorate.quorum.analytics.log.errors import DamagedLog, OutOfHistory
 from quorate.quorum.analytics.log.forward import forward, log_from, pieces
 from quorate.quorum.analytics.log.leaders import leader_of
@@ -29,6 +30,7 @@ from quorate.quorum.metadata.records import Endpoint, MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
+from quorate.quorum.sasl.scram_mechanisms import BY_NUMBER
 
 REPLAYED_AT_ONCE = 10_000
 """The maximum number of records that are held before they are replayed."""
@@ -55,7 +57,7 @@ class Moment:
     skipped: dict[str, int]
     """The number of records of each type that the image does not represent.
 
-    These are ACLs, SCRAM credentials, delegation tokens, and types of a newer Kafka."""
+    These are ACLs, delegation tokens, and types of a newer Kafka."""
 
 
 def moment(
@@ -234,13 +236,24 @@ def as_json(at: Moment) -> dict[str, Any]:
             {
                 "resource_type": RESOURCES.get(kind, str(kind)),
                 "resource_name": name,
-                "configs": dict(sorted(image.config(kind, name).items())),
+                "configs": {
+                    key: HIDDEN if is_secret(kind, key) else value
+                    for key, value in sorted(image.config(kind, name).items())
+                },
             }
             for kind, name in sorted(image.configs)
         ],
         "client_quotas": [
             {"entity": dict(entity), "quotas": dict(sorted(image.client_quotas[entity].items()))}
             for entity in sorted(image.client_quotas, key=quota_order)
+        ],
+        "scram_credentials": [
+            {
+                "user": user,
+                "mechanism": BY_NUMBER[mechanism].name if mechanism in BY_NUMBER else mechanism,
+                "iterations": image.scram_credentials[user, mechanism].iterations,
+            }
+            for user, mechanism in sorted(image.scram_credentials)
         ],
         "next_producer_id": image.next_producer_id,
         "skipped": at.skipped,

@@ -23,6 +23,7 @@ from quorate.quorum.protocol.schemas import (
     topics,
     unregister_broker,
     update_features,
+    user_scram_credentials,
 )
 from quorate.quorum.protocol.wire import Message
 
@@ -162,6 +163,20 @@ def _alter_client_quotas(request: Message, error: ErrorCode, text: str) -> Messa
     )
 
 
+def _alter_user_scram_credentials(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, user_scram_credentials.AlterUserScramCredentialsRequest)
+    names = dict.fromkeys(each.name for each in request.deletions)
+    names |= dict.fromkeys(each.name for each in request.upsertions)
+    return user_scram_credentials.AlterUserScramCredentialsResponse(
+        results=tuple(
+            user_scram_credentials.AlterUserScramCredentialsResult(
+                user=name, error_code=error, error_message=text
+            )
+            for name in names
+        )
+    )
+
+
 ERROR_RESPONSES: dict[int, Failure] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
@@ -169,6 +184,7 @@ ERROR_RESPONSES: dict[int, Failure] = {
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.DESCRIBE_QUORUM: _describe_quorum,
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,

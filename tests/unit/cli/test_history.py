@@ -26,7 +26,8 @@ from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.metadata.records import ClientQuotaRecord, QuotaEntity
+from quorate.quorum.metadata.records import ClientQuotaRecord, ConfigRecord, QuotaEntity
+from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
 from tests.unit.analytics.logs import START_MS, STEP_MS, batches, snapshot_of, write_segment
 from tests.unit.metadata.kafka_dump import BEFORE_SHUTDOWN, C1, FIXTURE, HISTORY
 
@@ -134,6 +135,34 @@ def test_quotas_of_a_moment(tmp_path: Path) -> None:
     assert state["client_quotas"] == [{"entity": entity, "quotas": {"producer_byte_rate": 7.5}}]
     text = run("at", tmp_path).stdout.splitlines()
     assert text[-1] == "quotas of the default client-id, user u: producer_byte_rate=7.5"
+
+
+def test_a_moment_shows_credentials_and_configs_without_secrets(tmp_path: Path) -> None:
+    records = [
+        UserScramCredentialRecord(
+            name="u",
+            mechanism=2,
+            salt=b"canary",
+            stored_key=b"canary",
+            server_key=b"canary",
+            iterations=4096,
+        ),
+        ConfigRecord(resource_type=4, resource_name="", name="ssl.key.password", value="canary"),
+    ]
+    values = [encode_record(each) for each in records]
+    write_segment(
+        tmp_path,
+        0,
+        bytes(build_value_batch(values, base_offset=0, leader_epoch=1, timestamp_ms=START_MS)),
+    )
+    assert said("at", tmp_path)["scram_credentials"] == [
+        {"user": "u", "mechanism": "SCRAM-SHA-512", "iterations": 4096}
+    ]
+    text = run("at", tmp_path).stdout
+    assert text.splitlines()[-2:] == [
+        "config of broker (default): ssl.key.password=[hidden]",
+        "SCRAM-SHA-512 credential of user u: 4096 iterations",
+    ]
 
 
 def test_moments_that_are_not_there(tmp_path: Path) -> None:

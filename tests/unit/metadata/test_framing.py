@@ -12,6 +12,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause, describe
 from quorate.quorum.metadata.errors import MalformedRecord, MetadataError, UnknownRecord
 from quorate.quorum.metadata.framing import (
+    REPLAYABLE_TYPES,
     decode_record,
     decode_versioned,
     encode_record,
@@ -21,7 +22,6 @@ from quorate.quorum.metadata.framing import (
 from quorate.quorum.metadata.json_form import json_form
 from quorate.quorum.metadata.json_text import json_text
 from quorate.quorum.metadata.records import (
-    RECORD_TYPES,
     BrokerRegistrationChangeRecord,
     ClientQuotaRecord,
     ConfigRecord,
@@ -34,7 +34,8 @@ from quorate.quorum.metadata.records import (
     QuotaEntity,
     RegisterBrokerRecord,
 )
-from quorate.quorum.metadata.unsupported_records import UserScramCredentialRecord
+from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
+from quorate.quorum.metadata.unsupported_records import RemoveDelegationTokenRecord
 
 TOPIC = Uuid(b"0123456789abcdef")
 BROKER = RegisterBrokerRecord(
@@ -112,10 +113,17 @@ QUOTA = ClientQuotaRecord(
 
 
 def test_foreign_records_are_for_tools_and_stop_a_node() -> None:
-    frame = encode_record(SCRAM)
-    assert decode_versioned(frame) == (SCRAM, 0)
+    token = RemoveDelegationTokenRecord(token_id="t")
+    frame = encode_record(token)
+    assert decode_versioned(frame) == (token, 0)
     with pytest.raises(UnknownRecord, match="by a feature that Quorate does not have"):
         decode_record(frame)
+
+
+def test_scram_credentials_have_kafkas_form() -> None:
+    frame = encode_record(SCRAM)
+    assert frame.hex() == "010b000278010573616c74020002ff0000100000"
+    assert decode_record(frame) == SCRAM
     assert json_form(SCRAM, 0)["serverKey"] == "/w=="
 
 
@@ -163,7 +171,7 @@ def test_bytes_that_are_no_record(frame: bytes) -> None:
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(st.binary(max_size=60), st.sampled_from(sorted(RECORD_TYPES)), st.integers(0, 3))
+@given(st.binary(max_size=60), st.sampled_from(sorted(REPLAYABLE_TYPES)), st.integers(0, 3))
 def test_any_bytes_are_a_record_or_a_metadata_error(body: bytes, key: int, version: int) -> None:
     try:
         record = decode_record(bytes((1, key, version)) + body)

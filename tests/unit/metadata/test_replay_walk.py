@@ -28,6 +28,10 @@ from quorate.quorum.metadata.records import (
     UnregisterBrokerRecord,
 )
 from quorate.quorum.metadata.replay import replay
+from quorate.quorum.metadata.scram_records import (
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from quorate.quorum.metadata.snapshot import image_of_snapshot, snapshot_records
 
 NAMES = ("a", "b", "c")
@@ -55,6 +59,8 @@ class Walk:
             self.producer_ids,
             lambda image: ClearElrRecord(),
             self.quota,
+            self.credential,
+            self.credential_removal,
         )
 
     def step(self, image: MetadataImage) -> MetadataRecord:
@@ -133,6 +139,22 @@ class Walk:
             value=self.random.choice((1.0, 2.5)),
             remove=self.random.random() < 0.4,
         )
+
+    def credential(self, image: MetadataImage) -> MetadataRecord:
+        return UserScramCredentialRecord(
+            name=self.random.choice(NAMES),
+            mechanism=self.random.choice((1, 2)),
+            salt=b"s",
+            stored_key=b"a",
+            server_key=b"b",
+            iterations=self.random.choice((4096, 8192)),
+        )
+
+    def credential_removal(self, image: MetadataImage) -> MetadataRecord | None:
+        if not image.scram_credentials:
+            return None
+        name, mechanism = self.random.choice(sorted(image.scram_credentials))
+        return RemoveUserScramCredentialRecord(name=name, mechanism=mechanism)
 
     def broker(self, image: MetadataImage) -> MetadataRecord:
         return RegisterBrokerRecord(

@@ -17,7 +17,8 @@ import pytest
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
-from quorate.quorum.metadata.records import RECORD_TYPES, MetadataRecord
+from quorate.quorum.metadata.framing import REPLAYABLE_TYPES
+from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import DecodeError, decode, encode
 from quorate.quorum.protocol.wire import Message
@@ -30,7 +31,7 @@ ALL: list[tuple[type, int, bool]] = [
         (message, version, version >= api.flexible_since)
         for api, message, version in every_message()
     ),
-    *((record, record.VERSION, True) for record in RECORD_TYPES.values()),
+    *((record, record.VERSION, True) for record in REPLAYABLE_TYPES.values()),
 ]
 MESSAGES = [
     pytest.param(api, message, id=message.__name__)
@@ -43,7 +44,7 @@ CLASSES = [
         for api in APIS.values()
         for message in (api.request, api.response)
     ),
-    *((record, 0) for record in RECORD_TYPES.values()),
+    *((record, 0) for record in REPLAYABLE_TYPES.values()),
 ]
 
 
@@ -167,5 +168,5 @@ def as_ours(theirs: Any, ours: Any) -> Any:
 
 
 def test_every_record_class_names_its_key() -> None:
-    assert all(issubclass(record, MetadataRecord) for record in RECORD_TYPES.values())
-    assert all(key == record.API_KEY for key, record in RECORD_TYPES.items())
+    assert all(issubclass(record, MetadataRecord) for record in REPLAYABLE_TYPES.values())
+    assert all(key == record.API_KEY for key, record in REPLAYABLE_TYPES.items())
