@@ -92,6 +92,12 @@ def moment_lines(state: Mapping[str, Any]) -> Iterator[str]:
             f"{credential['mechanism']} credential of user {credential['user']}: "
             f"{credential['iterations']} iterations"
         )
+    for acl in state["acls"]:
+        yield (
+            f"acl: {acl['permission']} {acl['operation']} on {acl['pattern_type']} "
+            f"{acl['resource_type']} {acl['resource_name']} for {acl['principal']} "
+            f"from {acl['host']}"
+        )
     if state["skipped"]:
         skipped = ", ".join(f"{count} {kind}" for kind, count in state["skipped"].items())
         yield f"not shown, because Quorate does not know them: {skipped}"

@@ -1,6 +1,6 @@
 """The metadata that only Apache Kafka uses, replayed from its records.
 
-It consists of ACLs and delegation tokens. The shell shows it.
+It consists of delegation tokens. The shell shows it.
 Quorate does not act on it."""
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata import unsupported_records as records
 from quorate.quorum.metadata.records import MetadataRecord
 
@@ -18,20 +17,11 @@ from quorate.quorum.metadata.records import MetadataRecord
 class ForeignState:
     """The state that the records replayed so far describe."""
 
-    acls: dict[Uuid, records.AccessControlEntryRecord] = field(default_factory=dict)
     tokens: dict[str, records.DelegationTokenRecord] = field(default_factory=dict)
 
     def replay(self, record: MetadataRecord) -> None:
         """Apply one record, whose type must be in RULES."""
         RULES[type(record)](self, record)
-
-
-def _acl(state: ForeignState, record: records.AccessControlEntryRecord) -> None:
-    state.acls[record.id] = record
-
-
-def _no_acl(state: ForeignState, record: records.RemoveAccessControlEntryRecord) -> None:
-    state.acls.pop(record.id, None)
 
 
 def _token(state: ForeignState, record: records.DelegationTokenRecord) -> None:
@@ -43,8 +33,6 @@ def _no_token(state: ForeignState, record: records.RemoveDelegationTokenRecord) 
 
 
 RULES: dict[type[MetadataRecord], Callable[[ForeignState, Any], None]] = {
-    records.AccessControlEntryRecord: _acl,
-    records.RemoveAccessControlEntryRecord: _no_acl,
     records.DelegationTokenRecord: _token,
     records.RemoveDelegationTokenRecord: _no_token,
 }

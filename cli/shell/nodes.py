@@ -32,7 +32,7 @@ def root(image: MetadataImage, foreign: ForeignState, version: str) -> Directory
 def image_node(image: MetadataImage, foreign: ForeignState) -> Directory:
     """Return the directory of the metadata image."""
     return {
-        "acls": lambda: {"byId": partial(_acls, foreign)},
+        "acls": lambda: {"byId": partial(_acls, image)},
         "clientQuotas": partial(_quotas, image),
         "cluster": partial(_cluster, image),
         "configs": partial(_configs, image),
@@ -118,8 +118,9 @@ def _producer_ids(image: MetadataImage) -> Directory:
     return {"nextProducerId": lambda: str(image.next_producer_id or -1)}
 
 
-def _acls(foreign: ForeignState) -> Directory:
-    return {uuid_to_text(key): partial(texts.acl_text, acl) for key, acl in foreign.acls.items()}
+def _acls(image: MetadataImage) -> Directory:
+    acls = image.acls.by_id
+    return {uuid_to_text(key): partial(texts.acl_text, acl) for key, acl in acls.items()}
 
 
 def _quotas(image: MetadataImage) -> Directory:

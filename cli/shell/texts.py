@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from quorate.cli.features.command import METADATA_VERSION, level_text
 from quorate.quorum.ids import ZERO_UUID, uuid_to_text
+from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.metadata.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,
@@ -19,8 +20,14 @@ from quorate.quorum.metadata.image import (
 )
 from quorate.quorum.metadata.records import RECOVERED, Endpoint, FeatureRange
 from quorate.quorum.metadata.unsupported_records import (
-    AccessControlEntryRecord,
     DelegationTokenRecord,
+)
+from quorate.quorum.protocol.acl_codes import (
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+    name_of,
 )
 
 UNBOUNDED = 2**15 - 1
@@ -33,16 +40,6 @@ RESOURCE_TYPES = {
     16: "CLIENT_METRICS",
     32: "GROUP",
 }
-ACL_RESOURCES = (
-    "UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER",
-)  # fmt: skip
-ACL_PATTERNS = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-ACL_OPERATIONS = (
-    "UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE",
-    "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS",
-    "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT",
-)  # fmt: skip
-ACL_PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 # The parts of an entity, in the order and with the names of Kafka's shell.
 QUOTA_PARTS = {"client-id": "clientId", "ip": "ip", "user": "user"}
 DEFAULT_ENTITY = "<default>"
@@ -118,17 +115,17 @@ def resource_text(resource_type: int, name: str) -> str:
     return f"{kind}:{name}" if name else kind
 
 
-def acl_text(acl: AccessControlEntryRecord) -> str:
+def acl_text(acl: Acl) -> str:
     """Return a StandardAcl."""
     return _fields(
         "StandardAcl",
-        resourceType=_name(ACL_RESOURCES, acl.resource_type),
+        resourceType=name_of(ResourceType, acl.resource_type),
         resourceName=acl.resource_name,
-        patternType=_name(ACL_PATTERNS, acl.pattern_type),
+        patternType=name_of(PatternType, acl.pattern_type),
         principal=acl.principal,
         host=acl.host,
-        operation=_name(ACL_OPERATIONS, acl.operation),
-        permissionType=_name(ACL_PERMISSIONS, acl.permission_type),
+        operation=name_of(Operation, acl.operation),
+        permissionType=name_of(PermissionType, acl.permission_type),
     )
 
 
@@ -194,10 +191,6 @@ def _range(feature: FeatureRange) -> str:
     if low == high:
         return str(low)
     return f"{low}+" if high == UNBOUNDED else f"{low}-{high}"
-
-
-def _name(names: tuple[str, ...], number: int) -> str:
-    return names[number] if 0 <= number < len(names) else "UNKNOWN"
 
 
 def _escaped(text: str) -> str:

@@ -14,6 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from quorate.quorum.clipped import shown
+from quorate.quorum.metadata.acl_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
+from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.metadata.causes import Cause, describe
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import (
@@ -241,6 +247,25 @@ def configs_changed(records: Sequence[ConfigRecord], _: MetadataImage) -> Cluste
     )
 
 
+def _acl_of(acl: AccessControlEntryRecord | Acl) -> str:
+    return f"{shown(acl.resource_name)} for {shown(acl.principal)}"
+
+
+def acls_added(records: Sequence[AccessControlEntryRecord], _: MetadataImage) -> ClusterEvent:
+    """Return the event of added ACLs. It names their resources and principals."""
+    names = [_acl_of(each) for each in records]
+    return ClusterEvent("acls-added", f"added {counted(len(names), 'ACL')}: {_first(names)}")
+
+
+def acls_removed(
+    records: Sequence[RemoveAccessControlEntryRecord], before: MetadataImage
+) -> ClusterEvent:
+    """Return the event of removed ACLs."""
+    found = (before.acls.by_id.get(each.id) for each in records)
+    names = [_acl_of(acl) for acl in found if acl is not None]
+    return ClusterEvent("acls-removed", f"removed {counted(len(records), 'ACL')}: {_first(names)}")
+
+
 SINGLE: dict[type, Describe] = {
     RegisterBrokerRecord: registered,
     BrokerRegistrationChangeRecord: registration_changed,
@@ -253,6 +278,8 @@ LISTED: dict[type, Callable[[Any, MetadataImage], ClusterEvent]] = {
     TopicRecord: topics_created,
     RemoveTopicRecord: topics_deleted,
     ConfigRecord: configs_changed,
+    AccessControlEntryRecord: acls_added,
+    RemoveAccessControlEntryRecord: acls_removed,
 }
 """The records that are one event together."""
 

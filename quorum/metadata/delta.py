@@ -59,7 +59,8 @@ class ImageDelta(NamedTuple):
     holds deleted topics as they were in the old image. A topic that was both created and deleted is
     in neither. `configs` lists each resource with a key that was set or deleted, even if the value
     is the same as before. It includes those of deleted topics. `client_quotas` likewise
-    lists each entity with a quota that was set or removed. `next_producer_id` is None if it did
+    lists each entity with a quota that was set or removed, and `acls` the id of each ACL that was
+    added or removed. `next_producer_id` is None if it did
     not change.
     """
 
@@ -71,6 +72,7 @@ class ImageDelta(NamedTuple):
     features: Mapping[str, Change[int]] = NOTHING
     client_quotas: tuple[ClientQuotaEntity, ...] = ()
     scram_credentials: Mapping[ScramKey, Change[ScramCredential]] = NOTHING
+    acls: tuple[Uuid, ...] = ()
     next_producer_id: int | None = None
 
     def __bool__(self) -> bool:
@@ -84,6 +86,7 @@ class ImageDelta(NamedTuple):
             or self.features
             or self.client_quotas
             or self.scram_credentials
+            or self.acls
             or self.next_producer_id is not None
         )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import (
@@ -77,6 +78,7 @@ def differing(
         features=_changes(old.features, new.features),
         client_quotas=_client_quotas(old, new),
         scram_credentials=_changes(old.scram_credentials, new.scram_credentials),
+        acls=_acls(old, new),
         next_producer_id=(
             new.next_producer_id if new.next_producer_id != old.next_producer_id else None
         ),
@@ -144,6 +146,13 @@ def _client_quotas(old: MetadataImage, new: MetadataImage) -> tuple[ClientQuotaE
     changed = [entity for entity, quotas in now.items() if was.get(entity) != quotas]
     changed += [entity for entity in was if entity not in now]
     return tuple(sorted(changed, key=quota_order))
+
+
+def _acls(old: MetadataImage, new: MetadataImage) -> tuple[Uuid, ...]:
+    if old.acls is new.acls:
+        return ()
+    was, now = old.acls.by_id, new.acls.by_id
+    return tuple(sorted(each for each in {*was, *now} if was.get(each) != now.get(each)))
 
 
 def _changes(old: PersistentMap[K, V], new: PersistentMap[K, V]) -> dict[K, Change[V]]:

@@ -13,6 +13,7 @@ import struct
 from functools import cache
 from typing import Any, NamedTuple
 
+from quorate.quorum.metadata.acl_records import ACL_TYPES
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
 from quorate.quorum.metadata.records import (
     RECORD_TYPES,
@@ -34,7 +35,7 @@ FRAME_VERSION = 1
 """The first number of every metadata record."""
 PARTITION_RECORDS = (PartitionRecord, PartitionChangeRecord)
 """The types that may hold eligible leader replicas."""
-REPLAYABLE_TYPES = {**RECORD_TYPES, **SCRAM_TYPES}
+REPLAYABLE_TYPES = {**RECORD_TYPES, **ACL_TYPES, **SCRAM_TYPES}
 """The record types that a node can read, by api key. The markers of transactions are included."""
 READABLE_TYPES = {**REPLAYABLE_TYPES, **FOREIGN_TYPES}
 """All record types of Kafka by api key, including those that only tools read."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
+from quorate.quorum.metadata.acls import EMPTY, AclSet
 from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.metadata.records import NO_LEADER, RECOVERED, Endpoint, FeatureRange
 
@@ -164,6 +165,7 @@ class MetadataImage(NamedTuple):
     configs: PersistentMap[ConfigResource, PersistentMap[str, str]] = PersistentMap()
     client_quotas: PersistentMap[ClientQuotaEntity, PersistentMap[str, float]] = PersistentMap()
     scram_credentials: PersistentMap[ScramKey, ScramCredential] = PersistentMap()
+    acls: AclSet = EMPTY
     next_producer_id: int = 0
 
     def topic(self, name: str) -> Topic | None:

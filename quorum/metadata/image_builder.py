@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from typing import Final, Generic, TypeVar
 
 from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.metadata.delta import NOTHING, Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import (
@@ -100,6 +101,8 @@ class ImageBuilder:
         "_features",
         "_names",
         "_scram_credentials",
+        "acls",
+        "changed_acls",
         "client_quotas",
         "configs",
         "image",
@@ -118,6 +121,8 @@ class ImageBuilder:
         self.topics: dict[Uuid, TopicBuilder | None] = {}
         self.configs: dict[ConfigResource, Overlay[str, str]] = {}
         self.client_quotas: dict[ClientQuotaEntity, Overlay[str, float]] = {}
+        self.acls = image.acls
+        self.changed_acls: dict[Uuid, None] = {}
         self.next_producer_id = image.next_producer_id
 
     @property
@@ -205,6 +210,16 @@ class ImageBuilder:
             self.client_quotas[entity] = overlay
         return overlay
 
+    def add_acl(self, acl_id: Uuid, acl: Acl) -> None:
+        """Add an ACL. Raise ReplayError if the id or the ACL exists."""
+        self.acls = self.acls.with_acl(acl_id, acl)
+        self.changed_acls[acl_id] = None
+
+    def remove_acl(self, acl_id: Uuid) -> None:
+        """Remove an ACL. Raise ReplayError if there is none with this id."""
+        self.acls = self.acls.without(acl_id)
+        self.changed_acls[acl_id] = None
+
     def finish(self, last: EpochOffset, timestamp_ms: int) -> tuple[MetadataImage, ImageDelta]:
         """Return the next image, which ends at `last`, and the delta."""
         image = self.image
@@ -236,6 +251,7 @@ class ImageBuilder:
                 if self._scram_credentials is None
                 else self._scram_credentials.fold()
             ),
+            acls=self.acls,
             next_producer_id=self.next_producer_id,
         )
         return successor, self._delta(successor)
@@ -257,6 +273,7 @@ class ImageBuilder:
             scram_credentials=(
                 NOTHING if self._scram_credentials is None else self._scram_credentials.changes()
             ),
+            acls=tuple(self.changed_acls),
             next_producer_id=self.next_producer_id if producer_ids_moved else None,
         )
 

@@ -13,6 +13,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.acl_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
+from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import (
@@ -305,6 +310,27 @@ def _remove_scram_credential(
     builder.scram_credentials.changed[key] = None
 
 
+def acl_of(record: AccessControlEntryRecord) -> Acl:
+    """Return the ACL that the record describes."""
+    return Acl(
+        record.resource_type,
+        record.pattern_type,
+        record.resource_name,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+
+
+def _acl(builder: ImageBuilder, record: AccessControlEntryRecord) -> None:
+    builder.add_acl(record.id, acl_of(record))
+
+
+def _remove_acl(builder: ImageBuilder, record: RemoveAccessControlEntryRecord) -> None:
+    builder.remove_acl(record.id)
+
+
 def _feature_level(builder: ImageBuilder, record: FeatureLevelRecord) -> None:
     """Set the level. Level 0 removes the feature (KIP-584)."""
     builder.features.changed[record.name] = record.feature_level or None
@@ -334,6 +360,8 @@ REPLAY: dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]] = {
     ClientQuotaRecord: _client_quota,
     UserScramCredentialRecord: _scram_credential,
     RemoveUserScramCredentialRecord: _remove_scram_credential,
+    AccessControlEntryRecord: _acl,
+    RemoveAccessControlEntryRecord: _remove_acl,
     ProducerIdsRecord: _producer_ids,
     BrokerRegistrationChangeRecord: _change_registration,
     NoOpRecord: _nothing,

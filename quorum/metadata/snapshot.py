@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from quorate.quorum.ids import EpochOffset
+from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.acl_records import AccessControlEntryRecord
+from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.metadata.image import (
     METADATA_VERSION,
     MetadataImage,
@@ -42,6 +44,7 @@ def snapshot_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     yield from _topics(image)
     yield from _configs(image)
     yield from _client_quotas(image)
+    yield from _acls(image)
     yield from _producer_ids(image)
     yield from _scram_credentials(image)
 
@@ -130,6 +133,16 @@ def _client_quotas(image: MetadataImage) -> Iterator[MetadataRecord]:
         parts = tuple(QuotaEntity(entity_type=kind, entity_name=name) for kind, name in entity)
         for key, value in sorted(image.client_quotas[entity].items()):
             yield ClientQuotaRecord(entity=parts, key=key, value=value)
+
+
+def _acls(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for acl_id in sorted(image.acls.by_id):
+        yield acl_record(acl_id, image.acls.by_id[acl_id])
+
+
+def acl_record(acl_id: Uuid, acl: Acl) -> AccessControlEntryRecord:
+    """Return the record that adds an ACL."""
+    return AccessControlEntryRecord(id=acl_id, **acl._asdict())
 
 
 def _producer_ids(image: MetadataImage) -> Iterator[MetadataRecord]:

@@ -1,7 +1,7 @@
 """Kafka's records of features that Quorate does not have.
 
-These features are ACLs and delegation tokens. Tools show the records, so that they
-can read the whole log of an Apache Kafka cluster. A node refuses them with `UnknownRecord`, because
+The only such feature is delegation tokens. Tools show the records, so that they can read the whole
+log of an Apache Kafka cluster. A node refuses them with `UnknownRecord`, because
 an image without them would be wrong.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.protocol.field_bounds import STORED_ELEMENTS, STORED_TEXT
 from quorate.quorum.protocol.wire import wire
@@ -31,29 +30,6 @@ class DelegationTokenRecord(MetadataRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntryRecord(MetadataRecord):
-    """Adds an ACL."""
-
-    API_KEY: ClassVar[int] = 18
-    id: Uuid = wire("uuid")
-    resource_type: int = wire("int8")
-    resource_name: str = wire("string", bound=STORED_TEXT)
-    pattern_type: int = wire("int8")
-    principal: str = wire("string", bound=STORED_TEXT)
-    host: str = wire("string", bound=STORED_TEXT)
-    operation: int = wire("int8")
-    permission_type: int = wire("int8")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccessControlEntryRecord(MetadataRecord):
-    """Removes the ACL with this id."""
-
-    API_KEY: ClassVar[int] = 19
-    id: Uuid = wire("uuid")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDelegationTokenRecord(MetadataRecord):
     """Removes a delegation token."""
 
@@ -65,8 +41,6 @@ FOREIGN_TYPES: dict[int, type[MetadataRecord]] = {
     record.API_KEY: record
     for record in (
         DelegationTokenRecord,
-        AccessControlEntryRecord,
-        RemoveAccessControlEntryRecord,
         RemoveDelegationTokenRecord,
     )
 }

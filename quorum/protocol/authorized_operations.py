@@ -5,22 +5,7 @@ There is no authorizer, so each bit field contains all operations of its kind of
 
 from __future__ import annotations
 
-from enum import IntEnum
-
-
-class Operation(IntEnum):
-    """Kafka's AclOperation codes."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
+from quorate.quorum.protocol.acl_codes import Operation
 
 
 def bit_field(*operations: Operation) -> int:

@@ -17,7 +17,7 @@ from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.record import Record
-from quorate.quorum.metadata import records, scram_records, unsupported_records
+from quorate.quorum.metadata import acl_records, records, scram_records, unsupported_records
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import write_snapshot
@@ -268,7 +268,7 @@ def acls() -> Iterator[MetadataRecord]:
         (BROKER, 2, "t", 3, 3, 3),
         (TOPIC, 4, "kafka-cluster", 4, 12, 2),
     ):
-        yield unsupported_records.AccessControlEntryRecord(
+        yield acl_records.AccessControlEntryRecord(
             id=key,
             resource_type=kind,
             resource_name=name,

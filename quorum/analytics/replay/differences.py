@@ -109,6 +109,10 @@ def subjects(state: Mapping[str, Any]) -> dict[str, Fields]:
     for credential in state["scram_credentials"]:
         name = f"{credential['mechanism']} credential of user {credential['user']}"
         found[name] = {"iterations": credential["iterations"]}
+    for acl in state["acls"]:
+        kind, name = acl["resource_type"], acl["resource_name"]
+        rule = f"{acl['permission']} {acl['operation']} for {acl['principal']} from {acl['host']}"
+        found[f"acl on {acl['pattern_type']} {kind} {name}: {rule}"] = {"set": True}
     found["producer ids"] = {"next": state["next_producer_id"]}
     return found
 

@@ -23,11 +23,19 @@ from quorate.quorum.analytics.log.walk import Logged, logged, never, settled, wa
 from quorate.quorum.analytics.replay.starts import last_timestamp_ms, starts
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.errors import LogError
+from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.metadata.errors import MetadataError, ReplayError
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, quota_order
 from quorate.quorum.metadata.record_text import type_name
 from quorate.quorum.metadata.records import Endpoint, MetadataRecord
 from quorate.quorum.metadata.replay import REPLAY, replay
+from quorate.quorum.protocol.acl_codes import (
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+    name_of,
+)
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 from quorate.quorum.sasl.scram_mechanisms import BY_NUMBER
@@ -255,6 +263,7 @@ def as_json(at: Moment) -> dict[str, Any]:
             }
             for user, mechanism in sorted(image.scram_credentials)
         ],
+        "acls": [_acl(each) for each in sorted(image.acls.by_id.values())],
         "next_producer_id": image.next_producer_id,
         "skipped": at.skipped,
     }
@@ -266,6 +275,18 @@ def standing(broker: Broker) -> str:
     if broker.fenced:
         return "fenced"
     return "shutting down" if broker.in_controlled_shutdown else "active"
+
+
+def _acl(acl: Acl) -> dict[str, str]:
+    return {
+        "resource_type": name_of(ResourceType, acl.resource_type),
+        "resource_name": acl.resource_name,
+        "pattern_type": name_of(PatternType, acl.pattern_type),
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": name_of(Operation, acl.operation),
+        "permission": name_of(PermissionType, acl.permission_type),
+    }
 
 
 def _broker(broker: Broker) -> dict[str, Any]:

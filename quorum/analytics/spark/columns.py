@@ -23,9 +23,9 @@ from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, DAMAGED_RECORD, G
 from quorate.quorum.analytics.spark.vectors import Ints, Mask, Spans, Values
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
+from quorate.quorum.metadata.acl_records import AccessControlEntryRecord
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.metadata.record_text import Unknown
-from quorate.quorum.metadata.unsupported_records import AccessControlEntryRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
 COLUMNS: dict[str, str] = {

@@ -14,9 +14,9 @@ from quorate.quorum.analytics.log.errors import NewerRecord
 from quorate.quorum.analytics.log.segments import log_slices, metadata_dir, snapshot_slices
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.metadata.acl_records import AccessControlEntryRecord
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import ClientQuotaRecord, NoOpRecord, QuotaEntity
-from quorate.quorum.metadata.unsupported_records import AccessControlEntryRecord
 from tests.unit.analytics.logs import START_MS, A, batches, write_segment
 from tests.unit.metadata.kafka_dump import C1, CHECKPOINTS, LOG, dumped
 

@@ -9,6 +9,7 @@ import random
 import shutil
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,12 @@ from quorate.cli.history.archives import unpack
 from quorate.cli.history.source import history_in, longest_log
 from quorate.cli.main import main
 from quorate.quorum.analytics.replay.moment import moment
+from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_value_batch, read_header
+from quorate.quorum.metadata.acl_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
@@ -163,6 +169,31 @@ def test_a_moment_shows_credentials_and_configs_without_secrets(tmp_path: Path) 
         "config of broker (default): ssl.key.password=[hidden]",
         "SCRAM-SHA-512 credential of user u: 4096 iterations",
     ]
+
+
+def test_acls_of_a_moment(tmp_path: Path) -> None:
+    """An ACL is part of the state until its record is removed."""
+    one = AccessControlEntryRecord(
+        id=Uuid(b"A" * 16),
+        resource_type=2,
+        resource_name="orders",
+        pattern_type=4,
+        principal="User:alice",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    other = replace(one, id=Uuid(b"B" * 16), principal="User:bob")
+    records = (one, other, RemoveAccessControlEntryRecord(id=other.id))
+    values = [encode_record(each) for each in records]
+    batch = build_value_batch(values, base_offset=0, leader_epoch=1, timestamp_ms=START_MS)
+    write_segment(tmp_path, 0, bytes(batch))
+    text = run("at", tmp_path).stdout.splitlines()
+    acl = "ALLOW READ on PREFIXED TOPIC orders for User:{} from *"
+    assert text[-1] == f"acl: {acl.format('alice')}"
+    assert len(said("at", tmp_path)["acls"]) == 1
+    between = run("diff", tmp_path, "1", "2").stdout
+    assert "acl on PREFIXED TOPIC orders: ALLOW READ for User:bob from *" in between
 
 
 def test_moments_that_are_not_there(tmp_path: Path) -> None:

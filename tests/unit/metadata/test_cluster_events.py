@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.acl_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
 from quorate.quorum.metadata.causes import Cause, with_ends
 from quorate.quorum.metadata.cluster_events import MAX_CAUSES, NAMED, cluster_events
 from quorate.quorum.metadata.image import MetadataImage
@@ -98,6 +102,27 @@ def test_partitions_without_a_leader_name_the_brokers_to_start() -> None:
 def test_an_unclean_election_states_the_possible_loss() -> None:
     cause = with_ends(Cause.UNCLEAN_ELECTION, 120, 100)
     assert "data may be lost" in lines(change(0, 2, cause))["leaders-moved"]
+
+
+ACL = AccessControlEntryRecord(
+    id=TOPIC,
+    resource_type=2,
+    resource_name="orders",
+    pattern_type=3,
+    principal="User:a\nb",
+    host="*",
+    operation=3,
+    permission_type=3,
+)
+
+
+def test_acls_name_their_resource_and_principal_on_one_line() -> None:
+    """A line break in a client's text would let it write lines of its own."""
+    removal = RemoveAccessControlEntryRecord(id=TOPIC)
+    assert lines(ACL) == {"acls-added": r"added 1 ACL: orders for 'User:a\nb'"}
+    before = image_of(ACL)
+    (event,) = cluster_events([removal], before, image_of())
+    assert event.text == r"removed 1 ACL: orders for 'User:a\nb'"
 
 
 @pytest.mark.parametrize(

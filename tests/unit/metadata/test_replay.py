@@ -7,6 +7,10 @@ from dataclasses import replace
 import pytest
 
 from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.acl_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
 from quorate.quorum.metadata.delta import Change, ImageDelta
 from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import MetadataImage, Partition
@@ -263,3 +267,29 @@ def test_a_snapshot_leaves_history_behind() -> None:
     assert image_of_snapshot(records, image.last, image.last_timestamp_ms) == image
     assert "isr-shrink-lag" not in repr(records)
     assert isinstance(records[0], FeatureLevelRecord)
+
+
+ACL = AccessControlEntryRecord(
+    id=A,
+    resource_type=2,
+    resource_name="orders",
+    pattern_type=3,
+    principal="User:alice",
+    host="*",
+    operation=3,
+    permission_type=3,
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (ACL, "already an ACL with this id"),
+        (replace(ACL, id=B), "the same ACL exists under another id"),
+        (RemoveAccessControlEntryRecord(id=B), "no ACL with this id"),
+    ],
+)
+def test_an_acl_has_one_id(record: MetadataRecord, reason: str) -> None:
+    """Kafka's brokers stop at such a log, too: the removal of one id would leave the other."""
+    with pytest.raises(ReplayError, match=reason):
+        apply(image_of(ACL), record)

@@ -8,7 +8,12 @@ from random import Random
 import pytest
 
 from quorate.quorum.ids import EpochOffset, Uuid
+from quorate.quorum.metadata.acl_records import (
+    AccessControlEntryRecord,
+    RemoveAccessControlEntryRecord,
+)
 from quorate.quorum.metadata.delta import Change, ImageDelta
+from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
@@ -27,7 +32,7 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from quorate.quorum.metadata.replay import replay
+from quorate.quorum.metadata.replay import acl_of, replay
 from quorate.quorum.metadata.scram_records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
@@ -61,6 +66,8 @@ class Walk:
             self.quota,
             self.credential,
             self.credential_removal,
+            self.acl,
+            self.acl_removal,
         )
 
     def step(self, image: MetadataImage) -> MetadataRecord:
@@ -156,6 +163,24 @@ class Walk:
         name, mechanism = self.random.choice(sorted(image.scram_credentials))
         return RemoveUserScramCredentialRecord(name=name, mechanism=mechanism)
 
+    def acl(self, image: MetadataImage) -> MetadataRecord | None:
+        record = AccessControlEntryRecord(
+            id=Uuid(self.random.getrandbits(128).to_bytes(16, "big")),
+            resource_type=2,
+            resource_name=self.random.choice((*NAMES, "aa", "*")),
+            pattern_type=self.random.choice((3, 4)),
+            principal=self.random.choice(("User:a", "User:b")),
+            host="*",
+            operation=self.random.choice((3, 4)),
+            permission_type=self.random.choice((2, 3)),
+        )
+        return None if image.acls.contains(acl_of(record)) else record
+
+    def acl_removal(self, image: MetadataImage) -> MetadataRecord | None:
+        if not image.acls:
+            return None
+        return RemoveAccessControlEntryRecord(id=self.random.choice(sorted(image.acls.by_id)))
+
     def broker(self, image: MetadataImage) -> MetadataRecord:
         return RegisterBrokerRecord(
             broker_id=self.random.randrange(4),
@@ -241,6 +266,13 @@ def check_delta(old: MetadataImage, new: MetadataImage, delta: ImageDelta) -> No
     for name in {*old.features, *new.features}:
         level = Change(old.features.get(name), new.features.get(name))
         assert delta.features.get(name, Change(level.old, level.old)) == level
+    changed = {
+        each
+        for each in {*old.acls.by_id, *new.acls.by_id}
+        if old.acls.by_id.get(each) != new.acls.by_id.get(each)
+    }
+    assert changed <= set(delta.acls)
+    assert difference(old, new).acls == tuple(sorted(changed))
     if delta.next_producer_id is None:
         assert old.next_producer_id == new.next_producer_id
     if not delta:
