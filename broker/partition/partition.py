@@ -203,7 +203,7 @@ class Partition(LocalReplica):
         assign(data, base_offset, leadership.epoch)
         placed = BatchHeader._make(HEADER.unpack_from(data))
         with changing(self._name, OSError):
-            self.log.append(data, wall_ms=wall_ms, checked=placed)
+            self.log.append(data, wall_ms=wall_ms, placed=((0, placed),))
             assert self.log.end_offset == base_offset + header.record_count
             if header.producer_id >= 0:
                 self.producers.append(placed)

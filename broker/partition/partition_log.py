@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from quorate.broker.partition.truncation import Epochs
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch import Placed
 from quorate.quorum.seams import Buffer
 
 
@@ -39,13 +39,13 @@ class PartitionLog(Protocol):
         data: Buffer,
         *,
         wall_ms: int,
-        checked: BatchHeader | None = None,
+        placed: Placed | None = None,
         gaps: bool = False,
     ) -> None:
-        """Append whole batches that continue the log, to the page cache. `checked` is the header of
-        the only batch, if the caller has checked its CRC. With `gaps`, offsets may be missing
-        before a batch. Raise CorruptBatch, BrokenChain or
-        OSError; the log has the same batches as before then."""
+        """Append whole batches that continue the log, to the page cache. `placed` has the headers
+        of all batches, if the caller has checked their CRCs. With `gaps`, offsets may be missing
+        before a batch. Raise CorruptBatch, BrokenChain or OSError; the log has the same batches as
+        before then."""
         ...
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from quorate.quorum.log.batch import Placed
 from quorate.quorum.log.batch_file import MAX_RELATIVE_OFFSET
 from quorate.quorum.log.errors import BrokenChain
-from quorate.quorum.log.segment import PositionedBatch
 
 
 def require_continuation(
     directory: str,
     end_offset: int,
     latest_epoch: int,
-    placed: list[PositionedBatch],
+    placed: Placed,
     *,
     gaps: bool = False,
 ) -> bool:

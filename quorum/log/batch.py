@@ -100,6 +100,10 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & LOG_APPEND_TIME)
 
 
+Placed = Sequence[tuple[int, BatchHeader]]
+"""The position and the header of each batch in a buffer."""
+
+
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Return the header at `position`. Its batch may reach beyond the buffer.
 

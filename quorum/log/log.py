@@ -17,7 +17,7 @@ from typing import Unpack
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log import loading
 from quorate.quorum.log.append_check import require_continuation
-from quorate.quorum.log.batch import BatchHeader, batches
+from quorate.quorum.log.batch import Placed, batches
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.errors import OffsetOutOfRange
 from quorate.quorum.log.flush import Flush, FlushState
@@ -130,15 +130,15 @@ class Log(ReplacingLog):
         data: Buffer,
         *,
         wall_ms: int,
-        checked: BatchHeader | None = None,
+        placed: Placed | None = None,
         gaps: bool = False,
     ) -> None:
         """Append one or more whole batches at the log end. On return they are in the page cache.
 
         The record timestamps decide if the active segment is old enough to be replaced by a new
         one. `wall_ms` decides it if the segment's first batch has no timestamp. A caller that has
-        checked the CRC of a single batch passes its header as `checked`. Empty `data` changes
-        nothing.
+        checked the CRCs passes the position and the header of each batch as `placed`. Empty `data`
+        changes nothing.
 
         A follower sets `gaps`, because its leader may have compacted the log: offsets may then be
         missing before a batch. The first time, block for the sync of a directory
@@ -147,7 +147,8 @@ class Log(ReplacingLog):
         Raise CorruptBatch if `data` is damaged, and BrokenChain if its offsets or leader epochs do
         not continue the log. After any error, including OSError, the log holds the same batches as
         before."""
-        placed = list(batches(data)) if checked is None else [(0, checked)]
+        if placed is None:
+            placed = list(batches(data))
         if not placed:
             return
         if require_continuation(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import blake2b
 
-from quorate.quorum.log.segment import PositionedBatch, Segment
+from quorate.quorum.log.batch import Placed
+from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 
 
-def must_roll(
-    segment: Segment, settings: LogSettings, placed: list[PositionedBatch], active_ms: int
-) -> bool:
+def must_roll(segment: Segment, settings: LogSettings, placed: Placed, active_ms: int) -> bool:
     """Return True if an append must begin a new segment before it writes its batches `placed`.
 
     `segment` is the active segment and has at least one batch. `placed` has at least one, too. The

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch import BatchHeader, Placed
 from quorate.quorum.log.batch_file import MAX_RELATIVE_OFFSET
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.index import NO_TIMESTAMP
@@ -21,9 +21,6 @@ from quorate.quorum.seams import Buffer, Disk
 NO_JITTER = -1
 HEADERS_PER_STEP = 256
 """Batch headers that one step of long work reads."""
-
-PositionedBatch = tuple[int, BatchHeader]
-"""The position of a batch in the data that is appended, and its header."""
 
 
 class Segment(IndexedBatchFile):
@@ -188,7 +185,7 @@ class Segment(IndexedBatchFile):
         `max_bytes`."""
         return self._indexes.needed_bytes > max_bytes
 
-    def append(self, data: Buffer, placed: list[PositionedBatch]) -> None:
+    def append(self, data: Buffer, placed: Placed) -> None:
         """Append batches, which `placed` lists, to an active segment.
 
         After an OSError the segment is unchanged."""

@@ -6,7 +6,7 @@ returned without records, because they occupy offsets and the image's `last` mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
@@ -43,7 +43,9 @@ def metadata_batches(data: Buffer) -> Iterator[MetadataBatch]:
     does not read flushed bytes. If a batch is damaged, raise CorruptBatch. If a record cannot be
     replayed, raise a MetadataError that names the offset. The batches before it are yielded first.
     """
-    return _batches(data, records_in_batch)
+    view = memoryview(data)
+    for position, header in batches(view):
+        yield _batch(header, records_in_batch(view, position, header))
 
 
 def records_in_batch(
@@ -78,7 +80,7 @@ class CheckedBatches:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[bytes, Sequence[MetadataRecord]]] = {}  # by base offset
+        self._kept: dict[int, tuple[bytes, MetadataBatch]] = {}  # by base offset
         self._kept_bytes = 0
 
     def check(self, buffer: memoryview, position: int, header: BatchHeader) -> None:
@@ -95,23 +97,29 @@ class CheckedBatches:
         while self._kept_bytes + size_bytes > MAX_KEPT_BYTES:
             self._remove(next(iter(self._kept)))
         data = bytes(buffer[position : position + size_bytes])
-        self._kept[header.base_offset] = data, records
+        self._kept[header.base_offset] = data, _batch(header, records)
         self._kept_bytes += size_bytes
 
     def batches(self, data: Buffer) -> Iterator[MetadataBatch]:
-        """Do what `metadata_batches` does, but take the records of kept batches without decoding.
+        """Do what `metadata_batches` does, but yield kept batches as they are.
 
-        The CRC is checked all the same. A batch that was yielded is no longer kept."""
-        return _batches(data, self._taken)
-
-    def _taken(
-        self, buffer: memoryview, position: int, header: BatchHeader
-    ) -> Sequence[MetadataRecord]:
-        kept = self._kept.get(header.base_offset)
-        self._remove(header.base_offset)
-        if kept is not None and kept[0] == buffer[position : position + header.size_bytes]:
-            return kept[1]
-        return records_in_batch(buffer, position, header)
+        Their bytes are compared instead of their CRC, because the append has checked the CRC of the
+        same bytes. A batch that was yielded is no longer kept."""
+        view = memoryview(data)
+        position = 0
+        while position < len(view):
+            kept = self._kept.pop(int.from_bytes(view[position : position + 8], "big"), None)
+            if kept is not None:
+                checked, batch = kept
+                self._kept_bytes -= len(checked)
+                end = position + len(checked)
+                if bytes(view[position:end]) == checked:
+                    position = end
+                    yield batch
+                    continue
+            _, header = next(batches(view[position:]))
+            yield _batch(header, records_in_batch(view, position, header))
+            position += header.size_bytes
 
     def _remove(self, base_offset: int) -> None:
         kept = self._kept.pop(base_offset, None)
@@ -119,11 +127,6 @@ class CheckedBatches:
             self._kept_bytes -= len(kept[0])
 
 
-def _batches(
-    data: Buffer, decode: Callable[[memoryview, int, BatchHeader], Sequence[MetadataRecord]]
-) -> Iterator[MetadataBatch]:
-    view = memoryview(data)
-    for position, header in batches(view):
-        last = EpochOffset(header.leader_epoch, header.last_offset)
-        records = decode(view, position, header)
-        yield MetadataBatch(header.base_offset, last, header.max_timestamp_ms, records)
+def _batch(header: BatchHeader, records: Sequence[MetadataRecord]) -> MetadataBatch:
+    last = EpochOffset(header.leader_epoch, header.last_offset)
+    return MetadataBatch(header.base_offset, last, header.max_timestamp_ms, records)

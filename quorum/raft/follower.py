@@ -101,9 +101,9 @@ def on_fetch_response(
             _retry_later(core, fetching)
         return
     try:
-        check_records(core, response.records)
+        placed = check_records(core, response.records)
         with changing("the metadata log", CorruptBatch, BrokenChain, OSError):
-            core.log.append(response.records, wall_ms=core.wall_ms)
+            core.log.append(response.records, wall_ms=core.wall_ms, placed=placed)
     except (CorruptBatch, BrokenChain) as error:  # the log is unchanged
         core.report(
             voter_id,

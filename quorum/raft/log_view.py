@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch import BatchHeader, Placed
 from quorate.quorum.seams import Buffer
 
 CheckBatch = Callable[[memoryview, int, BatchHeader], object]
@@ -57,9 +57,17 @@ class RaftLog(Protocol):
     def epochs(self) -> Epochs:
         """The start offsets of the epochs."""
 
-    def append(self, data: Buffer, *, wall_ms: int) -> None:
+    def append(
+        self,
+        data: Buffer,
+        *,
+        wall_ms: int,
+        placed: Placed | None = None,
+    ) -> None:
         """Append whole batches, to the page cache. Raise CorruptBatch or BrokenChain, and change
-        nothing, if they do not continue the log."""
+        nothing, if they do not continue the log.
+
+        A caller that has checked their CRCs passes the position and header of each as `placed`."""
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> Buffer:
         """Return whole batches below `end` (by default the log end), beginning with the one that

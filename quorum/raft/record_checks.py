@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from quorate.quorum.clipped import clipped
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batch import Placed, batches, records_of
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.core import Core
 from quorate.quorum.seams import Buffer
 
 
-def check_records(core: Core, data: Buffer) -> None:
-    """Raise CorruptBatch if a batch has a later epoch than its leader, or if no node could replay
-    it.
+def check_records(core: Core, data: Buffer) -> Placed:
+    """Return the position and the header of each batch in `data`, for the append.
 
-    An unreadable batch would stop every node that replays it after its commit. The log itself
-    checks the checksums and the order of offsets and epochs.
+    Raise CorruptBatch if a batch is damaged or has a later epoch than its leader, or if no node
+    could replay it. An unreadable batch would stop every node that replays it after its commit. The
+    log itself checks the order of offsets and epochs.
     """
     view = memoryview(data)
-    for position, header in batches(view, verify=False):
+    placed = list(batches(view))
+    for position, header in placed:
         if header.leader_epoch > core.epoch:
             raise CorruptBatch(
                 f"batch at offset {header.base_offset} has epoch {header.leader_epoch}, but its "
@@ -37,3 +38,4 @@ def check_records(core: Core, data: Buffer) -> None:
             reason = clipped(f"{type(error).__name__}: {error}")
             message = f"batch at offset {header.base_offset} cannot be read: {reason}"
             raise CorruptBatch(message) from error
+    return placed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batch import Placed, batches, records_of
 from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import BrokenChain
 from quorate.quorum.raft.control_records import ControlRecord, decode_control
@@ -59,7 +59,7 @@ class MemoryLog:
     def last_epoch(self) -> int:
         return self.batches[-1].epoch if self.batches else self.start.epoch
 
-    def append(self, data: Buffer, *, wall_ms: int) -> None:
+    def append(self, data: Buffer, *, wall_ms: int, placed: Placed | None = None) -> None:
         """Append whole batches. Raise BrokenChain if one of them does not continue the log."""
         data = bytes(data)
         for position, header in batches(data):

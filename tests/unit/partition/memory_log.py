@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batch import Placed
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.seams import Buffer
 from tests.unit.log.memory_log import Batch, MemoryLog
@@ -30,10 +30,10 @@ class MemoryPartitionLog(MemoryLog):
         data: Buffer,
         *,
         wall_ms: int,
-        checked: BatchHeader | None = None,
+        placed: Placed | None = None,
         gaps: bool = False,
     ) -> None:
-        """Append whole batches. Ignore `checked`, which spares the real log a CRC."""
+        """Append whole batches. Ignore `placed`, which spares the real log the CRCs."""
         super().append(data, wall_ms=wall_ms)
 
     def add(self, batch: Batch) -> None:

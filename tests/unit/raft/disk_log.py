@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from quorate.quorum.log.batch import batches
+from quorate.quorum.log.batch import Placed, batches
 from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
@@ -64,8 +64,8 @@ class DiskLog(MemoryMetadataLog):
                     Batch(header.base_offset, header.next_offset, header.leader_epoch, whole)
                 )
 
-    def append(self, data: Buffer, *, wall_ms: int) -> None:
-        self.log.append(data, wall_ms=wall_ms)
+    def append(self, data: Buffer, *, wall_ms: int, placed: Placed | None = None) -> None:
+        self.log.append(data, wall_ms=wall_ms, placed=placed)
 
     def read(self, offset: int, max_bytes: int, *, end: int | None = None) -> bytes:
         return self.log.read(offset, max_bytes, end=end)
