@@ -90,7 +90,8 @@ class CheckedBatches:
         MetadataError if the batch cannot be decoded. A contradiction to the image is found only by
         the replay."""
         records = records_in_batch(buffer, position, header)
-        self._remove(header.base_offset)
+        if header.base_offset in self._kept:
+            self._remove(header.base_offset)
         size_bytes = header.size_bytes
         if size_bytes > MAX_KEPT_BYTES:
             return
@@ -122,9 +123,7 @@ class CheckedBatches:
             position += header.size_bytes
 
     def _remove(self, base_offset: int) -> None:
-        kept = self._kept.pop(base_offset, None)
-        if kept is not None:
-            self._kept_bytes -= len(kept[0])
+        self._kept_bytes -= len(self._kept.pop(base_offset)[0])
 
 
 def _batch(header: BatchHeader, records: Sequence[MetadataRecord]) -> MetadataBatch:
