@@ -16,6 +16,7 @@ from itertools import count
 from tests.sim.campaign import Failure, Tally, outcomes
 from tests.sim.seeds import FAULTS_S, Plan, SeedFailed, run_seed
 from tests.sim.shrink import shrunk
+from tests.sim.swarm import SHARE
 
 PROGRESS_S = 10.0
 ADVERSARY_SHARE = 0.3
@@ -34,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--controllers-only", action="store_true", help="no brokers, no data")
     parser.add_argument("--no-workloads", action="store_true", help="small clusters, few clients")
     parser.add_argument("--seconds", type=float, default=FAULTS_S, help="of faults, virtual")
+    parser.add_argument("--swarms", type=float, default=SHARE, help="the share of swarms, 0 to 1")
     parser.add_argument("--adversary", action="store_true", help="untrusted peers take part")
     parser.add_argument("--moves", help="of the adversaries, these only: c,n17")
     parser.add_argument("--no-shrink", action="store_true", help="of a seed that fails")
@@ -48,6 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         workloads=not options.no_workloads,
         faults_s=options.seconds,
         adversary=options.adversary,
+        swarm_share=options.swarms,
         moves=None if options.moves is None else options.moves.split(","),
     )
     number = options.number or int(os.environ.get("SEEDS", "0"))

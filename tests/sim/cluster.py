@@ -28,6 +28,7 @@ from quorate.quorum.offline.storage_format import InitialVoter, format_directory
 from quorate.quorum.seams import Address, Seams
 from tests.sim.clock import WALL_EPOCH_MS, SimClock
 from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.distances import distances
 from tests.sim.host import Host
 from tests.sim.loop import SimLoop
 from tests.sim.network import SimNetwork
@@ -77,6 +78,7 @@ class Machine:
     may_refuse: bool = False  # its directory is damaged: the node may refuse to start
     lying: bool = False  # its disk does; it shows when the page cache is gone
     lost_metadata: bool = False  # its metadata directory was removed, and its id stayed
+    metadata_losses: int = 0  # how often that was the case
     flushed: int = 0  # the end of the metadata that its latest process had flushed
     lost_below: int = (
         0  # of what it lost with its metadata directory: it may have acknowledged that
@@ -107,6 +109,8 @@ class SimCluster:
         self.seed = seed
         self.network = SimNetwork(loop, self.random("network"))
         self.network.streams = shape.streams
+        if shape.distances:
+            self.network.usual = distances(seed)
         self.started: list[Callable[[Machine, Process], None]] = []
         self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []
@@ -162,6 +166,7 @@ class SimCluster:
         for each in self.losing:
             each(machine)
         machine.lost_metadata = True
+        machine.metadata_losses += 1
         machine.lost_below = max(machine.lost_below, machine.flushed)
         machine.disk.remove_tree(f"{machine.config.metadata_log_dir}/{METADATA_DIRECTORY}")
         machine.disk.sync_dir(machine.config.metadata_log_dir)

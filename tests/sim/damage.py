@@ -39,8 +39,9 @@ class Backup:
     """The metadata log of a controller that runs, as its disk should hold it."""
 
     directory: str
-    wipes: int
-    """Wipes of the machine before the backup: a wiped machine is another replica."""
+    losses: tuple[int, int]
+    """Wipes and lost metadata directories of the machine before the backup. After another one the
+    machine is another replica, or it knows that it has lost its log."""
     epoch: int
     flushed: int
     files: dict[str, bytes]
@@ -55,7 +56,12 @@ def backup_of(machine: Machine) -> Backup | None:
         path: bytes(each.durable if each.true is None else each.true)
         for path, each in inodes.items()
     }
-    return Backup(log.directory, machine.wipes, log.last_epoch, log.flushed_offset, files)
+    return Backup(log.directory, losses_of(machine), log.last_epoch, log.flushed_offset, files)
+
+
+def losses_of(machine: Machine) -> tuple[int, int]:
+    """Return the number of wipes and of lost metadata directories of a machine."""
+    return machine.wipes, machine.metadata_losses
 
 
 def is_in_an_epoch(content: bytes, position: int) -> bool:
@@ -171,7 +177,7 @@ class Damage:
 
         The voter cannot know, and its leader refuses it by name (KAFKA-12181), so an administrator
         restores its log. Its votes stay as they are."""
-        if machine.wipes != backup.wipes or machine.lost_metadata:
+        if losses_of(machine) != backup.losses:
             return
         if machine.process is None:
             self._at(CHECK_UP_S, self.check_up, machine, backup)

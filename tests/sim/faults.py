@@ -406,6 +406,7 @@ class Faults:
             felt()
             self._cluster.note(f"no longer: {fault}")
             for source, target in pairs:
-                network.path(source, target).settings = network.settings
+                path = network.path(source, target)
+                path.settings = path.usual
 
         return undo

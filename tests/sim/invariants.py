@@ -23,6 +23,8 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
 | a replica's high watermark only grows within a life | touched |
 | ... is in the log of every ISR member, and no restart raises it (`watermarks.py`) | touched |
+| each replica that may be elected has all below the highest one | touched; it is committed |
+| a leader counts only what its followers have (`follower_progress.py`) | sweep |
 | records below a high watermark, and those that consumers read, never change | touched, fetch |
 
 A replica is touched when its high watermark, role, epoch or ISR changes. A sweep finds new
@@ -45,7 +47,7 @@ from quorate.quorum.metadata.delta import Change, ImageDelta
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.metadata.records import NO_LEADER, PartitionChangeRecord
 from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.raft.effects import Role, RoleChanged
 from tests.sim.cluster import Machine, Process, SimCluster
@@ -54,6 +56,7 @@ from tests.sim.committed_log import CommittedLog, Violation
 from tests.sim.compacted_log import CompactedLog
 from tests.sim.cut_off import CutOff
 from tests.sim.durable import not_durable
+from tests.sim.follower_progress import FollowerProgress
 from tests.sim.log_matching import LogMatching
 from tests.sim.persisted_votes import PersistedVotes
 from tests.sim.proposals import Proposals
@@ -114,6 +117,7 @@ class Invariants:
         cluster.losing.append(self.silence.losing)
         self.cut_off = CutOff(cluster)
         self.watermarks = Watermarks(cluster, self._is_trusted, self._min_isr, self.is_unclean)
+        self.progress = FollowerProgress(cluster, self._is_trusted)
         self.unclean = UncleanElections(cluster, self._is_trusted, self.elections)
         self._images: dict[int, MetadataImage] = {}
         self._snapshot_images: dict[EpochOffset, MetadataImage] = {}
@@ -125,7 +129,7 @@ class Invariants:
         self._seen: dict[str, Seen] = {}
         self._rejoined: dict[tuple[str, int, Key], None] = {}
         cluster.started += [self._watch, self.proposals.watch, self._look_at_disk]
-        cluster.dying += [self._sweep_process, self._look_at_disk]
+        cluster.dying += [self._sweep_dying, self._look_at_disk]
 
     @property
     def raft_epochs(self) -> int:
@@ -179,6 +183,8 @@ class Invariants:
 
     def sweep(self) -> None:
         self._sweeps += 1
+        if self.unclean_topics:
+            self.unclean.sessions.look()
         for machine in self._cluster.machines.values():
             if machine.process is not None:
                 self._sweep_process(machine, machine.process)
@@ -246,8 +252,12 @@ class Invariants:
                 if batch.base_offset == self._oracle.position:
                     if problem := self._rulings.take(batch.records):
                         raise Violation(f"{machine.name} at {batch.base_offset}: {problem}")
+                    before = self._oracle.image
                     self._oracle.feed([batch])
-                    require(self.unclean.committed(batch.records, self._oracle.image))
+                    require(self.unclean.committed(batch.records, before, self._oracle.image))
+                    for each in batch.records:
+                        if isinstance(each, PartitionChangeRecord):
+                            self._may_be_elected((each.topic_id, each.partition_id))
                     self._cover(batch)
                     self._images[self._oracle.position] = self._oracle.image
 
@@ -256,6 +266,9 @@ class Invariants:
             self.coverage[f"record {type(record).__name__}"] += 1
             if cause := getattr(record, "cause", ""):
                 self.coverage[f"cause {cause}"] += 1
+
+    def _may_be_elected(self, key: Key) -> None:
+        require(self.watermarks.electable(key, self._oracle.image.partition(*key)))
 
     def _changed(self, key: Key, name: str, change: Change[Partition]) -> None:
         old, new = change.old, change.new
@@ -302,8 +315,17 @@ class Invariants:
             require(self.logs.look(machine))
         if process.broker is not None:
             for hosted in process.broker.replicas.registry:
+                require(self.progress.look(hosted))
                 if looks_of(hosted.partition) != seen.looks.get(hosted):
                     self._sweep_partition(machine, seen, hosted)
+
+    def _sweep_dying(self, machine: Machine, process: Process) -> None:
+        """Sweep a process for the last time. A disk that fails may not be readable any more."""
+        try:
+            self._sweep_process(machine, process)
+        except OSError:
+            if not machine.may_fail:
+                raise
 
     def _sweep_snapshots(self, machine: Machine, process: Process, seen: Seen) -> None:
         files = process.core.storage.snapshots
@@ -339,7 +361,9 @@ class Invariants:
             seen.touched.watch(hosted)
         high_watermark = partition.high_watermark
         before = seen.high_watermarks[key]
-        if high_watermark < before:
+        if high_watermark < before and self.is_unclean(key):  # cut where the new leader's log ends
+            seen.high_watermarks[key] = high_watermark
+        elif high_watermark < before:
             raise Violation(f"{machine.name} {hosted}: high watermark {high_watermark} < {before}")
         leadership = partition.leadership
         if leadership is not None:
@@ -353,6 +377,7 @@ class Invariants:
             if self.is_unclean(key):
                 return
             require(self.watermarks.moved(machine, hosted))
+            self._may_be_elected(key)
             try:
                 self._read_on(machine, seen, hosted, high_watermark)
             except CorruptLog as damage:
@@ -417,7 +442,7 @@ class Invariants:
         """Return the number of checks of each kind that compared something."""
         found = self.votes.checks + self.logs.checks + self.watermarks.checks
         found += self.commits.checks + self.cut_off.checks + self.silence.checks
-        return found + self.unclean.checks
+        return found + self.unclean.checks + self.progress.checks
 
     # -- claims ----------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ therefore gives the same run.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from quorate.quorum.seams import Accept, Address, Random, Wire
@@ -36,6 +36,9 @@ class PathSettings:
 
 @dataclass(slots=True)
 class Path:
+    """One direction between two hosts. `usual` are its settings without a fault."""
+
+    usual: PathSettings
     settings: PathSettings
     blocked: bool = False
     blocked_at_s: float = 0.0
@@ -73,6 +76,8 @@ class SimNetwork:
         """New links are streams of bytes below the production frame links (`stream.py`)."""
         self.pieces = 0
         """The number of writes to streams that did not arrive in one piece."""
+        self.usual: Callable[[str, str], PathSettings] = lambda source, target: self.settings
+        """Returns the settings of a direction without a fault."""
         self._hosts: dict[str, Host] = {}
         self._paths: dict[tuple[str, str], Path] = {}
         self._last_port = LAST_FIXED_PORT
@@ -102,12 +107,13 @@ class SimNetwork:
     def path(self, source: str, target: str) -> Path:
         path = self._paths.get((source, target))
         if path is None:
-            path = self._paths[source, target] = Path(self.settings)
+            usual = self.usual(source, target)
+            path = self._paths[source, target] = Path(usual, usual)
         return path
 
     def arrival_s(self, path: Path, size_bytes: int) -> float:
         settings = path.settings
-        path.hindered += settings is not self.settings
+        path.hindered += settings is not path.usual
         spread_ms = settings.max_latency_ms - settings.min_latency_ms
         delay_ms = settings.min_latency_ms + spread_ms * self.random.random()
         delay_ms += size_bytes / settings.bytes_per_ms
@@ -166,7 +172,7 @@ class SimNetwork:
         """Every path as it was at first; what was held back is sent."""
         blocked = [pair for pair, path in self._paths.items() if path.blocked]
         for path in self._paths.values():
-            path.settings, path.refused = self.settings, False
+            path.settings, path.refused = path.usual, False
         for source, target in blocked:
             self.unblock(source, target)
 

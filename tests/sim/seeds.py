@@ -27,6 +27,7 @@ from tests.sim.nemesis import PROFILES, Nemesis, replay
 from tests.sim.progress import Progress
 from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
 from tests.sim.shape import Quorum
+from tests.sim.swarm import SHARE, Swarm, is_swarm, swarm_of
 from tests.sim.workloads.table import workloads_of
 from tests.sim.workloads.workload import Workload
 
@@ -48,6 +49,9 @@ BROKERS = (3, 3, 3, 3, 3, 4, 4, 5)
 FEW_BROKERS = (3, 3, 3, 3, 3, 3, 3, 4)
 STOPS_ONE_IN = 4
 """A broker stops in order at the end of so many seeds."""
+WORKS_OF_A_SWARM = 1
+PACE_S, ADMIN_PACE_S, VOTER_PACES_S = 0.1, 1.0, (0.3, 1.0)
+"""The mean times between two requests of a producer, an administrator and that of the voters."""
 MILD = ("calm", "mild")
 """The profiles with one fault at a time, in which the clients must make progress."""
 STREAMS_SHARE = 0.25
@@ -77,6 +81,8 @@ class Plan:
     """The only moves of the adversaries that are carried out; None for all."""
     adversary_share: float = 0.0
     """The share of the seeds of a campaign in which adversaries take part."""
+    swarm_share: float = SHARE
+    """The share of the seeds that are swarms, of those with workloads or controllers only."""
 
     def of(self, seed: int) -> Plan:
         """Return the plan of one seed of a campaign."""
@@ -92,6 +98,8 @@ class Plan:
             words.append("--adversary")
         if self.moves is not None:
             words.append(f"--moves {','.join(self.moves)}")
+        if self.swarm_share != SHARE:
+            words.append(f"--swarms {self.swarm_share:g}")
         if self.faults_s != FAULTS_S:
             words.append(f"--seconds {self.faults_s:g}")
         return " ".join(["", *words])
@@ -181,6 +189,13 @@ def run_seed(
         return _report(stage, seed, time.process_time() - started_s)
 
 
+def swarm_in(seed: int, plan: Plan) -> Swarm | None:
+    """Return the swarm of a seed, or None. The smaller clusters and adversaries have none."""
+    if plan.adversary or not plan.workloads or not is_swarm(seed, plan.swarm_share):
+        return None
+    return swarm_of(seed)
+
+
 def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     random = Random(f"{seed}/shape")
     quorum = random.choice(list(Quorum))
@@ -189,6 +204,8 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
     keys: dict[str, str] = {}
     for work in works_of(seed, plan):
         keys.update(work.keys)
+    if (swarm := swarm_in(seed, plan)) is not None:
+        keys = {**swarm.keys, **keys}
     return Shape(
         controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
         brokers=0 if plan.controllers_only else random.choice(_brokers_of(plan)),
@@ -196,6 +213,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         quorum=quorum,
         auto_join=dynamic and random.randrange(0, 4) == 0,
         streams=not plan.adversary and Random(f"{seed}/streams").random() < STREAMS_SHARE,
+        distances=swarm is not None and swarm.distances,
         replication_port=random.choice((0, 9094)),
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
@@ -216,7 +234,8 @@ def works_of(seed: int, plan: Plan) -> list[type[Workload]]:
     either, because their requests would create topics that no administrator knows."""
     if not plan.workloads or plan.adversary or plan.controllers_only:
         return []
-    return workloads_of(seed)
+    works = workloads_of(seed)
+    return works if swarm_in(seed, plan) is None else works[:WORKS_OF_A_SWARM]
 
 
 def is_damaged(seed: int) -> bool:
@@ -226,7 +245,8 @@ def is_damaged(seed: int) -> bool:
 
 async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     random = stage.cluster.random("profile")
-    profile = random.choice(PROFILES)
+    swarm = swarm_in(seed, plan)
+    profile = random.choice(PROFILES) if swarm is None else swarm.profile
     for machine in stage.cluster.machines.values():
         machine.clock_rate = random.uniform(0.98, 1.02)
         machine.wall_offset_ms = random.randrange(-60_000, 60_000)
@@ -291,10 +311,12 @@ async def _reread(stage: Simulation) -> None:
 
 
 async def _start_clients(stage: Simulation, random: Random, seed: int, plan: Plan) -> None:
+    swarm = swarm_in(seed, plan)
     if stage.cluster.brokers:
         await stage.ready({"data": len(PLACES), "loose": len(LOOSE)})
-        stage.producer("p1", PLACES)
-        stage.producer("p2", PLACES[:1])
+        pace_s = PACE_S if swarm is None else swarm.pace_s
+        stage.producer("p1", PLACES, pace_s=pace_s)
+        stage.producer("p2", PLACES[:1], pace_s=pace_s)
         stage.producer("p3", LOOSE, acks=1, idempotent=False)
         consumer = stage.consumer("reader")
         consumer.start([*PLACES, *LOOSE], 0.1)
@@ -305,9 +327,10 @@ async def _start_clients(stage: Simulation, random: Random, seed: int, plan: Pla
     for work in works_of(seed, plan):
         await stage.begin(work)
     for admin in stage.admins:
-        admin.start(1.0)
+        admin.start(ADMIN_PACE_S if swarm is None else swarm.admin_pace_s)
     if stage.cluster.shape.quorum is not Quorum.STATIC:
-        stage.quorum_admin.start(random.choice((0.3, 1.0)))
+        pace_s = random.choice(VOTER_PACES_S) if swarm is None else swarm.voter_pace_s
+        stage.quorum_admin.start(pace_s)
 
 
 def _report(stage: Simulation, seed: int, cpu_s: float) -> Report:

@@ -55,6 +55,7 @@ class Shape:
     quorum: Quorum = Quorum.STATIC
     auto_join: bool = False
     streams: bool = False  # links are streams of bytes, below the production code of frames
+    distances: bool = False  # some directions between hosts are far (`distances.py`)
     replication_port: int = 0  # 0: another one after each start
     overrides: Mapping[str, str] = field(default_factory=dict)
 

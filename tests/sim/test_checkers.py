@@ -26,6 +26,7 @@ from quorate.quorum.raft.quorum_state import COPY_NAME, encode_copy
 from tests.sim.admin_history import AdminHistory, created, deleted
 from tests.sim.campaign import Tally
 from tests.sim.cluster import Machine, NodeStopped, Process
+from tests.sim.follower_progress import FollowerProgress
 from tests.sim.history import History, Promises
 from tests.sim.invariants import Violation
 from tests.sim.log_matching import LogMatching
@@ -252,6 +253,45 @@ def test_a_high_watermark_above_the_log_of_an_isr_member(stage: Simulation) -> N
         assert "but the log of ISR member" in watermarks.moved(machine, hosted)
         nobody = Watermarks(stage.cluster, lambda machine, key: False)
         assert nobody.moved(machine, hosted) == ""
+
+
+def test_a_replica_that_may_be_elected_without_a_committed_record(stage: Simulation) -> None:
+    machine, hosted = led(stage)
+    partition = stage.cluster.newest_image().partition(*hosted.key)
+    assert partition is not None
+    watermarks = Watermarks(stage.cluster, lambda machine, key: True)
+    watermarks.note(hosted)
+    assert watermarks.electable(hosted.key, partition) == ""
+    assert watermarks.checks["log of a member of the ISR"] == 3
+    alone = replace(partition, isr=(machine.id,))
+    eligible = replace(alone, elr=tuple(i for i in partition.isr if i != machine.id))
+    with changed(hosted.partition, "high_watermark", ALL_OF_IT):
+        watermarks.note(hosted)
+    assert "may be elected" in watermarks.electable(hosted.key, alone)
+    only_it = Watermarks(stage.cluster, lambda other, key: other is not machine)
+    with changed(hosted.partition, "high_watermark", ALL_OF_IT):
+        only_it.note(hosted)
+    assert only_it.electable(hosted.key, alone) == "", "the others may lack it"
+    assert "may be elected" in only_it.electable(hosted.key, eligible)
+    assert only_it.checks["log of an eligible leader replica"] == 1
+    unclean = Watermarks(stage.cluster, lambda machine, key: True, unclean=lambda key: True)
+    assert unclean.electable(hosted.key, alone) == ""
+
+
+def test_a_follower_that_lacks_what_its_leader_counts(stage: Simulation) -> None:
+    _, hosted = led(stage)
+    leadership = hosted.partition.leadership
+    assert leadership is not None
+    follower = next(iter(leadership.replicas.values()))
+    progress = FollowerProgress(stage.cluster, lambda machine, key: True)
+    assert progress.look(hosted) == ""
+    assert progress.checks["progress of a follower"] == 2
+    with changed(follower, "end_offset", ALL_OF_IT):
+        assert f"counts b{follower.broker_id} up to" in progress.look(hosted)
+        with changed(leadership, "epoch", -1):
+            assert progress.look(hosted) == "", "the follower knows a later epoch"
+        lost = FollowerProgress(stage.cluster, lambda machine, key: False)
+        assert lost.look(hosted) == ""
 
 
 def test_a_high_watermark_that_a_restart_raises(stage: Simulation) -> None:

@@ -49,6 +49,7 @@ async def losses_are_stated(stage: Simulation) -> None:
     work = await the_leader_dies_alone(stage)
     assert stage.coverage["workload unclean: records lost by an unclean election"] > 0
     assert stage.invariants.unclean.checks["logs of replicas that were not elected"] > 0
+    assert stage.invariants.unclean.checks["sessions before an unclean election"] > 0
     key = (work.topics[NAME].id, 0)
     (election,) = stage.invariants.unclean.of(key)
     assert election.stated_end is not None
@@ -69,7 +70,15 @@ async def another_log_is_longer(stage: Simulation) -> None:
         await asyncio.gather(the_leader_dies_alone(stage), stage.cluster.failed)
 
 
-@pytest.mark.parametrize("script", [losses_are_stated, another_log_is_longer])
+async def a_hint_does_not_wait(stage: Simulation) -> None:
+    with (
+        ABLATIONS["hints-hold"].in_force(),
+        pytest.raises(NodeStopped, match=r"before the session of .* would have ended"),
+    ):
+        await asyncio.gather(the_leader_dies_alone(stage), stage.cluster.failed)
+
+
+@pytest.mark.parametrize("script", [losses_are_stated, another_log_is_longer, a_hint_does_not_wait])
 def test_unclean_elections(
     script: Callable[[Simulation], Coroutine[Any, Any, None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

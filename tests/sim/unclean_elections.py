@@ -6,6 +6,9 @@ commit, before the new leader knows of its election. No replica has a longer log
 was elected for its log, if the replica was unfenced before the partition lost its leader and
 answers the active controller without delay.
 
+A hint that a broker is dead never makes such an election earlier: it waits until the sessions of
+all killed brokers that may have everything would have ended (`quorum/controller/hints.py`).
+
 An acknowledged record may only be lost to a later election whose leader did not have it. Either the
 record is at or behind the end that the cause states, or the new leader's log had diverged before.
 """
@@ -29,12 +32,14 @@ from quorate.quorum.metadata.records import (
     RegisterBrokerRecord,
 )
 from tests.sim.cluster import Machine, SimCluster
-from tests.sim.sessions import FRESH_MS, session_left_ms
+from tests.sim.sessions import FRESH_MS, Sessions, session_left_ms
 from tests.sim.watermarks import hosted_by
 
 CAUSES = (Cause.UNCLEAN_ELECTION, Cause.LAST_KNOWN_LEADER)
 LINKED_S = 0.5
 """After so long an active controller has links to all brokers that it can reach."""
+CLOCKS_DIFFER_S = 0.1
+"""The clock of a controller runs up to 2 % fast, and a session lasts 2 s."""
 READ_BYTES = 1 << 20
 End = tuple[int, int]
 """The last leader epoch of a log, and its end offset."""
@@ -90,12 +95,15 @@ class UncleanElections:
         self._elections: dict[Key, list[Election]] = {}
         self._leaderless_s: dict[Key, float] = {}
         """The time at which each partition lost its leader."""
+        self.sessions = Sessions(cluster)
         self._changed_s: dict[int, float] = {}
         """The time at which each broker was registered, fenced or unfenced last."""
 
-    def committed(self, records: Iterable[MetadataRecord], image: MetadataImage) -> str:
-        """Note the elections among newly committed records. `image` is the image after them.
-        Return the fault of what a cause states, or ""."""
+    def committed(
+        self, records: Iterable[MetadataRecord], before: MetadataImage, image: MetadataImage
+    ) -> str:
+        """Note the elections among newly committed records. `before` and `image` are the images
+        before and after them. Return the fault of an election or of its cause, or ""."""
         problem, now_s = "", self._cluster.loop.time()
         for record in records:
             if isinstance(record, RegisterBrokerRecord | BrokerRegistrationChangeRecord):
@@ -110,6 +118,7 @@ class UncleanElections:
                 problem = problem or self._note(key, record.leader, ends, image)
                 if not problem and name == Cause.UNCLEAN_ELECTION:
                     problem = self._is_longest(key, record.leader, image)
+                    problem = problem or self._is_early(key, record.leader, before)
         return problem
 
     def _note(self, key: Key, leader: int, ends: str, image: MetadataImage) -> str:
@@ -161,6 +170,24 @@ class UncleanElections:
                 )
         return ""
 
+    def _is_early(self, key: Key, leader: int, before: MetadataImage) -> str:
+        """Return the fault if the session of a killed broker that may have everything has not
+        ended, or ""."""
+        partition = before.partition(*key)
+        if partition is None:
+            return ""
+        for each in (*partition.isr, *partition.elr, *partition.last_known_elr):
+            machine = self._machine(each)
+            if each == leader or machine.process is not None or not machine.killed:
+                continue
+            self.checks["sessions before an unclean election"] += 1
+            if (left_s := self.sessions.left_s(each)) > CLOCKS_DIFFER_S:
+                return (
+                    f"{key}: broker {leader} was elected uncleanly, {left_s:.2f} s before the "
+                    f"session of {machine.name} would have ended"
+                )
+        return ""
+
     def _machine(self, broker_id: int) -> Machine:
         return next(each for each in self._cluster.brokers if each.id == broker_id)
 
@@ -175,8 +202,7 @@ class UncleanElections:
             and self._cluster.is_registered(machine)
             and session_left_ms(active, machine.id) >= FRESH_MS
             and not any(
-                each.blocked or each.unread or each.settings is not network.settings
-                for each in paths
+                each.blocked or each.unread or each.settings is not each.usual for each in paths
             )
         )
 

@@ -1,9 +1,10 @@
 """The high watermarks of partitions, compared with the logs of the ISR and with earlier lives.
 
-A record below a high watermark is in the log of every ISR member (KIP-101). So the high watermark
-of a leader is at most the smallest log end of its ISR. A process starts with the checkpoint of the
-one before, which is at most the highest one that any replica ever had. After the healing, the
-leader has the highest one again.
+A record below a high watermark is in the log of every ISR member (KIP-101), and of every eligible
+leader replica (KIP-966). So the high watermark of a leader is at most the smallest log end of its
+ISR, and a replica joins only when it has everything below the highest one. A process starts with
+the checkpoint of the one before, which is at most the highest one that any replica ever had. After
+the healing, the leader has the highest one again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.log import checkpoints
+from quorate.quorum.metadata.image import Partition
 from tests.sim.cluster import Machine, SimCluster
 
 Trusted = Callable[[Machine, Key], bool]
@@ -40,6 +42,8 @@ class Watermarks:
         self._highest_of_name: dict[str, int] = {}
         self._ends: dict[tuple[str, Key], int] = {}
         """The highest log end that was seen of each replica, whatever became of it."""
+        self._last_ends: dict[tuple[str, Key], int] = {}
+        """The log end of each replica when its process ended last."""
 
     def restarted(self, machine: Machine) -> str:
         """Return the fault of the checkpoint with which a broker starts, or ""."""
@@ -89,6 +93,32 @@ class Watermarks:
                 )
         return ""
 
+    def electable(self, key: Key, partition: Partition | None) -> str:
+        """Return the fault of a replica that may be elected and lacks a record below the highest
+        high watermark, or "". `partition` is the committed state: its ISR and its ELR may be
+        elected."""
+        if partition is None or self._unclean(key):
+            return ""
+        highest = self.highest(key)
+        for other in self._cluster.brokers:
+            eligible = other.id in partition.elr
+            if not (eligible or other.id in partition.isr) or not self._trusted(other, key):
+                continue
+            end = log_end(other, key)
+            if other.process is None:
+                end = self._last_ends.get((other.name, key))
+            if end is None:
+                continue
+            self.checks["log of an eligible leader replica"] += eligible
+            self.checks["log of a member of the ISR"] += not eligible
+            if end < highest:
+                return (
+                    f"{key}: the log of {other.name} ends at {end}, below the highest high "
+                    f"watermark {highest}, and it may be elected: ISR {partition.isr}, "
+                    f"ELR {partition.elr}"
+                )
+        return ""
+
     def _is_held(self, machine: Machine, hosted: HostedPartition) -> str:
         """Return the fault if fewer than min.insync.replicas replicas have had the records below a
         leader's high watermark, or "". With ELR the high watermark waits for them (KIP-966)."""
@@ -115,8 +145,9 @@ class Watermarks:
 
     def dying(self, machine: Machine) -> None:
         """Note the log ends of a process that is about to end."""
-        for key in hosted_by(machine):
+        for key, hosted in hosted_by(machine).items():
             self.saw_end(machine, key)
+            self._last_ends[machine.name, key] = hosted.log.end_offset
 
     def at_the_end(self) -> str:
         """Return the fault of the leaders of a healed cluster, or ""."""

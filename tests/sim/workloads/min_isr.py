@@ -2,6 +2,9 @@
 
 A lower value lets the leader commit alone, and then no other replica may be eligible (KIP-966). No
 acknowledged record is lost, whatever the value was.
+
+A change of the value while the ISR is empty leaves no replica that may be elected, as in Kafka. The
+administrator then elects a leader uncleanly, and the records may be lost.
 """
 
 from __future__ import annotations
@@ -9,9 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
-from tests.sim.workloads.workload import Workload, require
+from quorate.quorum.protocol.schemas.elect_leaders import ElectLeadersRequest, TopicPartitions
+from tests.sim.workloads.workload import TIMEOUT_MS, Workload, require
 
 NAME = "guarded"
+UNCLEAN = 1
+"""The type of an election that may lose records."""
 KEY = "min.insync.replicas"
 CHANGE_ONE_IN = 5
 """The value is changed in so many steps."""
@@ -33,6 +39,8 @@ class MinIsr(Workload):
             await self.refresh()
 
     async def step(self) -> None:
+        if self._nobody_may_lead():
+            await self._elect_uncleanly()
         if self.random.randrange(0, CHANGE_ONE_IN) == 0:
             value = self.random.choice(VALUES)
             admin = self.stage.admin
@@ -45,6 +53,22 @@ class MinIsr(Workload):
             if done is not None:
                 self.acknowledged[done[1]] = value_written
                 self.count("writes")
+
+    def _nobody_may_lead(self) -> bool:
+        partition = self.stage.cluster.newest_image().partition(self.topics[NAME].id, 0)
+        return partition is not None and not (
+            partition.isr or partition.elr or partition.last_known_elr
+        )
+
+    async def _elect_uncleanly(self) -> None:
+        self.stage.invariants.unclean_topics[NAME] = None
+        self.acknowledged.clear()
+        topic = TopicPartitions(topic=NAME, partitions=(0,))
+        request = ElectLeadersRequest(
+            election_type=UNCLEAN, topic_partitions=(topic,), timeout_ms=TIMEOUT_MS
+        )
+        await self.ask_any(request)
+        self.count("unclean elections on request")
 
     async def check(self) -> None:
         found = dict(await self.read(NAME, 0, 0))

@@ -160,6 +160,8 @@ class Quotas(Workload):
             waited_s = self.stage.loop.time() - start_s
             if throttle_s < SHORTEST_S or self._links.get(found[1]) is not link:
                 continue
+            way = self.stage.cluster.network.path(self._addresses[found[1]].host, self.name)
+            waited_s += way.usual.max_latency_ms / 1000  # of the throttled answer
             require(
                 throttle_s * EARLY <= waited_s <= throttle_s + LATE_S,
                 f"{NAME}: the connection was read {waited_s:.2f} s after an answer with a throttle "
