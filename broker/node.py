@@ -40,8 +40,9 @@ from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.dynamic_settings import DynamicSettings
-from quorate.quorum.node.listening import log_listening
+from quorate.quorum.node.listening import log_listening, warn_if_exposed
 from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.node.node_tls import NodeTls
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
@@ -67,9 +68,11 @@ class BrokerNode:
 
     def __init__(self, core: NodeCore) -> None:
         """Make the parts of a broker on a node core, and register its callbacks there. Nothing runs
-        yet."""
+        yet. Blocks to read the certificates of listeners. Raise ConfigError if one cannot be
+        used."""
         self.core = core
         config, seams = core.config, core.seams
+        self._tls = NodeTls(config, config.listeners.client, seams.clock)
         self.client = ControllerClient(seams.clock, core.links, core.replica.fetch_now)
         self.isr_sender = AlterPartitionSender(
             seams.clock,
@@ -164,6 +167,7 @@ class BrokerNode:
             lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
         )
         core.http_endpoints.collectors.append(self._metrics)
+        self._tls.report_to(core.http_endpoints)
         life_cycle = core.http_endpoints.life_cycle
         self.replicas.follow_acted(life_cycle.on_acted)
         life_cycle.parts["proposals"] = lambda: proposals(self.isr_sender, core.image)
@@ -199,10 +203,16 @@ class BrokerNode:
         }
         for listener, accept in accepts.items():
             address = Address(listener.host, listener.port)
-            opened = await seams.transport.listen(address, accept, max_frame_bytes=max_frame_bytes)
+            opened = await seams.transport.listen(
+                address,
+                accept,
+                max_frame_bytes=max_frame_bytes,
+                tls=self._tls.of(listener.name),
+            )
             self._listeners[listener.name] = opened
             serves = "other nodes" if listener is replication else "clients"
             log_listening(listener, opened.address, serves)
+        warn_if_exposed(replication, config.listeners)
         self.lifecycle = BrokerLifecycle(
             seams.clock,
             seams.random,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quorate.config.listeners import Listener, Listeners
+from quorate.config.listeners import PROTOCOL_CODES, Listener, Listeners
 from quorate.quorum.controller.messages import BrokerRegistrationRequest
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import Uuid
@@ -46,4 +46,9 @@ def endpoint(listeners: Listeners, listener: Listener, port: int) -> Endpoint:
     """Return the advertised endpoint of a listener that is bound to `port`."""
     advertised = listeners.advertisement(listener.name)
     assert advertised is not None
-    return Endpoint(name=advertised.name, host=advertised.host, port=advertised.port or port)
+    return Endpoint(
+        name=advertised.name,
+        host=advertised.host,
+        port=advertised.port or port,
+        security_protocol=PROTOCOL_CODES[listeners.protocol(listener.name)],
+    )

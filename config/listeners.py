@@ -13,12 +13,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from quorate.config.key import ConfigError
 
 REPLICATION = "REPLICATION"
 PLAINTEXT = "PLAINTEXT"
+SSL = "SSL"
+PROTOCOL_CODES = {PLAINTEXT: 0, SSL: 1}
+"""The supported security protocols, with Kafka's codes in the metadata."""
+TLS_PROTOCOLS = (SSL,)
+PROTOCOL_MAP = "listener.security.protocol.map"
 MAX_PORT = 65_535
 LISTENER = re.compile(r"^([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]]*):(\d+)$")
 SERVER = re.compile(r"^(\[[0-9A-Fa-f:.]+\]|[^:/@\[\]]+):(\d+)$")
@@ -65,10 +70,21 @@ class Listeners:
     controller: tuple[Listener, ...] = ()
     replication: Listener | None = None
     advertised: tuple[Listener, ...] = ()
+    protocols: Mapping[str, str] = field(default_factory=dict)
+    """The security protocol of each listener by name. A listener without an entry is PLAINTEXT."""
 
     def advertisement(self, name: str) -> Listener | None:
         """Return the advertised address of a listener, or None."""
         return next((each for each in self.advertised if each.name == name), None)
+
+    def protocol(self, name: str) -> str:
+        """Return the security protocol of a listener."""
+        return self.protocols.get(name, PLAINTEXT)
+
+    @property
+    def with_tls(self) -> tuple[str, ...]:
+        """Return the names of the listeners that do TLS."""
+        return tuple(name for name, each in self.protocols.items() if each in TLS_PROTOCOLS)
 
 
 def refused(key: str, text: str, allowed: str) -> ConfigError:
@@ -120,31 +136,39 @@ def parse_voters(key: str, items: Sequence[str]) -> tuple[Voter, ...]:
     return tuple(sorted(found, key=lambda voter: voter.id))
 
 
-def check_protocols(
+def resolve_protocols(
     listeners: Sequence[Listener],
-    controller_names: Sequence[str],
+    node_names: Sequence[str],
     protocols: str,
     *,
     is_set: bool,
-) -> None:
-    """Raise ConfigError unless every listener is PLAINTEXT. TLS and SASL are not supported.
+) -> Mapping[str, str]:
+    """Return the security protocol of each of `listeners`, those of the node's property, and of
+    `node_names`.
 
-    `listeners` are those of the node's property. The implied listener REPLICATION is checked, too.
-    `controller_names` are checked because a broker connects to these listeners. `protocols` is
-    listener.security.protocol.map. If it is set (`is_set`), it must name every listener but the
-    implied one, as in Kafka. The default map does not name other listeners, which are PLAINTEXT."""
-    key = "listener.security.protocol.map"
+    `node_names` are the listeners that other nodes connect to, here or on controllers: they must be
+    PLAINTEXT. `protocols` is listener.security.protocol.map. If it is set (`is_set`), it must name
+    every listener but an implied one, as in Kafka. The default map does not name other listeners,
+    which are PLAINTEXT. The result also
+    has the other listeners that the map names if it is set. Raise ConfigError for a protocol that
+    is not supported."""
     by_name = split_protocol_map(protocols)
-    required = {each.name for each in listeners} | {name.upper() for name in controller_names}
-    for name in sorted(required | {REPLICATION}):
+    bound = {each.name for each in listeners}
+    nodes = {name.upper() for name in node_names}
+    found = dict(by_name) if is_set else {}
+    for name in sorted(bound | nodes):
         protocol = by_name.get(name)
-        if protocol is None and name in required and is_set:
-            raise ConfigError(f"{key}: value {protocols!r} must name listener {name}")
-        if protocol not in (None, PLAINTEXT):
+        if protocol is None and is_set and (name in bound or name != REPLICATION):
+            raise ConfigError(f"{PROTOCOL_MAP}: value {protocols!r} must name listener {name}")
+        found[name] = protocol = protocol or PLAINTEXT
+        allowed = (PLAINTEXT,) if name in nodes else tuple(PROTOCOL_CODES)
+        if protocol not in allowed:
+            why = "other nodes use it" if name in nodes else "others are not supported"
             raise ConfigError(
-                f"{key}: value {protocol!r} of listener {name} must be {PLAINTEXT} "
-                "(TLS and SASL are not supported)"
+                f"{PROTOCOL_MAP}: value {protocol!r} of listener {name} must be "
+                f"{' or '.join(allowed)} ({why})"
             )
+    return found
 
 
 def resolve_listeners(

@@ -15,21 +15,27 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from quorate.config import properties
 from quorate.config.key import ConfigError
+from quorate.config.listener_keys import check_listener_keys, listener_key
 from quorate.config.listeners import (
-    check_protocols,
+    PROTOCOL_MAP,
+    REPLICATION,
+    Listeners,
     parse_listeners,
     parse_servers,
     parse_voters,
     resolve_listeners,
+    resolve_protocols,
 )
-from quorate.config.node_config import MAX_LOG_DIRS, NodeConfig, Setting
+from quorate.config.node_config import MAX_LOG_DIRS, NodeConfig
 from quorate.config.node_keys import ALIASES, NODE_KEYS
 from quorate.config.not_in_effect import described, why_not_in_effect
 from quorate.config.refused_keys import may_be_refused, refuse_deceiving
+from quorate.config.setting import Setting
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 """Maximum size of a .properties file."""
@@ -141,7 +147,9 @@ def typed(texts: Mapping[str, Setting]) -> tuple[dict[str, Setting], dict[str, S
     `texts` holds the given settings, whose values are not parsed yet. A key that is not set gets
     its default. Raise ConfigError if a value is invalid."""
     settings = {}
-    for name, key in NODE_KEYS.items():
+    named = ((name, listener_key(name)) for name in texts)
+    of_listeners = {name: key for name, key in named if key is not None}
+    for name, key in {**NODE_KEYS, **of_listeners}.items():
         given = texts.get(name)
         if given is None or given.text is None:
             settings[name] = Setting(key.default, key.format(key.default))
@@ -154,7 +162,7 @@ def typed(texts: Mapping[str, Setting]) -> tuple[dict[str, Setting], dict[str, S
     unknown = {
         name: Setting(given.text, given.text, given.origin)
         for name, given in texts.items()
-        if name not in NODE_KEYS and not may_be_refused(name)
+        if name not in settings and not may_be_refused(name)
     }
     return settings, unknown
 
@@ -202,16 +210,9 @@ def assemble(
         lambda v: parse_servers("controller.quorum.bootstrap.servers", v),
     )
     listeners = derive("listeners", resolved)
-    protocol_map = settings["listener.security.protocol.map"]
-    derive(
-        "listener.security.protocol.map",
-        lambda v: check_protocols(
-            parse_listeners("listeners", default_listeners(settings, roles)),
-            settings["controller.listener.names"].value,
-            v,
-            is_set=not protocol_map.is_default,
-        ),
-    )
+    protocols = derive(PROTOCOL_MAP, lambda v: protocols_of(settings, roles, listeners))
+    listeners = replace(listeners, protocols=protocols)
+    check_listener_keys(settings, listeners)
     log_dirs = derive("log.dirs", lambda v: log_directories(v, settings["log.dir"].value))
     config = NodeConfig(
         settings=settings,
@@ -229,6 +230,20 @@ def assemble(
     check_times(config)
     check_cleaner(config)
     return config
+
+
+def protocols_of(
+    settings: Mapping[str, Setting], roles: tuple[str, ...], listeners: Listeners
+) -> Mapping[str, str]:
+    """Return the security protocol of each listener. Raise ConfigError if one is not supported."""
+    protocols = settings[PROTOCOL_MAP]
+    inter_broker = listeners.replication.name if listeners.replication else REPLICATION
+    return resolve_protocols(
+        parse_listeners("listeners", default_listeners(settings, roles)),
+        [*settings["controller.listener.names"].value, inter_broker],
+        protocols.value,
+        is_set=not protocols.is_default,
+    )
 
 
 def default_listeners(settings: Mapping[str, Setting], roles: tuple[str, ...]) -> str:

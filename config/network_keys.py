@@ -63,7 +63,7 @@ NETWORK = (
         "listener.security.protocol.map",
         STRING,
         PROTOCOLS,
-        "The security protocol of each listener name. Only PLAINTEXT is supported.",
+        "The security protocol of each listener name: PLAINTEXT, or SSL for listeners of clients.",
     ),
     Key(
         "inter.broker.listener.name",

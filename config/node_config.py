@@ -6,28 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from quorate.config.listener_keys import prefixed
 from quorate.config.listeners import Listeners, Voter
+from quorate.config.setting import Setting
 
 MAX_LOG_DIRS = 100
 """Maximum number of log directories of a node."""
-DEFAULT = "default"
-"""The origin of a value that no source sets."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One value. `text` is its text in Kafka's format, or None for null.
-
-    `origin` is "default", "FILE:LINE", "environment NAME" or "override"."""
-
-    value: Any
-    text: str | None
-    origin: str = DEFAULT
-
-    @property
-    def is_default(self) -> bool:
-        """Return True if no source sets the value."""
-        return self.origin == DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +73,12 @@ class NodeConfig(Mapping[str, Any]):
         advertised = (each.host for each in self.listeners.advertised)
         voter = (each.host for each in self.voters if each.id == self.node_id)
         return tuple(dict.fromkeys((*advertised, *voter, *self["quorate.http.host.names"])))
+
+    def of_listener(self, listener: str, key: str) -> Any:
+        """Return the value of `key` for a listener: that with the listener's prefix, or else the
+        value of the key itself."""
+        own = self.settings.get(prefixed(listener, key))
+        return self[key] if own is None else own.value
 
     def origin(self, name: str) -> str:
         """Return the source of the value of a key, as in `Setting`. Raise KeyError if the key is

@@ -13,10 +13,15 @@ import re
 from collections.abc import Mapping
 
 from quorate.config.key import ConfigError
-from quorate.config.node_config import Setting
+from quorate.config.listener_keys import listener_key
+from quorate.config.node_keys import NODE_KEYS
+from quorate.config.setting import Setting
 
 NO_ACLS = "there are no ACLs, so every client may do everything"
-NO_AUTHENTICATION = "there is neither TLS nor SASL, so every connection is open and unencrypted"
+NO_AUTHENTICATION = "there is no SASL, so clients would not be authenticated"
+NOT_OURS = "Quorate does TLS with OpenSSL and has no such choice"
+NO_RELOAD = "certificates are read only when the node starts"
+NO_NODE_TLS = "nodes connect to each other without TLS"
 NO_PLUGINS = "there are no plug-ins, so no policy would be applied"
 
 PROTOCOL = "security.inter.broker.protocol"
@@ -25,9 +30,14 @@ DECEIVING = (
     (r"authorizer\.class\.name", (), NO_ACLS),
     (r"super\.users", (), NO_ACLS),
     (r"allow\.everyone\.if\.no\.acl\.found", ("true",), NO_ACLS),
-    (r"ssl\..+", (), NO_AUTHENTICATION),
+    (r"(listener\.name\..+\.)?ssl\.allow\.(dn|san)\.changes", ("false",), NO_RELOAD),
+    (r"(listener\.name\..+\.)?ssl\.endpoint\.identification\.algorithm", ("https",), NO_NODE_TLS),
+    (r"(listener\.name\..+\.)?ssl\.protocol", ("TLSv1.3",), NOT_OURS),
+    (r"(listener\.name\..+\.)?ssl\.keymanager\.algorithm", ("SunX509", "PKIX"), NOT_OURS),
+    (r"(listener\.name\..+\.)?ssl\.trustmanager\.algorithm", ("PKIX",), NOT_OURS),
+    (r"(listener\.name\..+\.)?ssl\..+", (), NOT_OURS),
     (r"sasl\..+", (), NO_AUTHENTICATION),
-    (r"listener\.name\..+\.(ssl|sasl)\..+", (), NO_AUTHENTICATION),
+    (r"listener\.name\..+\.sasl\..+", (), NO_AUTHENTICATION),
     (r"(listener\.name\..+\.)?principal\.builder\.class", (), NO_AUTHENTICATION),
     (r"(listener\.name\..+\.)?connections\.max\.reauth\.ms", ("0",), NO_AUTHENTICATION),
     (r"security\.inter\.broker\.protocol", ("PLAINTEXT",), NO_AUTHENTICATION),
@@ -42,7 +52,9 @@ DECEIVING = (
         "there is no tiered storage, so all records would stay on the local disk",
     ),
 )
-"""The refused properties. Values are compared without regard to case and surrounding blanks."""
+"""The refused properties. The first pattern that matches decides. Keys that have an effect are not
+refused, even if a pattern matches. Values are compared without regard to case and surrounding
+blanks."""
 
 _PATTERNS = tuple((re.compile(pattern), values, why) for pattern, values, why in DECEIVING)
 
@@ -51,16 +63,24 @@ def why_refused(name: str, text: str) -> str | None:
     """Return the reason for which a node refuses to start with this property, or None if it does
     not refuse it."""
     value = text.strip().lower()
-    for pattern, accepted, reason in _PATTERNS:
-        if pattern.fullmatch(name) and value and value not in map(str.lower, accepted):
-            return reason
-    return None
+    found = _row(name)
+    if found is None or not value or value in map(str.lower, found[0]):
+        return None
+    return found[1]
 
 
 def may_be_refused(name: str) -> bool:
     """Return True if `DECEIVING` lists the property, so that only some of its values are
     accepted."""
-    return any(pattern.fullmatch(name) for pattern, _, _ in _PATTERNS)
+    return _row(name) is not None
+
+
+def _row(name: str) -> tuple[tuple[str, ...], str] | None:
+    """Return the accepted values and the reason of a property, or None if it is a key."""
+    if name in NODE_KEYS or listener_key(name) is not None:
+        return None
+    rows = ((values, why) for pattern, values, why in _PATTERNS if pattern.fullmatch(name))
+    return next(rows, None)
 
 
 def refuse_deceiving(settings: Mapping[str, Setting]) -> None:

@@ -19,7 +19,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from quorate.quorum.principal import ANONYMOUS, Principal
 
 Buffer = bytes | bytearray | memoryview
 T = TypeVar("T")
@@ -213,8 +215,26 @@ class PeerUnreachable(TransportError):
     """A timeout, no route, or a reset during the handshake. It proves nothing about the peer."""
 
 
+@dataclass(frozen=True, slots=True)
+class PeerIdentity:
+    """The identity that the peer of a link has proved with a certificate.
+
+    `uris` are the URIs among the subject alternative names. Without a certificate, `verified` is
+    False and the principal is ANONYMOUS."""
+
+    principal: Principal = ANONYMOUS
+    uris: tuple[str, ...] = ()
+    verified: bool = False
+
+
+ANONYMOUS_PEER = PeerIdentity()
+
+
 class Link(Protocol):
-    """One open connection, seen from one end."""
+    """One open connection, seen from one end.
+
+    If the listener does TLS, a Kafka link exists before its handshake. If its handler has a method
+    `on_identified(identity)`, the link calls it after the handshake, before the first frame."""
 
     peer: Address
 
@@ -265,6 +285,13 @@ Accept = Callable[[Link], LinkHandler]
 """Creates the handler of a new link."""
 
 
+class Tls(Protocol):
+    """The TLS of a listener (`rpc/tls/listener_tls.py`)."""
+
+    def above(self, protocol: Any) -> Any:
+        """Return the asyncio protocol of a new connection, which does TLS for `protocol`."""
+
+
 class Listener(Protocol):
     """An open port."""
 
@@ -278,10 +305,16 @@ class Transport(Protocol):
     """The network."""
 
     async def listen(
-        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+        self,
+        address: Address,
+        accept: Mapping[Wire, Accept],
+        *,
+        max_frame_bytes: int,
+        tls: Tls | None = None,
     ) -> Listener:
         """Listen at `address`. Port 0 means any free port, which `Listener.address` then names.
         Raise OSError if the address cannot be used, after some seconds if its port is taken.
+        With `tls`, each connection begins with a TLS handshake.
 
         A connection with a protocol that `accept` does not name is closed with a log line. A frame
         above `max_frame_bytes` closes its link before memory is allocated for it."""

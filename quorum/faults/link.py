@@ -29,6 +29,7 @@ from quorate.quorum.seams import (
     Buffer,
     Link,
     LinkHandler,
+    PeerIdentity,
     ProtocolError,
     Wire,
     joined,
@@ -152,6 +153,12 @@ class FaultLink:
         if self._in.queued_bytes > MAX_QUEUED_BYTES and not self._full:
             self._full = True
             self._read_or_not()
+
+    def on_identified(self, identity: PeerIdentity) -> None:
+        """Pass the identity of the peer on to the node's handler."""
+        on_identified = getattr(self._handler, "on_identified", None)
+        if on_identified is not None:
+            self._faults.run(partial(on_identified, identity))
 
     def on_closed(self, error: Exception | None) -> None:
         """Accept the end of the transport's link. `error` is None after a regular close."""

@@ -25,6 +25,7 @@ from quorate.quorum.seams import (
     LinkHandler,
     Listener,
     PeerUnreachable,
+    Tls,
     Transport,
     Wire,
 )
@@ -44,7 +45,12 @@ class FaultTransport:
         faults.watch(self)
 
     async def listen(
-        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+        self,
+        address: Address,
+        accept: Mapping[Wire, Accept],
+        *,
+        max_frame_bytes: int,
+        tls: Tls | None = None,
     ) -> Listener:
         """Listen on the inner transport and wrap each accepted link. Raise CancelledError if the
         node has crashed."""
@@ -59,6 +65,7 @@ class FaultTransport:
                 for wire, each in accept.items()
             },
             max_frame_bytes=max_frame_bytes,
+            tls=tls,
         )
         return FaultListener(inner, self._faults, links)
 

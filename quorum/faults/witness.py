@@ -19,6 +19,7 @@ from quorate.quorum.seams import (
     Link,
     LinkHandler,
     Listener,
+    Tls,
     Transport,
     Wire,
     joined,
@@ -38,10 +39,15 @@ class WitnessTransport:
         self._clock = clock
 
     async def listen(
-        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+        self,
+        address: Address,
+        accept: Mapping[Wire, Accept],
+        *,
+        max_frame_bytes: int,
+        tls: Tls | None = None,
     ) -> Listener:
         """Listen on the inner transport. Accepted links are not recorded."""
-        return await self._inner.listen(address, accept, max_frame_bytes=max_frame_bytes)
+        return await self._inner.listen(address, accept, max_frame_bytes=max_frame_bytes, tls=tls)
 
     async def connect(
         self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int

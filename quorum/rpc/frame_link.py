@@ -15,7 +15,14 @@ from time import perf_counter
 from typing import cast
 
 from quorate.quorum.rpc.delivery import deliver
-from quorate.quorum.seams import Accept, Address, Link, LinkHandler, ProtocolError
+from quorate.quorum.seams import (
+    Accept,
+    Address,
+    Link,
+    LinkHandler,
+    PeerIdentity,
+    ProtocolError,
+)
 
 logger = logging.getLogger(__name__)
 COPY_BELOW_BYTES = 16 * 1024  # smaller parts are joined: a copy is cheaper than a system call
@@ -23,6 +30,8 @@ MAX_DELIVERY_S = 0.002  # after the first frame; the last frame may exceed it
 REPORT_ABOVE_BYTES = 16 * 1024
 """A link reports the size of its input to its handler while it is larger than this."""
 NO_ADDRESS = Address("", 0)
+IDENTITY = "quorate.identity"
+"""The name under which a transport with TLS returns the PeerIdentity (`get_extra_info`)."""
 
 
 def address_of(transport: asyncio.BaseTransport, name: str = "peername") -> Address:
@@ -78,6 +87,16 @@ class FrameLink(asyncio.Protocol):
         self._handler = self._accept(cast(Link, self))
         self._on_buffered = getattr(self._handler, "on_buffered", None)
         self._on_drained = getattr(self._handler, "on_drained", None)
+        identity = transport.get_extra_info(IDENTITY)
+        if identity is not None:
+            self.identified(identity)
+
+    def identified(self, identity: PeerIdentity) -> None:
+        """Report the identity of the peer to the handler. `tls/tls_protocol.py` calls this method
+        after the handshake. A link that begins after the handshake calls it itself."""
+        on_identified = getattr(self._handler, "on_identified", None)
+        if on_identified is not None:
+            on_identified(identity)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Discard the input and report the end to the handler. asyncio calls this method."""

@@ -20,6 +20,9 @@ from quorate.quorum.seams import Accept, Buffer, Link
 
 SIZE = struct.Struct(">i")
 SIZE_BYTES = SIZE.size
+TLS_RECORD = b"\x16\x03"
+"""The first bytes of a TLS handshake. As a size they are 369 MB."""
+TLS_HINT = ". It began a TLS handshake: does it use security.protocol=SSL on a PLAINTEXT listener?"
 
 
 class KafkaLink(FrameLink):
@@ -76,7 +79,9 @@ class KafkaLink(FrameLink):
             return None
         (size,) = SIZE.unpack_from(data)
         if not 0 <= size <= self._max_frame_bytes:
-            self._refuse(f"a frame of {size} bytes, allowed are 0 to {self._max_frame_bytes}")
+            hint = TLS_HINT if data.startswith(TLS_RECORD) else ""
+            most = self._max_frame_bytes
+            self._refuse(f"a frame of {size} bytes, allowed are 0 to {most}{hint}")
             return None
         end = SIZE_BYTES + size
         return memoryview(self._take(SIZE_BYTES, end)) if len(data) >= end else None

@@ -30,6 +30,7 @@ from quorate.quorum.seams import (
     Listener,
     PeerRefused,
     PeerUnreachable,
+    Tls,
     Wire,
 )
 
@@ -65,10 +66,15 @@ class AioTransport:
         self._sockets = sockets or SocketOptions()
 
     async def listen(
-        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+        self,
+        address: Address,
+        accept: Mapping[Wire, Accept],
+        *,
+        max_frame_bytes: int,
+        tls: Tls | None = None,
     ) -> Listener:
         """Listen on `address` and return the listener. Port 0 lets the kernel choose a free port,
-        on the first IP address of the host only.
+        on the first IP address of the host only. With `tls`, connections begin with a handshake.
 
         `accept` maps each protocol of the port to the maker of its handlers. Raise OSError if the
         address cannot be used, or if the port stays taken for LISTEN_TIMEOUT_S."""
@@ -82,7 +88,12 @@ class AioTransport:
                 host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             host = str(found[0][4][0])
-        server = await _server(lambda: _Sniffer(listener), host, address.port, self._sockets)
+
+        def protocol() -> asyncio.Protocol:
+            sniffer = _Sniffer(listener)
+            return sniffer if tls is None else cast(asyncio.Protocol, tls.above(sniffer))
+
+        server = await _server(protocol, host, address.port, self._sockets)
         listener.serve(server, address.host)
         return listener
 

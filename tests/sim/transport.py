@@ -12,6 +12,7 @@ from quorate.quorum.seams import (
     Listener,
     PeerRefused,
     PeerUnreachable,
+    Tls,
     Wire,
 )
 from tests.sim.host import Host
@@ -28,8 +29,14 @@ class SimTransport:
         self._host = host
 
     async def listen(
-        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+        self,
+        address: Address,
+        accept: Mapping[Wire, Accept],
+        *,
+        max_frame_bytes: int,
+        tls: Tls | None = None,
     ) -> Listener:
+        assert tls is None, "the simulation does no TLS"
         return self._network.listen(self._host, address, accept, max_frame_bytes)
 
     async def connect(

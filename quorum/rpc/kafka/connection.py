@@ -25,7 +25,7 @@ from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
 from quorate.quorum.rpc.kafka.reading_pause import ReadingPause
 from quorate.quorum.rpc.kafka.server_state import Route, ServerState
 from quorate.quorum.rpc.kafka.unsupported_version import unsupported_api_versions
-from quorate.quorum.seams import Address, Link
+from quorate.quorum.seams import Address, Link, PeerIdentity
 
 logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
@@ -40,8 +40,7 @@ class Connection:
 
     The event loop owns it. `asked_metadata` is True after the first Metadata request, whose handler
     sets it. No handler sets `client_software`, the name and version of the client's software.
-    `principal` is who the client has proved to be.
-    `used_ms` is the time of the last request or response.
+    `principal` is the client's proved identity. `used_ms` is the time of the last use.
 
     Invariant: `_in_flight_bytes` is the sum of `request_bytes` over `_queue`."""
 
@@ -128,8 +127,7 @@ class Connection:
         if self._refused:
             return
         self._buffered_bytes = 0  # the frame is in flight now; the link reports the bytes after it
-        if len(frame) > self.server.settings.max_request_bytes:
-            most = self.server.settings.max_request_bytes
+        if len(frame) > (most := self.server.settings.max_request_bytes):
             self.refuse(f"malformed request: {len(frame)} bytes, more than {most}")
             return
         try:
@@ -172,6 +170,10 @@ class Connection:
         self._undrained = not drained
         self.report_memory()
         self.update_reading()
+
+    def on_identified(self, identity: PeerIdentity) -> None:
+        """Take over the principal of the client's certificate, before its first request."""
+        self.principal = identity.principal
 
     def evict(self) -> None:
         """Close the connection immediately, because a memory budget of the node is used up, or this

@@ -24,6 +24,7 @@ from quorate.config.loader import load
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.not_in_effect import why_not_in_effect
 from quorate.config.refused_keys import may_be_refused
+from quorate.config.tls_keys import TLS
 from tests.unit.config.test_key_wiring import COMBINED
 
 FILE = Path(__file__).parent / "kafka_4_1_1_dynamic_keys.tsv"
@@ -31,7 +32,7 @@ KAFKAS_MODES: dict[str, str] = {
     line.split("\t")[0]: line.split("\t")[1] for line in FILE.read_text().splitlines()
 }
 """Kafka's DynamicBrokerConfig.dynamicConfigUpdateModes, dumped from its jars."""
-FIXED_HERE = {"listeners", "listener.security.protocol.map"}
+FIXED_HERE = {"listeners", "listener.security.protocol.map", *(key.name for key in TLS)}
 """docs/differences.md says why these are read-only."""
 NODE: dict[str, Any] = dict(load(None, environment={}, overrides=COMBINED, hostname="here"))
 
@@ -68,7 +69,7 @@ def test_a_key_without_an_effect_cannot_be_set() -> None:
         (("log.retention.ms",), None),
         (("log.dirs", "log.retention.ms", "node.id"), "dynamically: log.dirs, node.id. Set them"),
         (("num.io.threads",), "Cannot set num.io.threads, .* one event loop serves"),
-        (("ssl.keystore.location",), "Cannot set ssl.keystore.location, .* security"),
+        (("ssl.provider",), "Cannot set ssl.provider, .* security"),
         (("replica.alter.log.dirs.io.max.bytes.per.second",), None),
         (("a.plugins.own",), "Cannot set a.plugins.own, .* no such property is known"),
     ],

@@ -18,6 +18,7 @@ BROKER = {
     "controller.listener.names": "CONTROLLER",
     "log.dirs": "/tmp/x",
 }
+SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 COMBINED = {
     "process.roles": "broker,controller",
     "controller.quorum.voters": "4@localhost:9093",
@@ -38,17 +39,17 @@ def loaded(**more: str) -> NodeConfig:
         ("authorizer.class.name", "org.example.Authorizer", "there are no ACLs"),
         ("super.users", "User:admin", "there are no ACLs"),
         ("allow.everyone.if.no.acl.found", "false", "there are no ACLs"),
-        ("ssl.keystore.location", "/k", "neither TLS nor SASL"),
-        ("ssl.client.auth", "required", "neither TLS nor SASL"),
-        ("sasl.enabled.mechanisms", "PLAIN", "neither TLS nor SASL"),
-        ("sasl.jaas.config", "x", "neither TLS nor SASL"),
-        ("listener.name.in.sasl.enabled.mechanisms", "PLAIN", "neither TLS nor SASL"),
-        ("listener.name.in.ssl.keystore.location", "/k", "neither TLS nor SASL"),
-        ("security.inter.broker.protocol", "SSL", "neither TLS nor SASL"),
-        ("security.providers", "x", "neither TLS nor SASL"),
-        ("principal.builder.class", "x", "neither TLS nor SASL"),
-        ("connections.max.reauth.ms", "1000", "neither TLS nor SASL"),
-        ("delegation.token.secret.key", "x", "neither TLS nor SASL"),
+        ("ssl.provider", "x", "no such choice"),
+        ("ssl.allow.san.changes", "true", "only when the node starts"),
+        ("ssl.endpoint.identification.algorithm", "none", "without TLS"),
+        ("sasl.enabled.mechanisms", "PLAIN", "there is no SASL"),
+        ("sasl.jaas.config", "x", "there is no SASL"),
+        ("listener.name.in.sasl.enabled.mechanisms", "PLAIN", "there is no SASL"),
+        ("security.inter.broker.protocol", "SSL", "there is no SASL"),
+        ("security.providers", "x", "there is no SASL"),
+        ("principal.builder.class", "x", "there is no SASL"),
+        ("connections.max.reauth.ms", "1000", "there is no SASL"),
+        ("delegation.token.secret.key", "x", "there is no SASL"),
         ("create.topic.policy.class.name", "x", "no policy would be applied"),
         ("alter.config.policy.class.name", "x", "no policy would be applied"),
         ("client.quota.callback.class", "x", "no policy would be applied"),
@@ -84,9 +85,15 @@ def test_a_value_that_says_what_the_node_does_is_accepted_silently(
     assert not config.unknown
 
 
-@pytest.mark.parametrize("listener", ["PLAINTEXT", "IN", "CONTROLLER"])
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
-def test_every_listener_must_be_plaintext(listener: str, protocol: str) -> None:
+@pytest.mark.parametrize(
+    ("listener", "protocol"),
+    [
+        ("IN", "SSL"),
+        ("CONTROLLER", "SSL"),
+        *((name, each) for name in ("PLAINTEXT", "IN", "CONTROLLER") for each in SASL),
+    ],
+)
+def test_the_listeners_of_nodes_must_be_plaintext(listener: str, protocol: str) -> None:
     """The inter-broker listener was once served in the clear with any protocol."""
     protocols = dict.fromkeys(("PLAINTEXT", "IN", "CONTROLLER"), "PLAINTEXT")
     text = ",".join(f"{name}:{value}" for name, value in protocols.items())
@@ -116,8 +123,9 @@ def test_the_listener_between_brokers_is_named_once() -> None:
         loaded(**settings, security_inter_broker_protocol="PLAINTEXT")
 
 
-@pytest.mark.parametrize("name", ["SSL", "SASL_SSL", "SASL_PLAINTEXT"])
+@pytest.mark.parametrize("name", SASL)
 def test_a_listener_named_after_a_protocol_has_it(name: str) -> None:
+    assert loaded(listeners="SSL://localhost:9092").listeners.protocol("SSL") == "SSL"
     with pytest.raises(ConfigError, match=f"of listener {name} must be PLAINTEXT"):
         loaded(listeners=f"{name}://localhost:9092")
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from quorate.quorum.seams import Accept, Address, Buffer, Link, Listener, Timer, Wire, joined
+from quorate.quorum.seams import (
+    Accept,
+    Address,
+    Buffer,
+    Link,
+    Listener,
+    Timer,
+    Tls,
+    Wire,
+    joined,
+)
 
 
 @dataclass
@@ -94,7 +104,12 @@ class FakeTransport:
     link: FakeLink
 
     async def listen(
-        self, address: Address, accept: Mapping[Wire, Accept], *, max_frame_bytes: int
+        self,
+        address: Address,
+        accept: Mapping[Wire, Accept],
+        *,
+        max_frame_bytes: int,
+        tls: Tls | None = None,
     ) -> Listener:
         raise AssertionError("clients do not listen")
 

@@ -1,0 +1,61 @@
+"""The keys that one listener can have for itself: `listener.name.<name in lower case>.<key>`.
+
+A key with the prefix takes precedence over the same key without it. A key that no listener obeys
+ends the start, because the operator would believe that it protects connections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from quorate.config.key import ConfigError, Key, table
+from quorate.config.listeners import PROTOCOL_MAP, TLS_PROTOCOLS, Listeners
+from quorate.config.setting import Setting
+from quorate.config.tls_keys import TLS
+
+PREFIX = "listener.name."
+PREFIXED = re.compile(r"listener\.name\.([a-z0-9_.-]+?)\.(ssl\..+)")
+"""A key with its prefix: the name of the listener, and the key."""
+
+LISTENER_KEYS: Mapping[str, Key] = table(*TLS)
+"""The keys that may have the prefix, by their names without it."""
+
+
+def prefixed(listener: str, key: str) -> str:
+    """Return the name of `key` with the prefix of `listener`."""
+    return f"{PREFIX}{listener.lower()}.{key}"
+
+
+def split_prefix(name: str) -> tuple[str | None, str]:
+    """Return the listener in the prefix of a key, in upper case, and the key without the prefix.
+    The listener is None if there is no prefix, or if the key cannot have one."""
+    match = PREFIXED.fullmatch(name)
+    if match is None or match[2] not in LISTENER_KEYS:
+        return None, name
+    return match[1].upper(), match[2]
+
+
+def listener_key(name: str) -> Key | None:
+    """Return the key of a name with a prefix, under that name. Return None if `name` has no prefix,
+    or if its key cannot have one."""
+    listener, key = split_prefix(name)
+    return None if listener is None else replace(LISTENER_KEYS[key], name=name)
+
+
+def check_listener_keys(settings: Mapping[str, Setting], listeners: Listeners) -> None:
+    """Raise ConfigError if a key of LISTENER_KEYS is set and no listener obeys it."""
+    known = listeners.protocols
+    for name, setting in settings.items():
+        listener, key = split_prefix(name)
+        if setting.is_default or key not in LISTENER_KEYS:
+            continue
+        if listener is not None and listener not in known:
+            raise ConfigError(f"{setting.origin}: {name}: must name a listener: {', '.join(known)}")
+        obeying = set(listeners.with_tls) & ({listener} if listener else set(known))
+        if not obeying:
+            raise ConfigError(
+                f"{setting.origin}: {name}: must not be set: no listener that it applies to has "
+                f"TLS. Set the protocol of one in {PROTOCOL_MAP} to {' or '.join(TLS_PROTOCOLS)}"
+            )

@@ -1,0 +1,65 @@
+"""The TLS settings of one listener, from the `ssl.` keys of its node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quorate.config.node_config import NodeConfig
+from quorate.config.principal_mapping import MappingRule, parse_rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """A keystore or a truststore: a file, or texts in PEM. `prefix` begins the names of its keys,
+    such as ssl.keystore. `key_password` opens an encrypted key in PEM."""
+
+    prefix: str
+    type: str
+    location: str | None
+    password: str | None = field(repr=False)
+    pem: str | None = field(repr=False)
+    key_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """The settings of one listener. `cipher_suites` have the names of IANA; none means the
+    default."""
+
+    keystore: StoreSettings
+    truststore: StoreSettings
+    client_auth: str
+    protocols: tuple[str, ...]
+    cipher_suites: tuple[str, ...]
+    rules: tuple[MappingRule, ...]
+
+    @classmethod
+    def of(cls, config: NodeConfig, listener: str) -> TlsSettings:
+        """Return the settings of `listener`. Raise ConfigError if the mapping rules are
+        malformed."""
+
+        def text(key: str) -> str | None:
+            return config.of_listener(listener, f"ssl.{key}") or None
+
+        parts = (text("keystore.key"), text("keystore.certificate.chain"))
+        return cls(
+            keystore=StoreSettings(
+                prefix="ssl.keystore",
+                type=text("keystore.type") or "",
+                location=text("keystore.location"),
+                password=text("keystore.password"),
+                pem="\n".join(filter(None, parts)) or None,
+                key_password=text("key.password"),
+            ),
+            truststore=StoreSettings(
+                prefix="ssl.truststore",
+                type=text("truststore.type") or "",
+                location=text("truststore.location"),
+                password=text("truststore.password"),
+                pem=text("truststore.certificates"),
+            ),
+            client_auth=config.of_listener(listener, "ssl.client.auth"),
+            protocols=config.of_listener(listener, "ssl.enabled.protocols"),
+            cipher_suites=config.of_listener(listener, "ssl.cipher.suites"),
+            rules=parse_rules(config.of_listener(listener, "ssl.principal.mapping.rules")),
+        )

@@ -1,0 +1,191 @@
+"""Clients of every family over TLS, with and without certificates of their own.
+
+The cluster runs in this process, so that a test can read the principal of each connection."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from quorate.testing import LocalCluster, ThreadedCluster
+from tests.certificates import ALICE, Files, authority, certificate, files
+from tests.clients.kafka_python import KafkaConsumer, KafkaProducer
+from tests.clients.librdkafka import SILENT
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+TIMEOUT_S = 30.0
+TLS: dict[str, str | int] = {
+    "listener.security.protocol.map": "PLAINTEXT:SSL,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "ssl.keystore.type": "PEM",
+    "ssl.truststore.type": "PEM",
+    "default.replication.factor": 1,
+    "offsets.topic.num.partitions": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A cluster with TLS, and the certificates of its clients."""
+
+    cluster: ThreadedCluster
+    alice: Files
+    stranger: Files
+    expired: Files
+
+    @property
+    def bootstrap(self) -> str:
+        return self.cluster.bootstrap
+
+    def principals(self) -> set[str]:
+        """Return the principals of the connections that are open."""
+        cluster = self.cluster._cluster
+        brokers = [node.running.broker for node in cluster._nodes.values() if node.running]
+        connections = [each for broker in brokers if broker for each in broker.connections._open]
+        return {str(each.principal) for each in connections}  # type: ignore[attr-defined]
+
+
+def secured(tmp: Path, client_auth: str) -> Iterator[Secured]:
+    node = files(tmp / "node", certificate("CN=node"))
+    config: dict[str, str | int] = {
+        **TLS,
+        "ssl.keystore.location": str(node.keystore),
+        "ssl.truststore.location": str(node.ca),
+        "ssl.client.auth": client_auth,
+    }
+    with LocalCluster(config=config) as cluster:
+        yield Secured(
+            cluster,
+            files(tmp / "alice", certificate(ALICE)),
+            files(tmp / "stranger", certificate(ALICE, by=authority("stranger"))),
+            files(tmp / "expired", certificate(ALICE, expired=True)),
+        )
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A cluster that asks clients for no certificate."""
+    yield from secured(tmp_path_factory.mktemp("tls"), "none")
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A cluster that demands a certificate."""
+    yield from secured(tmp_path_factory.mktemp("mutual"), "required")
+
+
+def librdkafka(of: Secured, own: Files | None, **more: Any) -> dict[str, Any]:
+    found = {
+        "bootstrap.servers": of.bootstrap,
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(of.alice.ca),
+        "log_level": 0,
+        **more,
+    }
+    if own is not None:
+        found |= {
+            "ssl.certificate.location": str(own.certificate),
+            "ssl.key.location": str(own.key),
+        }
+    return found
+
+
+def confluent(of: Secured, own: Files | None, topic: str) -> list[bytes]:
+    """Produce and consume with librdkafka."""
+    producer = Producer(librdkafka(of, own))
+    producer.produce(topic, b"x" * 300_000)
+    producer.produce(topic, b"last")
+    assert producer.flush(TIMEOUT_S) == 0
+    options = {"group.id": topic, "auto.offset.reset": "earliest"}
+    consumer = Consumer(librdkafka(of, own, **options))
+    consumer.subscribe([topic])
+    try:
+        found = consumer.consume(2, TIMEOUT_S)
+        return [each.value() for each in found]  # type: ignore[misc]
+    finally:
+        consumer.close()
+
+
+def kafka_python(of: Secured, own: Files | None, topic: str) -> list[bytes]:
+    """Produce and consume with kafka-python."""
+    options = {
+        "bootstrap_servers": of.bootstrap,
+        "security_protocol": "SSL",
+        "ssl_cafile": str(of.alice.ca),
+        "ssl_certfile": own and str(own.certificate),
+        "ssl_keyfile": own and str(own.key),
+    }
+    producer = KafkaProducer(**options)
+    producer.send(topic, b"x" * 300_000)
+    producer.send(topic, b"last")
+    producer.flush(TIMEOUT_S)
+    producer.close()
+    consumer = KafkaConsumer(
+        topic, group_id=topic, auto_offset_reset="earliest", **options, consumer_timeout_ms=30_000
+    )
+    try:
+        return [next(consumer).value for _ in range(2)]
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("family", [confluent, kafka_python])
+@pytest.mark.parametrize("kind", ["tls", "mutual"])
+def test_a_client_produces_and_consumes(
+    request: pytest.FixtureRequest, family: Any, kind: str
+) -> None:
+    of: Secured = request.getfixturevalue(kind)
+    own = of.alice if kind == "mutual" else None
+    assert family(of, own, f"{kind}-{family.__name__}") == [b"x" * 300_000, b"last"]
+
+
+@pytest.mark.parametrize("kind", ["tls", "mutual"])
+async def test_aiokafka(request: pytest.FixtureRequest, kind: str) -> None:
+    of: Secured = request.getfixturevalue(kind)
+    context = ssl.create_default_context(cafile=of.alice.ca)
+    if kind == "mutual":
+        context.load_cert_chain(of.alice.keystore)
+    options = {
+        "bootstrap_servers": of.bootstrap,
+        "security_protocol": "SSL",
+        "ssl_context": context,
+    }
+    topic = f"{kind}-aiokafka"
+    producer = AIOKafkaProducer(**options)
+    await producer.start()
+    await producer.send_and_wait(topic, b"x" * 300_000)
+    await producer.stop()
+    consumer = AIOKafkaConsumer(topic, auto_offset_reset="earliest", **options)
+    await consumer.start()
+    assert (await consumer.getone()).value == b"x" * 300_000
+    await consumer.stop()
+
+
+def test_the_principal_is_the_subject_of_the_certificate(tls: Secured, mutual: Secured) -> None:
+    for of, own, principal in ((mutual, mutual.alice, ALICE), (tls, None, "ANONYMOUS")):
+        client = AdminClient(librdkafka(of, own), logger=SILENT)
+        client.list_topics(timeout=TIMEOUT_S)
+        assert of.principals() == {f"User:{principal}"}
+        del client
+
+
+@pytest.mark.parametrize("wrong", ["none", "stranger", "expired", "wrong authority", "plaintext"])
+def test_a_client_with_a_wrong_setting_is_refused(mutual: Secured, wrong: str) -> None:
+    own = {"none": None, "stranger": mutual.stranger, "expired": mutual.expired}
+    config = librdkafka(mutual, own.get(wrong, mutual.alice), log_level=0)
+    if wrong == "wrong authority":
+        other = mutual.alice.ca.with_name("other.pem")
+        other.write_bytes(authority("stranger").certificate_pem)
+        config["ssl.ca.location"] = str(other)
+    if wrong == "plaintext":
+        config = {"bootstrap.servers": mutual.bootstrap, "log_level": 0}
+    client = AdminClient(config, logger=SILENT)
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=3)
