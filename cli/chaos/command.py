@@ -11,11 +11,13 @@ from pathlib import Path
 import click
 
 from quorate.cli.chaos.heal import heal
-from quorate.cli.chaos.loading.loader import ScenarioError, bundled_scenarios, load
+from quorate.cli.chaos.loading.loader import bundled_scenarios, load
+from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.compare import compare
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.results.view import View, verdict_lines
 from quorate.cli.chaos.run.cluster_runs import run_on_existing_cluster, run_on_temporary_cluster
+from quorate.cli.chaos.run.listed_runs import run_on_listed_cluster
 from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
 from quorate.cli.chaos.scenario.steps import STEPS
 from quorate.cli.client.errors import Refused
@@ -94,6 +96,19 @@ def describe(scenario: str) -> None:
     help="Run on the cluster that `quorate up --faults` keeps in this directory. "
     "[default: a temporary cluster]",
 )
+@click.option(
+    "--bootstrap-server",
+    "bootstrap",
+    metavar="HOST:PORT,...",
+    help="Run on the cluster of these brokers, which may be Apache Kafka. Needs --nodes.",
+)
+@click.option(
+    "--nodes",
+    "node_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The file that lists the nodes of that cluster, and the commands that stop, kill, pause, "
+    "resume and start each one.",
+)
 @click.option("--variant", help="Run only this variant. [default: all, one after another]")
 @click.option(
     "--override",
@@ -105,7 +120,7 @@ def describe(scenario: str) -> None:
 @click.option(
     "--keep-config",
     is_flag=True,
-    help="Use the configuration of the cluster in --dir, although the scenario sets other values.",
+    help="Use the configuration of the running cluster, although the scenario sets other values.",
 )
 @click.option(
     "--partitions",
@@ -126,6 +141,8 @@ def describe(scenario: str) -> None:
 def run(
     scenario: str,
     directory: Path | None,
+    bootstrap: str | None,
+    node_file: Path | None,
     variant: str | None,
     overrides: tuple[str, ...],
     keep_config: bool,
@@ -142,14 +159,7 @@ def run(
     SCENARIO is a name of `quorate chaos list`, or a .toml file, or `all` for all scenarios of the
     list. The exit status is the verdict: 0 good, 1 bad. Every run ends with a verdict, also if the
     cluster stays broken or a signal ends the run early."""
-    if directory is not None and overrides:
-        raise click.UsageError(
-            "--override cannot be given with --dir: the nodes of that cluster run already"
-        )
-    if directory is None and keep_config:
-        raise click.UsageError(
-            "--keep-config needs --dir: a temporary cluster has no configuration"
-        )
+    refuse_wrong_options(directory, bootstrap, node_file, bool(overrides or keep), keep_config)
     if scenario == ALL and (variant is not None or html is not None):
         raise click.UsageError(f"--variant and --html cannot be given with `{ALL}`")
     names = list(bundled_scenarios()) if scenario == ALL else [scenario]
@@ -160,7 +170,11 @@ def run(
     for each in chosen:
         view.line(each.title if each.about == "-" else f"{each.title}. {each.about}")
         variants = variants_named(each, variant)
-        if directory is not None:
+        if bootstrap is not None and node_file is not None:
+            result = run_on_listed_cluster(
+                each, variants, chance, bootstrap, node_file, keep_config, view
+            )
+        elif directory is not None:
             result = run_on_existing_cluster(each, variants, chance, directory, keep_config, view)
         else:
             result = run_on_temporary_cluster(each, variants, chance, overrides, keep, view)
@@ -178,6 +192,32 @@ def run(
         for left in result.left_behind:
             click.echo(left, err=True)
     raise SystemExit(0 if all(result.good for result in results) else 1)
+
+
+def refuse_wrong_options(
+    directory: Path | None,
+    bootstrap: str | None,
+    node_file: Path | None,
+    of_temporary: bool,
+    keep_config: bool,
+) -> None:
+    """Raise UsageError if options do not fit together.
+
+    `of_temporary` says that an option is given which only a temporary cluster has."""
+    if (bootstrap is None) != (node_file is None):
+        raise click.UsageError("--bootstrap-server and --nodes need each other")
+    if directory is not None and bootstrap is not None:
+        raise click.UsageError("--dir cannot be given with --bootstrap-server")
+    if of_temporary and (directory is not None or bootstrap is not None):
+        raise click.UsageError(
+            "--override and --keep cannot be given with --dir or --bootstrap-server: the nodes of "
+            "that cluster run already"
+        )
+    if directory is None and bootstrap is None and keep_config:
+        raise click.UsageError(
+            "--keep-config needs --dir or --bootstrap-server: a temporary cluster has no "
+            "configuration"
+        )
 
 
 def loaded(name: str) -> Scenario:

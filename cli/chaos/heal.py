@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from quorate.cli.chaos.actions.fault_sockets import FaultSockets
-from quorate.cli.chaos.actions.pause_guard import process_state
-from quorate.cli.chaos.actions.process_cluster import ProcessCluster
+from quorate.cli.chaos.control.command_control import answers, run_command
+from quorate.cli.chaos.control.fault_sockets import FaultSockets
+from quorate.cli.chaos.control.pause_guard import process_state
+from quorate.cli.chaos.control.process_cluster import ProcessCluster
+from quorate.cli.chaos.loading.node_file import RESUME, START, ListedNode, NodeList
+from quorate.cli.chaos.run.listed_runs import nodes_of
 from quorate.cli.client.errors import PARTLY, Refused
 from quorate.cli.nodes.cluster_dir import NodeEntry, alive
 
 STOPPED = "T"
+RESUMED_S = 5.0
+"""Time, in s, within which a node must answer after its command `resume`."""
+POLL_S = 0.1
 
 
 @click.command()
 @click.option(
     "--dir",
     "directory",
-    required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Directory of the cluster.",
 )
-def heal(directory: Path) -> None:
-    """End all faults of the cluster in --dir.
+@click.option(
+    "--nodes",
+    "node_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The file that lists the nodes and their commands.",
+)
+def heal(directory: Path | None, node_file: Path | None) -> None:
+    """End all faults of the cluster in --dir, or of the nodes in --nodes.
 
     Paused nodes continue, the rules of fault sockets end, and nodes that are down start. A run of
     `quorate chaos` that is in progress on this cluster then gets a bad verdict. The exit code is 4
     if a fault could not be ended."""
+    if node_file is not None and directory is None:
+        heal_listed(nodes_of(node_file))
+        return
+    if directory is None or node_file is not None:
+        raise click.UsageError("give one of --dir and --nodes")
     cluster = ProcessCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
@@ -52,6 +70,49 @@ def heal(directory: Path) -> None:
         click.echo("there is no fault")
     if failed:
         raise SystemExit(PARTLY)
+
+
+def heal_listed(listed: NodeList) -> None:
+    """Let each node that does not answer continue, and start it if it still does not answer.
+
+    Exit with PARTLY if a command fails."""
+    failed = False
+    count = 0
+    for node in listed.nodes.values():
+        if asyncio.run(answers(node.address)):
+            continue
+        count += 1
+        try:
+            said = resumed_or_started(node, listed.command_timeout_ms / 1000)
+        except Refused as refused:
+            said, failed = refused.message, True
+        click.echo(f"node {node.id}: {said}")
+    if not count:
+        click.echo("every node answers")
+    if failed:
+        raise SystemExit(PARTLY)
+
+
+def resumed_or_started(node: ListedNode, limit_s: float) -> str:
+    """End the pause of a node that does not answer, or start it. Return what was done as text.
+
+    The command `resume` of a node without a process may fail. Raise Refused if `start` fails."""
+    with contextlib.suppress(Refused):
+        run_command(node, RESUME, limit_s)
+        if asyncio.run(answers_soon(node)):
+            return "it did not answer, and continues"
+    run_command(node, START, limit_s)
+    return "it does not answer, and is started"
+
+
+async def answers_soon(node: ListedNode) -> bool:
+    """Return True if the node answers within RESUMED_S."""
+    deadline_s = time.monotonic() + RESUMED_S
+    while not (found := await answers(node.address)):
+        if time.monotonic() > deadline_s:
+            break
+        await asyncio.sleep(POLL_S)
+    return found
 
 
 def healed(cluster: ProcessCluster, node: NodeEntry) -> Iterator[tuple[str, bool]]:

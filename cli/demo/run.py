@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorate.cli.chaos.actions.process_cluster import ProcessCluster
+from quorate.cli.chaos.control.process_cluster import ProcessCluster
 from quorate.cli.chaos.run.ending import reason
 from quorate.cli.chaos.timeline.outage import longest_around, outage_text
 from quorate.cli.chaos.workload.comparison import Comparison, Verdict

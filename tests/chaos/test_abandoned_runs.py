@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.actions.fault_sockets import FaultSockets
-from quorate.cli.chaos.actions.pause_guard import process_state
+from quorate.cli.chaos.control.fault_sockets import FaultSockets
+from quorate.cli.chaos.control.pause_guard import process_state
 from quorate.cli.nodes.cluster_dir import ClusterDir, alive
 from tests.chaos.test_scenario_runs import FAST_SESSIONS
 from tests.clients.cluster import quorate, run_quorate

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.cli.chaos.actions.fault_sockets import HEARTBEAT
 from quorate.cli.chaos.actions.node_actions import ended_by_disk, resume_node
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.checks.observations import (
@@ -24,6 +23,7 @@ from quorate.cli.chaos.checks.observations import (
     SLOW_LINK,
     WRONG_CLOCK,
 )
+from quorate.cli.chaos.control.fault_sockets import HEARTBEAT
 from quorate.cli.chaos.timeline.metadata_tail import MetadataTail
 from quorate.cli.chaos.timeline.timeline import BAD_DISK, CUT, MUTED, SKEWED, SLOW
 from quorate.cli.chaos.workload.replicas import only_here
@@ -92,7 +92,7 @@ async def cut_one_way(run: ScenarioRun, values: Values) -> None:
 async def all_peers(run: ScenarioRun, node: int) -> list[int | str]:
     """Return all other nodes by id, and the addresses from which the node fetches replicas."""
     fetched = await asyncio.to_thread(fetch_addresses, run.log_dir(node), run.broker_ids)
-    peers = others((*run.controllers, *run.broker_ids), node)
+    peers = others(run.node_ids, node)
     return [*peers, *(fetched[each] for each in others(run.broker_ids, node))]
 
 
@@ -133,10 +133,10 @@ def others(nodes: Sequence[int], node: int) -> list[int]:
 async def inject(run: ScenarioRun, node: int, kind: str, rules: dict[str, Any]) -> None:
     """Apply rules to the node, and record the begin of the fault."""
     fault = run.new_fault(kind, node)
-    log = run.cluster.directory.node_log(node)
+    log, sockets = run.local.directory.node_log(node), run.local.sockets
     fault.log_bytes = log.stat().st_size if log.exists() else 0
-    fault.before = await asyncio.to_thread(run.sockets.affected, node, rules)
-    await asyncio.to_thread(run.sockets.inject, node, rules)
+    fault.before = await asyncio.to_thread(sockets.affected, node, rules)
+    await asyncio.to_thread(sockets.inject, node, rules)
     fault.rules = rules
     run.begin_fault(fault, STATES[kind], f"rules {rules}")
 
@@ -147,7 +147,7 @@ async def heal(run: ScenarioRun, values: Values) -> None:
     If `pin_writer` has run, first count the records that the broker of its producer has and that
     the leaders of their partitions lack. Store the count in the last entry of `run.pinned`. If
     there is no fault to end, count nothing."""
-    for node in run.pauses.nodes:
+    for node in run.control.paused:
         await resume_node(run, node)
     for node in run.faults.by_rules():
         for pinned in run.pinned[-1:]:
@@ -162,13 +162,13 @@ async def heal_links(run: ScenarioRun, node: int) -> None:
 
     If the node has ended because of its disk, record that instead."""
     fault = run.faults.open[node]
-    if fault.kind in DISK_FAULTS and not run.cluster.runs(node):
+    if fault.kind in DISK_FAULTS and not run.control.runs(node):
         await asyncio.to_thread(ended_by_disk, run, node)
         return
-    counted = await asyncio.to_thread(run.sockets.affected, node, fault.rules)
+    counted = await asyncio.to_thread(run.local.sockets.affected, node, fault.rules)
     fault.affected = max(0, counted - fault.before)
     fault.effect = f"{fault.affected:,} {UNITS.get(fault.kind, 'frames and connects')} affected"
-    await asyncio.to_thread(run.sockets.heal, node)
+    await asyncio.to_thread(run.local.sockets.heal, node)
     run.end_fault(node)
     run.note("the fault ends", node)
 

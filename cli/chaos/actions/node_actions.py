@@ -5,20 +5,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import time
 from collections.abc import Sequence
 
-from quorate.cli.chaos.actions.fault_log import OpenFault
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.actions.wait_actions import wait_caught_up, wait_in_sync
 from quorate.cli.chaos.checks.observations import DISK_FAULTS, FULL_DISK, KILL, PAUSE, STOP
 from quorate.cli.chaos.scenario.keys import LEADER
 from quorate.cli.chaos.timeline.timeline import DEAD, PAUSED, partitions_text
-from quorate.cli.nodes.cluster_dir import alive
 
-ENDED_S = 10.0
-"""Time, in s, within which a process must have ended after SIGKILL."""
-POLL_S = 0.005
 MAX_LOG_BYTES = 1 << 20
 STOPS, AGAIN = "the node stops: ", "start the node again"
 """Parts of the line in the log of a node that stops because of its disk."""
@@ -30,23 +24,11 @@ async def kill(run: ScenarioRun, values: Values) -> None:
     Raise Refused if it does not run."""
     node = run.node_named(values["node"])
     fault = run.new_fault(KILL, node)
-    pid = run.cluster.pid(node)
-    run.cluster.kill(node)
+    ending = await run.control.kill(node)
     run.begin_fault(fault, DEAD, "kill -9")
     leads = f", the leader of {partitions_text(fault.led)}" if fault.led else ""
     run.note(f"kill -9{leads}", node, kind="fault")
-    await ended(fault, pid)
-
-
-async def ended(fault: OpenFault, pid: int) -> None:
-    """Wait for ENDED_S until the process has ended, and record that in the fault."""
-    deadline_s = time.monotonic() + ENDED_S
-    while not (gone := not alive(pid)):
-        if time.monotonic() > deadline_s:
-            break
-        await asyncio.sleep(POLL_S)
-    fault.affected = int(gone)
-    fault.effect = f"process {pid} {'ended' if gone else 'still runs'}"
+    fault.affected, fault.effect = await ending()
 
 
 async def kill_rack(run: ScenarioRun, values: Values) -> None:
@@ -64,19 +46,20 @@ async def kill_rack(run: ScenarioRun, values: Values) -> None:
 
 async def kill_all(run: ScenarioRun, values: Values) -> None:
     """Send SIGKILL to all nodes that run, as a power failure does."""
-    nodes = [node for node in (*run.controllers, *run.broker_ids) if node not in run.faults.open]
+    nodes = [node for node in run.node_ids if node not in run.faults.open]
     await kill_nodes(run, nodes, "kill -9 of every node")
 
 
 async def kill_nodes(run: ScenarioRun, nodes: Sequence[int], what: str) -> None:
     """Send SIGKILL to some nodes, and wait until their processes have ended."""
-    faults = [(run.new_fault(KILL, node), run.cluster.pid(node)) for node in nodes]
-    for fault, _ in faults:
-        run.cluster.kill(fault.node)
+    faults = [run.new_fault(KILL, node) for node in nodes]
+    endings = []
+    for fault in faults:
+        endings.append(await run.control.kill(fault.node))
         run.begin_fault(fault, DEAD, what)
     run.note(what, kind="fault")
-    for fault, pid in faults:
-        await ended(fault, pid)
+    for fault, ending in zip(faults, endings, strict=True):
+        fault.affected, fault.effect = await ending()
 
 
 async def start(run: ScenarioRun, values: Values) -> None:
@@ -92,7 +75,7 @@ async def start_all(run: ScenarioRun, values: Values) -> None:
 
 async def start_node(run: ScenarioRun, node: int) -> None:
     """Start a node, and record the end of its fault."""
-    await asyncio.to_thread(run.cluster.restart, node)
+    await run.control.start(node)
     run.end_fault(node)
     run.note("is started", node)
 
@@ -102,11 +85,11 @@ async def stop(run: ScenarioRun, values: Values) -> None:
 
     Raise Refused if the node does not run."""
     node, within_ms = run.node_named(values["node"]), values["within_ms"]
-    fault, pid = run.new_fault(STOP, node), run.cluster.pid(node)
+    fault = run.new_fault(STOP, node)
     run.note("gets SIGTERM", node, kind="fault")
-    if not await asyncio.to_thread(run.cluster.terminate, node, within_ms / 1000):
-        raise StepFailed(f"not within {within_ms:,} ms: node {node} stops after SIGTERM")
-    fault.affected, fault.effect = 1, f"process {pid} ended"
+    fault.affected, fault.effect = await run.control.stop(node, within_ms)
+    if not fault.affected:
+        raise StepFailed(f"not within {within_ms:,} ms: node {node} stops ({fault.effect})")
     run.begin_fault(fault, DEAD, "stopped by SIGTERM")
     run.note("is down", node)
 
@@ -135,7 +118,7 @@ async def wait_stopped(run: ScenarioRun, values: Values) -> None:
     if fault is None or fault.kind not in DISK_FAULTS:
         raise StepFailed(f"wait-stopped: node {node} is not on a bad disk")
     took_ms = await run.until(
-        lambda: not run.cluster.runs(node), values["within_ms"], f"node {node} ends by itself"
+        lambda: not run.control.runs(node), values["within_ms"], f"node {node} ends by itself"
     )
     await asyncio.to_thread(ended_by_disk, run, node)
     run.note(f"has ended by itself after {took_ms:,} ms", node, fault.effect)
@@ -144,7 +127,7 @@ async def wait_stopped(run: ScenarioRun, values: Values) -> None:
 def ended_by_disk(run: ScenarioRun, node: int) -> None:
     """Record that a node on a bad disk has ended. It is down from now on. Block."""
     fault = run.faults.open[node]
-    with open(run.cluster.directory.node_log(node), "rb") as log:
+    with open(run.control.log_of(node), "rb") as log:
         log.seek(fault.log_bytes)
         said = disk_line(log.read(MAX_LOG_BYTES).decode("utf-8", "replace"), fault.kind)
     fault.rules = {}
@@ -166,12 +149,10 @@ def disk_line(log: str, kind: str) -> str:
 async def pause(run: ScenarioRun, values: Values) -> None:
     """Stop the node's process with SIGSTOP until `resume` or `heal`.
 
-    A guard process lets it continue if this run ends (`pause_guard.py`)."""
+    A guard process lets it continue if this run ends (`pause_guard.py`, `command_guard.py`)."""
     node = run.node_named(values["node"])
-    fault, pid = run.new_fault(PAUSE, node), run.cluster.pid(node)
-    stopped = await asyncio.to_thread(run.pauses.pause, node, pid)
-    fault.affected = int(stopped)
-    fault.effect = f"process {pid} {'is stopped' if stopped else 'is not stopped'} by SIGSTOP"
+    fault = run.new_fault(PAUSE, node)
+    fault.affected, fault.effect = await run.control.pause(node)
     run.begin_fault(fault, PAUSED, "SIGSTOP")
     run.note("is paused (SIGSTOP)", node, kind="fault")
 
@@ -183,7 +164,7 @@ async def resume(run: ScenarioRun, values: Values) -> None:
 
 async def resume_node(run: ScenarioRun, node: int) -> None:
     """Let the process of the node continue. A pause that ended before had no complete effect."""
-    lasted = await asyncio.to_thread(run.pauses.resume, node)
+    lasted = await run.control.resume(node)
     fault = run.faults.open.get(node)
     if fault is not None and not lasted:
         fault.affected = 0

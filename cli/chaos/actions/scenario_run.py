@@ -8,35 +8,33 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from quorate.cli.chaos.actions.fault_log import FaultLog, OpenFault
-from quorate.cli.chaos.actions.fault_sockets import FaultSockets
-from quorate.cli.chaos.actions.pause_guard import Pauses
-from quorate.cli.chaos.actions.process_cluster import ProcessCluster
 from quorate.cli.chaos.actions.targets import TARGETS, Candidates, of
 from quorate.cli.chaos.checks.fault_checks import FENCING
 from quorate.cli.chaos.checks.observations import (
-    ACTIVE_CONTROLLER,
-    BROKER,
-    CONTROLLER,
     DISK_FAULTS,
     Expiry,
     Pinned,
     Reassignment,
     Resignation,
+    role_of,
 )
+from quorate.cli.chaos.control.cluster import Cluster
+from quorate.cli.chaos.control.local_cluster import LocalCluster
+from quorate.cli.chaos.control.node_control import NodeControl
 from quorate.cli.chaos.scenario.keys import OF_PARTITION
 from quorate.cli.chaos.scenario.scenario import Scenario
-from quorate.cli.chaos.timeline.metadata_tail import LoggedRecord, MetadataTail, log_end
+from quorate.cli.chaos.timeline.cluster_states import ClusterStates
+from quorate.cli.chaos.timeline.facts import Facts
 from quorate.cli.chaos.timeline.timeline import (
     DEAD,
     SERVING,
     STANDBY,
-    ClusterStates,
     Event,
     StateInterval,
     StateTracker,
@@ -46,6 +44,7 @@ from quorate.cli.chaos.workload.ledger import Ledger
 from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
 from quorate.cli.chaos.workload.reader import Reader
 from quorate.cli.chaos.workload.writer import PinnedWriter, Writer
+from quorate.cli.client.errors import Refused
 
 POLL_S = 0.02
 """Time, in s, between two polls of a condition or of the metadata logs."""
@@ -74,6 +73,10 @@ class RunClock:
     offsets_ms: set[int] = field(default_factory=lambda: {0})
     """The offsets of the nodes' wall clocks that steps have set, with 0."""
 
+    def restart(self) -> None:
+        """Let the run start now."""
+        self.start_s, self.start_wall_ms = time.monotonic(), time.time_ns() // 1_000_000
+
     def now_ms(self) -> int:
         """Return the present time in ms since the start."""
         return self.ms(time.monotonic())
@@ -91,13 +94,13 @@ class RunClock:
 class ScenarioRun:
     """The state of one run, owned by its event loop.
 
-    `tails` follow the metadata logs of all brokers, and `states` holds the state that their records
-    describe. Events are appended to `timeline` and passed to `say`."""
+    `facts` is the source of what happens in the cluster, and `states` holds the state that it
+    describes. Events are appended to `timeline` and passed to `say`."""
 
     scenario: Scenario
-    cluster: ProcessCluster
-    sockets: FaultSockets
-    pauses: Pauses
+    cluster: Cluster
+    control: NodeControl
+    facts: Facts
     clock: RunClock
     brokers: Brokers
     make_brokers: Callable[[], Brokers]
@@ -105,11 +108,8 @@ class ScenarioRun:
     writer: Writer
     reader: Reader
     probe: MetadataProbe
-    tails: list[MetadataTail]
     states: ClusterStates
     session_timeout_ms: int
-    since: int
-    """The lowest end offset of the brokers' metadata logs before the topic was created."""
     serving: frozenset[int]
     """The brokers that were unfenced at the start of the run."""
     first_active: int
@@ -140,7 +140,6 @@ class ScenarioRun:
     """The reassignment that a step has started last."""
     resignations: list[Resignation] = field(default_factory=list)
     """The answers of isolated controllers."""
-    _next_offset: int = 0
 
     # --- events
 
@@ -148,24 +147,18 @@ class ScenarioRun:
         """Record an event of the run."""
         self._add(Event(self.clock.now_ms(), what, node, cause, kind))
 
-    def poll_log(self) -> None:
-        """Record the events in new records of the metadata log.
+    def poll_facts(self) -> None:
+        """Record the events since the last call."""
+        for event in self.facts.new_events(self.states):
+            self._add(event)
 
-        Each record is taken from the first broker's log that contains it, committed or not."""
-        for tail in self.tails:
-            new = [each for each in tail.read() if each.offset >= self._next_offset]
-            if new:
-                self._next_offset = new[-1].offset + 1
-                for event in self.states.apply(new):
-                    self._add(event)
-
-    async def follow_log(self) -> None:
-        """Poll the metadata logs until cancelled. An error is a problem of the run."""
+    async def follow_facts(self) -> None:
+        """Poll the facts until cancelled. An error is a problem of the run."""
         while True:
             try:
-                self.poll_log()
+                self.poll_facts()
             except Exception as error:  # a log that cannot be read must not end the run
-                self.problem(f"a metadata log cannot be followed: {error!r}")
+                self.problem(f"the metadata cannot be followed: {error!r}")
             await asyncio.sleep(POLL_S)
 
     def problem(self, what: str) -> None:
@@ -186,8 +179,9 @@ class ScenarioRun:
         The node becomes the victim of the next steps. Raise StepFailed if no node has the role now,
         and Refused if there is no such node."""
         if isinstance(value, int):
-            self.victim = self.cluster.node(value)["id"]
-            return self.victim
+            self.cluster.require(value)
+            self.victim = value
+            return value
         of_partition = OF_PARTITION.fullmatch(value)
         among = Candidates(
             self.states,
@@ -212,9 +206,8 @@ class ScenarioRun:
         Raise StepFailed if the node has a fault."""
         if node in self.faults.open:
             raise StepFailed(f"node {node} has a fault already: {self.faults.open[node].kind}")
-        role = BROKER
-        if node in self.controllers:
-            role = ACTIVE_CONTROLLER if node == self.states.active else CONTROLLER
+        is_broker, is_controller = node in self.broker_ids, node in self.controllers
+        role = role_of(is_broker, is_controller, node == self.states.active)
         led = tuple(self.states.led_by(node))
         return OpenFault(kind=kind, node=node, role=role, start_ms=self.clock.now_ms(), led=led)
 
@@ -232,19 +225,31 @@ class ScenarioRun:
         """Return the nodes that a step has killed or stopped and none has started."""
         return sorted(node for node, what in self.fault_states.open().items() if what == DEAD)
 
+    @property
+    def local(self) -> LocalCluster:
+        """Return the cluster, whose directory is on this machine. Raise Refused if it has none."""
+        if not isinstance(self.cluster, LocalCluster):
+            raise Refused("this step needs a cluster of `quorate up`")
+        return self.cluster
+
     def log_dir(self, node_id: int) -> Path:
-        """Return the data directory of a node."""
-        return Path(self.cluster.node(node_id)["log_dir"])
+        """Return the data directory of a node. Raise Refused if it is not on this machine."""
+        return self.local.log_dir(node_id)
 
     @property
-    def controllers(self) -> list[int]:
+    def controllers(self) -> Sequence[int]:
         """Return the ids of all controllers."""
-        return [node["id"] for node in self.cluster.entry["controllers"]]
+        return self.cluster.controllers
 
     @property
-    def broker_ids(self) -> list[int]:
+    def broker_ids(self) -> Sequence[int]:
         """Return the ids of all brokers."""
-        return [node["id"] for node in self.cluster.entry["brokers"]]
+        return self.cluster.brokers
+
+    @property
+    def node_ids(self) -> list[int]:
+        """Return the ids of all nodes, each once."""
+        return list(dict.fromkeys((*self.controllers, *self.broker_ids)))
 
     # --- state
 
@@ -268,10 +273,11 @@ class ScenarioRun:
         """Return the nodes that do not run although no step has killed or stopped them.
 
         A node on a bad disk may end."""
-        nodes = (*self.controllers, *self.broker_ids)
         bad = [node for node, fault in self.faults.open.items() if fault.kind in DISK_FAULTS]
         expected = {*self.down(), *bad}
-        return [node for node in nodes if node not in expected and not self.cluster.runs(node)]
+        return [
+            each for each in self.node_ids if each not in expected and not self.control.runs(each)
+        ]
 
     async def until(self, condition: Callable[[], bool], within_ms: int, what: str) -> int:
         """Wait until the condition is true, and return the ms that it took.
@@ -292,16 +298,14 @@ class ScenarioRun:
             await asyncio.sleep(POLL_S)
         return round((time.monotonic() - begin_s) * 1000)
 
-    def final_states(self) -> tuple[list[Event], ClusterStates]:
-        """Return the events and states from the most up-to-date log of all nodes.
+    def final_states(self) -> tuple[list[Event], ClusterStates] | None:
+        """Return the events and states of the whole run, as known at its end.
 
-        During the run, records may have been shown that were replaced later."""
-        nodes = [*self.controllers, *self.broker_ids]
-        longest = max((self.log_dir(node) for node in nodes), key=log_end)
+        Return None if those that the run has recorded are final."""
         final = ClusterStates(self.states.topic_id, self.clock.start_wall_ms, self.clock.offsets_ms)
         final.begin(self.serving, self.first_active)
-        records: list[LoggedRecord] = list(MetadataTail(longest, self.since).read())
-        return list(final.apply(records)), final
+        events = self.facts.replay(final)
+        return None if events is None else (events, final)
 
     def intervals(self, states: ClusterStates, end_ms: int) -> tuple[StateInterval, ...]:
         """Return the states of all nodes over time: those in the log, and the faults over them.

@@ -72,7 +72,7 @@ async def carry_out(run: ScenarioRun, step: Step) -> None:
     """Carry out one step, in `limit_ms` at most.
 
     Raise StepFailed, Refused, NotReachable or another error of the action if it fails."""
-    nodes = len(run.controllers) + len(run.broker_ids)
+    nodes = len(run.node_ids)
     limit = limit_ms(step, nodes)
     try:
         async with asyncio.timeout(limit / 1000):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from quorate.cli.chaos.scenario.keys import LEADER
-from quorate.cli.chaos.timeline.timeline import ClusterStates
+from quorate.cli.chaos.timeline.cluster_states import ClusterStates
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ import time
 
 from quorate.cli.chaos.actions.controller_question import is_active
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
-from quorate.cli.chaos.checks.observations import ACTIVE_CONTROLLER, Expiry, Resignation
-from quorate.cli.chaos.timeline.metadata_tail import MetadataTail, log_end
+from quorate.cli.chaos.checks.observations import ACTIVES, Expiry, Resignation
 from quorate.cli.chaos.timeline.timeline import CUT, FENCED, MUTED
 
 ASK_S = 0.05
@@ -31,17 +30,11 @@ async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
     no-op records."""
     node = run.node_named(values["node"])
     others = [each for each in run.controllers if each != node]
-    end = await asyncio.to_thread(
-        lambda: max((log_end(run.log_dir(each))[1] for each in others), default=-1)
-    )
-    tail = MetadataTail(run.log_dir(node))
-
-    def caught_up() -> bool:
-        tail.skip_to_end()
-        return tail.offset > end
-
+    end = await asyncio.to_thread(lambda: max(map(run.facts.log_end, others), default=-1))
     took_ms = await run.until(
-        caught_up, values["within_ms"], f"node {node} has the metadata log of the other controllers"
+        lambda: run.facts.log_end(node) > end,
+        values["within_ms"],
+        f"node {node} has the metadata log of the other controllers",
     )
     run.note(f"has the metadata log of the other controllers after {took_ms:,} ms", node)
 
@@ -63,7 +56,7 @@ async def wait_fenced(run: ScenarioRun, values: Values) -> None:
     fenced = next((event for event in reversed(states.fences) if event.node == node), None)
     if fenced is None:
         raise StepFailed(f"broker {node} was fenced before the run began")
-    heard_ms = await asyncio.to_thread(run.sockets.last_heartbeat_ms, node)
+    heard_ms = await asyncio.to_thread(run.local.sockets.last_heartbeat_ms, node)
     expiry = Expiry(
         node=node,
         timeout_ms=run.session_timeout_ms,
@@ -121,7 +114,7 @@ async def wait_controller(run: ScenarioRun, values: Values) -> None:
 
     Its term must have begun after the last fault of an active controller."""
     faults = run.faults.all(run.clock.now_ms())
-    since_ms = max((each.start_ms for each in faults if each.role == ACTIVE_CONTROLLER), default=0)
+    since_ms = max((each.start_ms for each in faults if each.role in ACTIVES), default=0)
 
     def elected() -> bool:
         active = run.states.active
@@ -156,7 +149,7 @@ async def wait_resigned(run: ScenarioRun, values: Values) -> None:
     fault = run.faults.open.get(node)
     if fault is None:
         raise StepFailed(f"wait-resigned: node {node} has no fault")
-    entry, answers = run.cluster.node(node), 0
+    entry, answers = run.local.node(node), 0
     deadline_s = time.monotonic() + within_ms / 1000
     resigned_ms = None
     while resigned_ms is None and time.monotonic() < deadline_s:

@@ -18,6 +18,14 @@ class Check:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """A check that has no evidence on the cluster of the run, with the reason."""
+
+    name: str
+    reason: str
+
+
 def first(reasons: Sequence[str], otherwise: str) -> str:
     """Return the first reasons as text with the number of the others, or `otherwise` if none."""
     more = len(reasons) - SHOWN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.cli.chaos.checks.check import Check, first, listed
-from quorate.cli.chaos.checks.observations import BROKER, DISK_FAULTS, KILL, STOP, Evidence, Fault
+from quorate.cli.chaos.checks.observations import BROKERS, DISK_FAULTS, KILL, STOP, Evidence, Fault
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.timeline.timeline import FENCED
 
@@ -31,7 +31,7 @@ def effect(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 def fenced(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield a check for each broker that was killed or stopped: the cluster fenced it."""
     for fault in evidence.faults:
-        if fault.role != BROKER or fault.kind not in FENCING:
+        if fault.role not in BROKERS or fault.kind not in FENCING:
             continue
         after_ms = fenced_after_ms(fault, evidence)
         if after_ms is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from quorate.cli.chaos.checks.check import Check, first
-from quorate.cli.chaos.checks.observations import ACTIVE_CONTROLLER, GONE, Evidence, Fault
+from quorate.cli.chaos.checks.observations import ACTIVES, GONE, Evidence, Fault
 from quorate.cli.chaos.scenario.scenario import Expected
 
 
@@ -51,7 +51,7 @@ def failover(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     fault leaves no majority, a new term after it is enough."""
     lost = without_majority(evidence)
     for fault in evidence.faults:
-        if fault.role != ACTIVE_CONTROLLER or fault.kind not in GONE:
+        if fault.role not in ACTIVES or fault.kind not in GONE:
             continue
         anyone = any(start <= fault.end_ms and fault.start_ms <= end for start, end in lost)
         terms = [each for each in evidence.controllers if each.start_ms >= fault.start_ms]

@@ -8,6 +8,9 @@ from quorate.cli.chaos.checks.check import Check
 from quorate.cli.chaos.checks.observations import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 
+LEADER_MOVES, ISR_MOVES = "leader moves", "isr moves"
+"""The names of the checks that count changes of partitions."""
+
 
 def moves(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield the checks of the numbers of new leaders and of ISRs that shrank.
@@ -15,14 +18,14 @@ def moves(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     A scenario without such a bound gets no check. The first leader of a partition is not new."""
     found = (
         (
-            "leader moves",
+            LEADER_MOVES,
             "partitions got another leader, or none",
             evidence.leader_moves(),
             expected.min_leader_moves,
             expected.max_leader_moves,
         ),
         (
-            "isr moves",
+            ISR_MOVES,
             "times an ISR lost a replica",
             evidence.isr_shrinks,
             expected.min_isr_shrinks,

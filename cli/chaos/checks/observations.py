@@ -30,7 +30,22 @@ DISK_FAULTS = frozenset({FULL_DISK, BAD_FLUSH})
 GONE = frozenset({KILL, STOP, PAUSE, ISOLATE, ONE_WAY, *DISK_FAULTS})
 """The faults during which a controller cannot be active, or take part in a majority."""
 BROKER, CONTROLLER, ACTIVE_CONTROLLER = "broker", "controller", "active controller"
+BOTH, BOTH_ACTIVE = "broker and controller", "broker and active controller"
 """The roles of a node when its fault began."""
+BROKERS, ACTIVES = (
+    frozenset({BROKER, BOTH, BOTH_ACTIVE}),
+    frozenset({ACTIVE_CONTROLLER, BOTH_ACTIVE}),
+)
+"""The roles of nodes that are brokers, and of those that are the active controller."""
+
+
+def role_of(is_broker: bool, is_controller: bool, is_active: bool) -> str:
+    """Return the role of a node. Only a controller can be active."""
+    if not is_controller:
+        return BROKER
+    if is_broker:
+        return BOTH_ACTIVE if is_active else BOTH
+    return ACTIVE_CONTROLLER if is_active else CONTROLLER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +262,8 @@ class Evidence:
     """The ids of all controllers."""
     end_ms: int = 0
     """The time at which the clients ended."""
+    not_judged: Mapping[str, str] = field(default_factory=dict)
+    """The checks that have no evidence on this cluster, with the reasons."""
 
     def phases(self) -> tuple[tuple[str, int, int], ...]:
         """Return the names and intervals of the times before, during and after the faults.

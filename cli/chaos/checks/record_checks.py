@@ -9,6 +9,9 @@ from quorate.cli.chaos.checks.observations import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.workload.comparison import Violations
 
+REPLICAS = "replicas"
+"""The name of the check that compares the replicas' files."""
+
 
 def read_back(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield the check that every partition could be read at the end."""
@@ -45,14 +48,14 @@ def unchanged(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 def replicas(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     """Yield the check that all in-sync replicas of a partition have the same bytes."""
     if not evidence.replicas_compared:
-        yield Check("replicas", False, "the files of the replicas could not be compared")
+        yield Check(REPLICAS, False, "the files of the replicas could not be compared")
         return
     different = ", ".join(map(str, evidence.different_replicas))
     text = f"replicas differ: partitions {different}" if different else "all replicas are equal"
     gone = [each for each in evidence.pinned if each.diverged]
     for each in () if different else gone:
         text += f"; broker {each.node} truncated {each.diverged:,} records that only it had"
-    yield Check("replicas", not different, text)
+    yield Check(REPLICAS, not different, text)
 
 
 def example(violations: Violations) -> str:

@@ -2,7 +2,8 @@
 
 One module holds one family of checks. `FAMILIES` is the table of all checks. A run is good if every
 check is good. A check that concerns something that the run did not do yields nothing, such as the
-refusals of a pinned client in a run without one. A check that lacks what it needs is bad.
+refusals of a pinned client in a run without one. A check that lacks what it needs is bad. Only a
+check whose evidence cannot exist on the cluster of the run is not judged, and listed as such.
 
 - completion_checks.py: every step succeeded, and the run could examine the cluster to its end.
 - fault_checks.py: every fault had an effect; brokers were fenced and led nothing.
@@ -26,7 +27,7 @@ from quorate.cli.chaos.checks import (
     record_checks,
     session_checks,
 )
-from quorate.cli.chaos.checks.check import Check
+from quorate.cli.chaos.checks.check import Check, NotJudged
 from quorate.cli.chaos.checks.observations import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 
@@ -82,6 +83,16 @@ FAMILIES = (
 
 
 def checks(evidence: Evidence, expected: Expected) -> Iterator[Check]:
-    """Yield all checks of the evidence, in the order of FAMILIES."""
+    """Yield the checks of the evidence, in the order of FAMILIES, without those of `not_judged`."""
     for family in FAMILIES:
-        yield from family.yields(evidence, expected)
+        for check in family.yields(evidence, expected):
+            if check.name not in evidence.not_judged:
+                yield check
+
+
+def not_judged(evidence: Evidence, expected: Expected) -> Iterator[NotJudged]:
+    """Yield the checks that concern the run, and that its cluster gives no evidence for."""
+    for family in FAMILIES:
+        for check in family.yields(evidence, expected):
+            if check.name in evidence.not_judged:
+                yield NotJudged(check.name, evidence.not_judged[check.name])

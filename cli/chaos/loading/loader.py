@@ -4,20 +4,17 @@ Errors name the file, the line and the rule."""
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from quorate.cli.chaos.checks.table import FAMILIES
+from quorate.cli.chaos.loading.reading import Reading, ScenarioError, document_of
 from quorate.cli.chaos.loading.step_order import WrongOrder, check_nodes, check_order
 from quorate.cli.chaos.loading.toml_lines import Path as KeyPath
-from quorate.cli.chaos.loading.toml_lines import line_of, lines_of
+from quorate.cli.chaos.loading.toml_lines import line_of
 from quorate.cli.chaos.scenario import scenario
-from quorate.cli.chaos.scenario.keys import Rule, Table
 from quorate.cli.chaos.scenario.scenario import (
     Ablation,
     Expected,
@@ -32,11 +29,6 @@ from quorate.config.key import ConfigError
 from quorate.config.node_keys import NODE_KEYS
 
 SUFFIX = ".toml"
-SYNTAX_LINE = re.compile(r"\(at line (\d+), column \d+\)")
-
-
-class ScenarioError(ValueError):
-    """An error in a scenario file: the place, the rule, and the allowed values."""
 
 
 def bundled_scenarios() -> dict[str, str]:
@@ -81,32 +73,23 @@ def parse(content: str, origin: str, name: str) -> Scenario:
     """Return the scenario in a text. `origin` is the file's name for errors.
 
     Raise ScenarioError if the text is no TOML or breaks a rule."""
-    try:
-        document = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
-        at = SYNTAX_LINE.search(str(error))
-        line = int(at[1]) if at else content.count("\n") + 1
-        raise ScenarioError(f"{origin}:{line}: not TOML: {error}") from None
-    return _Reading(origin, lines_of(content)).scenario(name, document)
+    document = document_of(content, origin)
+    return _ScenarioReading.of(content, origin).scenario(name, document)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    origin: str
-    lines: dict[KeyPath, int]
-
+class _ScenarioReading(Reading):
     def scenario(self, name: str, document: Mapping[str, Any]) -> Scenario:
-        top = self._checked((), document, scenario.TOP)
-        cluster = self._checked(("cluster",), top["cluster"], scenario.CLUSTER)
-        workload = self._checked(("workload",), top["workload"], scenario.WORKLOAD)
-        expect = self._checked(("expect",), top["expect"], scenario.EXPECT)
+        top = self.checked((), document, scenario.TOP)
+        cluster = self.checked(("cluster",), top["cluster"], scenario.CLUSTER)
+        workload = self.checked(("workload",), top["workload"], scenario.WORKLOAD)
+        expect = self.checked(("expect",), top["expect"], scenario.EXPECT)
         self._fits_together(cluster, workload)
         variants = tuple(
             self._variant(("variants", index), each) for index, each in enumerate(top["variants"])
         )
         for index, variant in enumerate(variants):
             if variant.name in [each.name for each in variants[:index]]:
-                self._refuse(
+                self.refuse(
                     ("variants", index, "name"), f"two variants have the name {variant.name!r}"
                 )
         return Scenario(
@@ -129,17 +112,17 @@ class _Reading:
     def _ablation(self, values: Mapping[str, Any]) -> Ablation | None:
         if not values:
             return None
-        checked = self._checked(("ablation",), values, scenario.ABLATION)
+        checked = self.checked(("ablation",), values, scenario.ABLATION)
         known = [name for family in FAMILIES for name in family.names]
         if checked["check"] not in known:
-            self._refuse(
+            self.refuse(
                 ("ablation", "check"),
                 f"check: value {checked['check']!r} must be one of {', '.join(known)}",
             )
         return Ablation(**checked)
 
     def _variant(self, path: KeyPath, values: Mapping[str, Any]) -> Variant:
-        checked = self._checked(path, values, scenario.VARIANT)
+        checked = self.checked(path, values, scenario.VARIANT)
         steps = tuple(
             self._step((*path, "steps", index), each) for index, each in enumerate(checked["steps"])
         )
@@ -153,43 +136,20 @@ class _Reading:
         do = values.get("do")
         if not isinstance(do, str) or do not in STEPS:
             known = ", ".join(STEPS)
-            self._refuse((*path, "do"), f"do: value {do!r} must be one of {known}")
+            self.refuse((*path, "do"), f"do: value {do!r} must be one of {known}")
         table = STEPS[do].keys
         rest = {key: value for key, value in values.items() if key != "do"}
-        return Step(do, self._checked(path, rest, table, f"step {do}: "), line_of(self.lines, path))
-
-    def _checked(
-        self, path: KeyPath, values: Mapping[str, Any], table: Table, what: str = ""
-    ) -> dict[str, Any]:
-        for key in values:
-            if key not in table:
-                known = ", ".join(table) or "none"
-                self._refuse(
-                    (*path, key), f"{what}{key!r} is an unknown key; the known keys are: {known}"
-                )
-        return {key: self._value(path, key, values, rule, what) for key, rule in table.items()}
-
-    def _value(
-        self, path: KeyPath, key: str, values: Mapping[str, Any], rule: Rule, what: str
-    ) -> Any:
-        if key not in values:
-            if rule.required:
-                self._refuse(path, f"{what}{key} is missing: {rule.doc}")
-            return rule.default
-        wrong = rule.wrong(values[key])
-        if wrong is not None:
-            self._refuse((*path, key), f"{what}{key}: value {values[key]!r} must be {wrong}")
-        return values[key]
+        return Step(do, self.checked(path, rest, table, f"step {do}: "), line_of(self.lines, path))
 
     def _fits_together(self, cluster: Mapping[str, Any], workload: Mapping[str, Any]) -> None:
         replicas, brokers = workload["replication_factor"], cluster["brokers"]
         if replicas > brokers:
-            self._refuse(
+            self.refuse(
                 ("workload", "replication_factor"),
                 f"replication_factor: value {replicas} must be at most the {brokers} brokers",
             )
         if workload["min_insync_replicas"] > replicas:
-            self._refuse(
+            self.refuse(
                 ("workload", "min_insync_replicas"),
                 f"min_insync_replicas: value {workload['min_insync_replicas']} must be at most "
                 f"the replication_factor, {replicas}",
@@ -202,13 +162,10 @@ class _Reading:
             path = ("cluster", "config", name)
             shown = str(value).lower() if isinstance(value, bool) else str(value)
             if name not in NODE_KEYS:
-                self._refuse(path, f"{name}: no such configuration key of a node")
+                self.refuse(path, f"{name}: no such configuration key of a node")
             try:
                 NODE_KEYS[name].parse(shown)
             except ConfigError as error:
-                self._refuse(path, str(error))
+                self.refuse(path, str(error))
             found[name] = shown
         return found
-
-    def _refuse(self, path: KeyPath, message: str) -> NoReturn:
-        raise ScenarioError(f"{self.origin}:{line_of(self.lines, path)}: {message}")

@@ -11,9 +11,10 @@ from quorate.cli.chaos.results.result import Result
 def junit(results: Sequence[Result]) -> str:
     """Return the XML document, in the form that CI systems read.
 
-    A check that is not good is a failure, with its text as the message. The time of a run is that
+    A check that is not good is a failure, with its text as the message. One that is not judged is
+    skipped. The time of a run is that
     of its first test case, because the checks are computed at the end."""
-    root = Xml.Element("testsuites", counts([check.good for r in results for check in r.checks]))
+    root = Xml.Element("testsuites", counts(results))
     for result in results:
         suite = Xml.SubElement(
             root,
@@ -21,7 +22,7 @@ def junit(results: Sequence[Result]) -> str:
             {
                 "name": f"quorate chaos {result.scenario}",
                 "time": f"{result.duration_ms / 1000:.3f}",
-                **counts([check.good for check in result.checks]),
+                **counts([result]),
             },
         )
         for number, check in enumerate(result.checks):
@@ -36,15 +37,27 @@ def junit(results: Sequence[Result]) -> str:
             )
             if not check.good:
                 Xml.SubElement(case, "failure", {"message": printable(check.text)})
+        for each in result.not_judged:
+            case = Xml.SubElement(
+                suite, "testcase", {"classname": f"chaos.{result.scenario}", "name": each.name}
+            )
+            Xml.SubElement(case, "skipped", {"message": f"not judged, because {each.reason}"})
     Xml.indent(root)
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
     )
 
 
-def counts(good: Sequence[bool]) -> dict[str, str]:
-    """Return the attributes that count checks and failures."""
-    return {"tests": str(len(good)), "failures": str(len(good) - sum(good)), "errors": "0"}
+def counts(results: Sequence[Result]) -> dict[str, str]:
+    """Return the attributes that count checks, failures, and checks that are not judged."""
+    good = [check.good for result in results for check in result.checks]
+    skipped = sum(len(result.not_judged) for result in results)
+    return {
+        "tests": str(len(good) + skipped),
+        "failures": str(len(good) - sum(good)),
+        "errors": "0",
+        "skipped": str(skipped),
+    }
 
 
 def printable(text: str) -> str:

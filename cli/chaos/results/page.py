@@ -149,6 +149,11 @@ def _checks(result: Result) -> str:
         f"</td><td>{escape(check.name)}</td><td>{escape(check.text)}</td></tr>"
         for check in result.checks
     ]
+    rows += [
+        f"<tr class=soft><td>-</td><td>{escape(each.name)}</td>"
+        f"<td>not judged, because {escape(each.reason)}</td></tr>"
+        for each in result.not_judged
+    ]
     return f"<h2>Verdict</h2>{_table('checks', ('', 'check', 'result'), rows)}"
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from quorate.cli.chaos.checks.check import Check
+from quorate.cli.chaos.checks.check import Check, NotJudged
 from quorate.cli.chaos.checks.observations import Evidence
 from quorate.cli.chaos.timeline.timeline import Event, StateInterval
 
-SCHEMA_VERSION = 3
-"""The version of the JSON. Version 1 had no `schema_version`, `faults` and `availability`, and
-version 2 no `latency_ms`, `leader_moves` and `isr_shrinks`."""
+SCHEMA_VERSION = 4
+"""The version of the JSON. Version 1 had no `schema_version`, `faults` and `availability`, version
+2 no `latency_ms`, `leader_moves` and `isr_shrinks`, and version 3 no `not_judged`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class Result:
     duration_ms: int
     seed: int = 0
     """The seed of the random choices of nodes."""
+    not_judged: Sequence[NotJudged] = ()
+    """The checks that have no evidence on this cluster."""
     left_behind: Sequence[str] = ()
     """The things that the run could not remove or restore, such as its topic."""
 
@@ -73,6 +75,7 @@ class Result:
             "variants": list(self.variants),
             "verdict": self.verdict,
             "checks": [asdict(check) for check in self.checks],
+            "not_judged": [asdict(each) for each in self.not_judged],
             "faults": [{**asdict(each), "led": len(each.led)} for each in evidence.faults],
             "sent": evidence.sent,
             "acknowledged": compared.acknowledged,

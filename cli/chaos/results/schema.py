@@ -44,6 +44,7 @@ CHECK = record(
     good=BOOLEAN,
     text=said(TEXT, "The result with its numbers and reasons."),
 )
+NOT_JUDGED = record(name=TEXT, reason=TEXT)
 FAULT = record(
     kind=said(TEXT, "The kind of the fault, such as kill, pause or full disk."),
     node=COUNT,
@@ -83,6 +84,7 @@ SCHEMA: dict[str, Any] = {
         variants=array(TEXT),
         verdict={"enum": ["good", "bad"]},
         checks=array(CHECK),
+        not_judged=said(array(NOT_JUDGED), "The checks without evidence on this cluster."),
         faults=array(FAULT),
         sent=said(COUNT, "Records sent, acknowledged or not."),
         acknowledged=COUNT,

@@ -90,6 +90,8 @@ def verdict_lines(result: Result) -> Iterator[str]:
     """Yield the lines of a verdict. The last one names the checks that failed."""
     for check in result.checks:
         yield f"{'ok' if check.good else 'BAD':>10}  {check.text}"
+    for each in result.not_judged:
+        yield f"{'-':>10}  {each.name}: not judged, because {each.reason}"
     longest = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))
     worst = [f"{partition}: {ms:,} ms" for partition, ms in longest[:MAX_WAITING_SHOWN] if ms]
     if worst:
@@ -98,4 +100,5 @@ def verdict_lines(result: Result) -> Iterator[str]:
         yield f"{'':>10}  {line}"
     failed = sorted({check.name for check in result.checks if not check.good})
     word = f"BAD: {', '.join(failed)}" if failed else f"GOOD: {len(result.checks)} checks"
+    word += f", {len(result.not_judged)} not judged" if result.not_judged else ""
     yield f"   verdict  {word} ({result.scenario}, {result.duration_ms / 1000:.1f} s)"

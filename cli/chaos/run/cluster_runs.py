@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from quorate.cli.chaos.actions.process_cluster import ProcessCluster
-from quorate.cli.chaos.loading.loader import ScenarioError, require_nodes
+from quorate.cli.chaos.control.cluster import Cluster
+from quorate.cli.chaos.control.local_cluster import LocalCluster
+from quorate.cli.chaos.loading.loader import require_nodes
+from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run.ending import Interruption, reason
@@ -47,7 +49,7 @@ def signals_as_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-async def interruptible(plan: Plan, cluster: ProcessCluster, view: View) -> Result:
+async def interruptible(plan: Plan, cluster: Cluster, view: View) -> Result:
     """Run the plan, and let signals end it early. Raise nothing."""
     interruption = Interruption()
     interruption.install(asyncio.get_running_loop())
@@ -56,13 +58,13 @@ async def interruptible(plan: Plan, cluster: ProcessCluster, view: View) -> Resu
 
 def existing_cluster(
     scenario: Scenario, directory: Path, keep_config: bool = False
-) -> ProcessCluster:
+) -> LocalCluster:
     """Return the cluster in `directory`.
 
     Raise Refused if there is no cluster, if a node does not run, if one lacks the fault socket that
     the scenario needs, or if the scenario names a node that the cluster does not have. Unless
     `keep_config`, also raise it if a node lacks a config of the scenario."""
-    cluster = ProcessCluster(directory)
+    cluster = LocalCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
     entry = cluster.entry
@@ -87,7 +89,7 @@ def existing_cluster(
     if not keep_config:
         files = {node["id"]: cluster.directory.node_file(node["id"]) for node in nodes}
         refuse_other_configs(scenario, directory, files)
-    return ProcessCluster(directory, faults=faults)
+    return LocalCluster(directory, faults=faults)
 
 
 def refuse_other_configs(
@@ -168,7 +170,7 @@ def run_on_temporary_cluster(
     brokers = range(count + 1, count + shape.brokers + 1)
     refuse_unknown_nodes(scenario, range(1, count + 1), brokers)
     root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
-    cluster = ProcessCluster(root / "cluster", faults=scenario.needs_faults)
+    cluster = LocalCluster(root / "cluster", faults=scenario.needs_faults)
     options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]
     options += [f"--racks={shape.racks}"]
     options += [f"--override={name}={value}" for name, value in config.items()]

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun
 from quorate.cli.chaos.checks.observations import Availability, Evidence, MetadataWrites, Outage
-from quorate.cli.chaos.checks.table import checks
+from quorate.cli.chaos.checks.table import checks, not_judged
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.run.setup import Plan
+from quorate.cli.chaos.timeline.cluster_states import ClusterStates
 from quorate.cli.chaos.timeline.outage import Gap
-from quorate.cli.chaos.timeline.timeline import ClusterStates, Event
+from quorate.cli.chaos.timeline.timeline import Event
 from quorate.cli.chaos.workload.comparison import Comparison, Verdict
 from quorate.cli.chaos.workload.latencies import Latencies, Samples
 from quorate.cli.chaos.workload.ledger import CLIENTS
@@ -50,6 +51,7 @@ def result_of(run: ScenarioRun, plan: Plan, examined: Examined) -> Result:
         partitions=run.ledger.partitions,
         evidence=evidence,
         checks=list(checks(evidence, plan.scenario.expect)),
+        not_judged=list(not_judged(evidence, plan.scenario.expect)),
         timeline=timeline,
         nodes=nodes,
         seed=plan.seed,
@@ -96,6 +98,7 @@ def evidence_of(run: ScenarioRun, examined: Examined, states: ClusterStates) -> 
         controllers=states.controllers.intervals,
         voters=run.controllers,
         end_ms=examined.end_ms,
+        not_judged=run.cluster.not_judged,
     )
 
 

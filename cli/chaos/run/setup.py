@@ -1,4 +1,4 @@
-"""Set-up and tear-down of a run: the topic, the clients, and the reader of the metadata log."""
+"""Set-up and tear-down of a run: the topic, the clients, and the source of facts."""
 
 from __future__ import annotations
 
@@ -8,25 +8,20 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
-from quorate.cli.chaos.actions.fault_sockets import LEASE_MS, FaultSockets
-from quorate.cli.chaos.actions.pause_guard import Pauses
-from quorate.cli.chaos.actions.process_cluster import ProcessCluster
 from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun
+from quorate.cli.chaos.control.cluster import Cluster
+from quorate.cli.chaos.control.fault_sockets import LEASE_MS
 from quorate.cli.chaos.results.view import STATUS_PERIOD_S, View
 from quorate.cli.chaos.scenario.scenario import Scenario, Variant, Workload
-from quorate.cli.chaos.timeline.metadata_tail import MetadataTail
-from quorate.cli.chaos.timeline.timeline import ClusterStates
+from quorate.cli.chaos.timeline.cluster_states import ClusterStates
 from quorate.cli.chaos.workload.brokers import Brokers
 from quorate.cli.chaos.workload.ledger import Ledger
 from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
 from quorate.cli.chaos.workload.reader import Reader
 from quorate.cli.chaos.workload.writer import Pace, Writer
 from quorate.cli.client.errors import Refused
-from quorate.config.listeners import parse_servers
-from quorate.config.loader import load
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.rpc.kafka.client import ClientSettings
 from quorate.quorum.rpc.transport import AioTransport
@@ -58,28 +53,24 @@ class Plan:
 
 
 @contextlib.asynccontextmanager
-async def started_run(
-    plan: Plan, cluster: ProcessCluster, view: View
-) -> AsyncIterator[ScenarioRun]:
+async def started_run(plan: Plan, cluster: Cluster, view: View) -> AsyncIterator[ScenarioRun]:
     """Yield the state of a run whose clients write and read all partitions.
 
     Create the topic first, and stop the clients afterwards. Raise Refused, NotReachable or
     NoProducerId if the clients cannot start."""
     workload = plan.scenario.workload
     active = await asyncio.to_thread(cluster.active_controller)
-    tails = [MetadataTail(Path(node["log_dir"])) for node in cluster.entry["brokers"]]
-    for tail in tails:
-        tail.skip_to_end()
-    since = min(tail.offset for tail in tails)
+    make_brokers, clock = client_maker(plan, cluster), RunClock()
+    facts = await asyncio.to_thread(cluster.facts, make_brokers, clock.now_ms)
     await asyncio.to_thread(create_topic, cluster, plan.topic, workload)
-    make_brokers = client_maker(plan, cluster)
     async with clients(make_brokers, workload) as (writer, reader, probe):
-        brokers, clock = writer.brokers, RunClock()
+        brokers = writer.brokers
+        clock.restart()
         run = ScenarioRun(
             scenario=plan.scenario,
             cluster=cluster,
-            sockets=FaultSockets(cluster.directory),
-            pauses=Pauses(LEASE_MS),
+            control=cluster.control(LEASE_MS),
+            facts=facts,
             clock=clock,
             brokers=brokers,
             make_brokers=make_brokers,
@@ -87,29 +78,30 @@ async def started_run(
             writer=writer,
             reader=reader,
             probe=probe,
-            tails=tails,
             states=ClusterStates(brokers.topic_id, clock.start_wall_ms, clock.offsets_ms),
-            session_timeout_ms=session_timeout_ms(cluster),
+            session_timeout_ms=cluster.session_timeout_ms(),
             say=view.say,
-            since=since,
             serving=frozenset(brokers.known),
             first_active=active,
-            racks=racks(cluster),
+            racks=cluster.racks(),
             chance=random.Random(plan.seed),
         )
         run.states.begin(run.serving, active)
-        run.poll_log()
-        async with background_tasks(run, view):
-            yield run
+        async with run.control.leases(), facts.following():
+            run.poll_facts()
+            async with background_tasks(run, view):
+                yield run
 
 
-def client_maker(plan: Plan, cluster: ProcessCluster) -> Callable[[], Brokers]:
+def client_maker(plan: Plan, cluster: Cluster) -> Callable[[], Brokers]:
     """Return a function that creates a client's metadata, with connections of its own."""
-    servers = parse_servers("bootstrap", cluster.entry["bootstrap"].split(","))
-    bootstrap = [Address(*server) for server in servers]
+    bootstrap = [Address(*server) for server in cluster.servers]
     transport, clock = AioTransport(), AsyncioClock()
     settings = ClientSettings(
-        client_id=CLIENT_ID, connect_timeout_ms=plan.scenario.workload.request_timeout_ms * 2
+        client_id=CLIENT_ID,
+        connect_timeout_ms=plan.scenario.workload.request_timeout_ms * 2,
+        # A paused broker accepts connections, and answers nothing. This bounds the first question.
+        request_timeout_ms=plan.scenario.workload.request_timeout_ms,
     )
     return lambda: Brokers(transport, clock, bootstrap, plan.topic, settings)
 
@@ -174,7 +166,7 @@ async def first_writes(ledger: Ledger) -> None:
 
 @contextlib.asynccontextmanager
 async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
-    """For the duration of the block, follow the metadata log, renew the leases of faults, and show
+    """For the duration of the block, follow the metadata, renew the leases of faults, and show
     the status on the terminal."""
 
     async def show_status() -> None:
@@ -182,7 +174,7 @@ async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
             view.status(run.clock.now_ms(), run.ledger)
             await asyncio.sleep(STATUS_PERIOD_S)
 
-    tasks = [asyncio.create_task(each) for each in (run.follow_log(), show_status(), renew(run))]
+    tasks = [asyncio.create_task(each) for each in (run.follow_facts(), show_status(), renew(run))]
     try:
         yield
     finally:
@@ -199,11 +191,12 @@ async def renew(run: ScenarioRun) -> None:
     """Renew the leases of all faults until cancelled. Without it they end after LEASE_MS."""
     while True:
         await asyncio.sleep(LEASE_MS / 1000 / RENEWALS_PER_LEASE)
-        run.pauses.renew()
-        await asyncio.to_thread(run.sockets.renew, run.faults.by_rules())
+        run.control.renew()
+        if ruled := run.faults.by_rules():
+            await asyncio.to_thread(run.local.sockets.renew, ruled)
 
 
-def create_topic(cluster: ProcessCluster, topic: str, workload: Workload) -> None:
+def create_topic(cluster: Cluster, topic: str, workload: Workload) -> None:
     """Create the topic and wait until all its replicas are in sync.
 
     Raise Refused if the cluster refuses it or a replica is not in sync in time."""
@@ -215,19 +208,3 @@ def create_topic(cluster: ProcessCluster, topic: str, workload: Workload) -> Non
     )
     if not cluster.wait_healed(topic, workload.replication_factor):
         raise Refused(f"topic {topic}: not every replica became in sync in time")
-
-
-def racks(cluster: ProcessCluster) -> dict[int, str]:
-    """Return the racks of the brokers that have one."""
-    ids = [node["id"] for node in cluster.entry["brokers"]]
-    found = {each: load(str(cluster.directory.node_file(each)))["broker.rack"] for each in ids}
-    return {broker: rack for broker, rack in found.items() if rack is not None}
-
-
-def session_timeout_ms(cluster: ProcessCluster) -> int:
-    """Return broker.session.timeout.ms of a controller.
-
-    All controllers of a local cluster have the same value."""
-    controller = cluster.entry["controllers"][0]["id"]
-    timeout: int = load(str(cluster.directory.node_file(controller)))["broker.session.timeout.ms"]
-    return timeout

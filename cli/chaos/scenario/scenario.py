@@ -216,6 +216,10 @@ class Scenario:
             return self
         return replace(self, workload=replace(self.workload, partitions=partitions))
 
+    def with_bounds(self, bounds: Mapping[str, int]) -> Scenario:
+        """Return the scenario with other values of some keys of EXPECT."""
+        return replace(self, expect=replace(self.expect, **bounds))
+
     @property
     def needs_faults(self) -> bool:
         """Return True if a step needs nodes with `--faults`."""

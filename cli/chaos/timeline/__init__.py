@@ -1,5 +1,7 @@
 """What happened when: the events of a run.
 
-metadata_tail.py follows the metadata log, timeline.py has the events and the states of nodes and
-partitions, and outage.py finds the gaps in which a partition could not be written.
+- timeline.py: events and intervals. outage.py: the gaps in which a partition could not be written.
+- cluster_states.py: the states of nodes and partitions.
+- facts.py: the interface of their sources. logged_facts.py and metadata_tail.py read the metadata
+  log. cluster_views.py merges the answers of brokers.
 """

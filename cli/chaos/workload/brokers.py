@@ -68,6 +68,8 @@ class Brokers:
         self._connecting: dict[Address, asyncio.Lock] = {}
         self._refreshing = asyncio.Lock()
         self._refreshed = 0
+        self._silent: set[Address] = set()
+        """The bootstrap servers that did not answer the last time they were asked."""
 
     @property
     def known(self) -> list[int]:
@@ -102,6 +104,7 @@ class Brokers:
         """Read the metadata from any bootstrap server, after a pause of REFRESH_PAUSE_S.
 
         `last` is tried only if no other broker answers, because a request to it has just failed.
+        Servers that did not answer the last time are tried after the others.
         Concurrent callers share one request. If no broker answers, the metadata stays as it is, as
         do the leaders if the response has an error for the topic."""
         seen = self._refreshed
@@ -110,12 +113,15 @@ class Brokers:
                 return
             await asyncio.sleep(REFRESH_PAUSE_S)
             shuffled = random.sample(self._bootstrap, len(self._bootstrap))
-            for address in sorted(shuffled, key=lambda each: each == self._addresses.get(last)):
+            failed = {*self._silent, self._addresses.get(last)}
+            for address in sorted(shuffled, key=lambda each: each in failed):
                 try:
                     client = await self._connected(address)
                     answer = await client.call(self._request(), timeout_ms=METADATA_TIMEOUT_MS)
                 except FAILURES:
+                    self._silent.add(address)
                     continue
+                self._silent.discard(address)
                 self._learn(answer)
                 break
             self._refreshed += 1

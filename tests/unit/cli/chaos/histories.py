@@ -18,7 +18,7 @@ from quorate.cli.chaos.checks.observations import (
     Pinned,
     Refusal,
 )
-from quorate.cli.chaos.checks.table import checks
+from quorate.cli.chaos.checks.table import checks, not_judged
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.timeline.timeline import (
@@ -139,6 +139,7 @@ def result(partitions: int = 12, **changed: Any) -> Result:
         partitions=partitions,
         evidence=found,
         checks=list(checks(found, EXPECTED)),
+        not_judged=list(not_judged(found, EXPECTED)),
         timeline=[
             Event(2_000, "its heartbeats are dropped", 4, "", "fault"),
             Event(5_000, "is fenced", 4, "session-expired", "fenced"),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.actions import process_cluster
-from quorate.cli.chaos.loading.loader import ScenarioError
+from quorate.cli.chaos.control import process_cluster
+from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.run import cluster_runs
 from quorate.testing import chaos_run
 from tests.unit.cli.chaos.histories import result

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.chaos import command
-from quorate.cli.chaos.actions.pause_guard import is_stopped, process_state
 from quorate.cli.chaos.command import chaos
+from quorate.cli.chaos.control.pause_guard import is_stopped, process_state
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.run.cluster_runs import existing_cluster
 from quorate.cli.chaos.scenario.scenario import Scenario

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from quorate.cli.chaos.control.fault_sockets import FaultSockets
+from quorate.cli.nodes.cluster_dir import ClusterDir
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.faults.clock import FaultClock
 from quorate.quorum.faults.control import (
@@ -23,7 +25,7 @@ from quorate.quorum.faults.control import (
     short_enough,
 )
 from quorate.quorum.faults.faults import AFFECTED, Faults
-from quorate.quorum.faults.rules import Rules
+from quorate.quorum.faults.rules import Rules, rules_to_json
 from quorate.quorum.faults.witness import WitnessTransport
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.rpc.transport import AioTransport
@@ -204,3 +206,14 @@ async def test_a_line_of_any_content_is_answered(socket: Path, line: bytes) -> N
     assert refused.keys() == {"error"}
     assert len(refused["error"]) < 5000
     assert "rules" in well
+
+
+def test_a_node_without_a_fault_has_no_rules_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {"rules": json.loads(rules_to_json(Rules()))}
+    monkeypatch.setattr(FaultSockets, "_ask", lambda self, node_id, request: answer)
+    sockets = FaultSockets(ClusterDir(tmp_path))
+    assert sockets.in_force(4) == {}
+    answer["rules"] |= {"delay_ms": 5, "slow_links": "clients"}
+    assert sockets.in_force(4) == {"delay_ms": 5, "slow_links": "clients"}

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.cli.chaos.actions.pause_guard import Pauses, is_stopped, process_state
+from quorate.cli.chaos.control.pause_guard import Pauses, is_stopped, process_state
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(600)")
 # A tool that pauses the process and is then killed.
 TOOL = """
 import os, sys, time
-from quorate.cli.chaos.actions.pause_guard import Pauses
+from quorate.cli.chaos.control.pause_guard import Pauses
 print(Pauses(lease_ms=600_000).pause(1, int(sys.argv[1])), flush=True)
 time.sleep(600)
 """

@@ -186,7 +186,7 @@ def test_compare_as_a_command(tmp_path: Path) -> None:
     assert (ended.exit_code, "is not worse than" in ended.output) == (0, True)
     ended = CliRunner().invoke(chaos, ["compare", str(before), str(wrong)])
     assert ended.exit_code == 1
-    assert "this is no result of one `quorate chaos run` with schema_version 3" in ended.output
+    assert "this is no result of one `quorate chaos run` with schema_version 4" in ended.output
 
 
 def test_the_table_of_all_scenarios() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from quorate.cli.chaos.actions.table import ACTIONS
-from quorate.cli.chaos.loading.loader import ScenarioError, bundled_scenarios, load, parse
+from quorate.cli.chaos.loading.loader import bundled_scenarios, load, parse
+from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.loading.toml_lines import line_of, lines_of
 from quorate.cli.chaos.scenario.steps import STEPS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +15,7 @@ from quorate.cli.chaos.actions.wait_actions import wait_controller, wait_isr_shr
 from quorate.cli.chaos.checks.observations import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
 from quorate.cli.chaos.run import run
 from quorate.cli.chaos.scenario.scenario import Step, Variant
-from quorate.cli.chaos.timeline.timeline import ClusterStates
+from quorate.cli.chaos.timeline.cluster_states import ClusterStates
 from quorate.cli.chaos.workload.ledger import Ledger
 from quorate.quorum.metadata.records import PartitionChangeRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage
@@ -25,18 +25,14 @@ from tests.unit.cli.chaos.test_timeline import TOPIC, fenced, logged, moved, sto
 class Cluster:
     """A cluster of three controllers and three brokers that all run."""
 
-    entry: ClassVar[dict[str, Any]] = {
-        "controllers": [{"id": each} for each in (1, 2, 3)],
-        "brokers": [{"id": each} for each in (4, 5, 6)],
-    }
+    controllers, brokers = (1, 2, 3), (4, 5, 6)
 
     def runs(self, node_id: int) -> bool:
         """Return True."""
         return True
 
-    def node(self, node_id: int) -> dict[str, Any]:
-        """Return a node's entry."""
-        return {"id": node_id, "host": "h", "port": 9000 + node_id}
+    def require(self, node_id: int) -> None:
+        """Accept any node."""
 
 
 def started(states: ClusterStates) -> ScenarioRun:
@@ -46,8 +42,8 @@ def started(states: ClusterStates) -> ScenarioRun:
     return ScenarioRun(
         scenario=scenario,
         cluster=cast(Any, Cluster()),
-        sockets=unused,
-        pauses=unused,
+        control=cast(Any, Cluster()),
+        facts=unused,
         clock=RunClock(),
         brokers=unused,
         make_brokers=unused,
@@ -55,10 +51,8 @@ def started(states: ClusterStates) -> ScenarioRun:
         writer=unused,
         reader=unused,
         probe=unused,
-        tails=[],
         states=states,
         session_timeout_ms=9_000,
-        since=0,
         serving=frozenset((4, 5, 6)),
         first_active=1,
         say=lambda event: None,
@@ -181,9 +175,9 @@ async def test_a_log_that_cannot_be_followed_is_a_problem(monkeypatch: pytest.Mo
     def unreadable() -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(ScenarioRun, "poll_log", lambda self: unreadable())
-    following = asyncio.create_task(found.follow_log())
+    monkeypatch.setattr(ScenarioRun, "poll_facts", lambda self: unreadable())
+    following = asyncio.create_task(found.follow_facts())
     await asyncio.sleep(0.1)
     following.cancel()
     assert len(found.problems) == 1, "it is recorded once"
-    assert "a metadata log cannot be followed" in found.problems[0]
+    assert "the metadata cannot be followed" in found.problems[0]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from quorate.cli.chaos.loading.loader import (
-    ScenarioError,
     bundled_scenarios,
     load,
     parse,
     require_nodes,
 )
+from quorate.cli.chaos.loading.reading import ScenarioError
 
 HEAD = 'title = "T"\n[[variants]]\nname = "one"\n'
 

@@ -6,7 +6,7 @@ import random
 
 from quorate.cli.chaos.actions.targets import TARGETS, Candidates, of
 from quorate.cli.chaos.scenario.keys import ROLES
-from quorate.cli.chaos.timeline.timeline import ClusterStates
+from quorate.cli.chaos.timeline.cluster_states import ClusterStates
 from tests.unit.cli.chaos.test_timeline import logged, moved, story
 
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from quorate.cli.chaos.timeline.cluster_states import ClusterStates, since_start
 from quorate.cli.chaos.timeline.metadata_tail import LoggedRecord
-from quorate.cli.chaos.timeline.timeline import (
-    FENCED,
-    SERVING,
-    ClusterStates,
-    partitions_text,
-    since_start,
-)
+from quorate.cli.chaos.timeline.timeline import FENCED, SERVING, partitions_text
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,

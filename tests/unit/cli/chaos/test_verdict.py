@@ -10,6 +10,8 @@ import pytest
 
 from quorate.cli.chaos.checks.observations import (
     ACTIVE_CONTROLLER,
+    BOTH,
+    BOTH_ACTIVE,
     CONTROLLER,
     ISOLATE,
     KILL,
@@ -26,6 +28,9 @@ from quorate.cli.chaos.checks.observations import (
     Resignation,
 )
 from quorate.cli.chaos.checks.table import FAMILIES
+from quorate.cli.chaos.results.junit import junit
+from quorate.cli.chaos.results.page import render
+from quorate.cli.chaos.results.view import verdict_lines
 from quorate.cli.chaos.timeline.timeline import ACTIVE, FENCED, SERVING, StateInterval
 from quorate.cli.chaos.workload.comparison import Verdict, Violations
 from tests.unit.cli.chaos.histories import (
@@ -307,7 +312,7 @@ def test_the_verdict_names_what_was_tested() -> None:
 
 def test_json_has_what_scripts_ask_for() -> None:
     told = result().as_json()
-    assert told["schema_version"] == 3
+    assert told["schema_version"] == 4
     assert told["verdict"] == "good"
     assert (told["acknowledged"], told["lost"], told["duplicated"]) == (3, 0, 0)
     assert told["unavailable_ms"]["0"] == 900
@@ -324,3 +329,30 @@ def test_json_has_what_scripts_ask_for() -> None:
     assert told["batches"] == {"before": 360, "during": 360, "after": 360}
     assert told["availability"]["longest_write_ms"] == 900
     assert (told["faults"][0]["kind"], told["faults"][0]["led"]) == ("mute", 2)
+
+
+def test_a_check_without_evidence_is_listed_and_not_judged() -> None:
+    reason = {"replicas": "the files are out of reach", "resigned": "nothing is isolated"}
+    without = result(replicas_compared=False)
+    assert "replicas" in {each.name for each in without.checks if not each.good}
+    told = result(replicas_compared=False, not_judged=reason)
+    assert told.good
+    assert "replicas" not in {each.name for each in told.checks}
+    assert told.as_json()["not_judged"] == [
+        {"name": "replicas", "reason": "the files are out of reach"}
+    ], "a check that concerns nothing in the run is not listed"
+    assert "replicas: not judged, because the files are out of reach" in "\n".join(
+        verdict_lines(told)
+    )
+    suite = junit([told])
+    assert suite.count("<skipped") == 1
+    assert 'skipped="1"' in suite
+    assert "not judged, because the files are out of reach" in render(told)
+
+
+@pytest.mark.parametrize("role", [BOTH, BOTH_ACTIVE])
+def test_a_combined_node_is_checked_as_a_broker(role: str) -> None:
+    fault = replace(killed(), role=role, kind=KILL)
+    names = {each.name: each.good for each in result(faults=(fault,), brokers=()).checks}
+    assert not names["fenced"]
+    assert ("failover" in names) == (role == BOTH_ACTIVE)

@@ -1,6 +1,6 @@
 """A process that stops another process (SIGSTOP), and lets it continue when nobody wants the pause.
 
-`python -m quorate.cli.chaos.actions.pause_guard PID LEASE_MS` stops the process PID and prints a
+`python -m quorate.cli.chaos.control.pause_guard PID LEASE_MS` stops the process PID and prints a
 line. Each byte on its standard input renews the lease. The guard lets PID continue (SIGCONT) and
 ends when its standard input ends, or when the lease expires. A stopped process cannot end its own
 pause. Thus a run that is killed leaves no stopped process behind."""

@@ -11,6 +11,7 @@ from typing import Any
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from quorate.quorum.faults.control import short_enough
+from quorate.quorum.faults.rules import Rules, rules_to_json
 
 TIMEOUT_S = 5.0
 """Time, in s, after which one wait for a socket fails."""
@@ -57,7 +58,8 @@ class FaultSockets:
     def in_force(self, node_id: int) -> dict[str, Any]:
         """Return the rules of the node that cause a fault, by name."""
         rules: dict[str, Any] = self._ask(node_id, {})["rules"]
-        return {name: value for name, value in rules.items() if value}
+        without: dict[str, Any] = json.loads(rules_to_json(Rules()))
+        return {name: value for name, value in rules.items() if value != without[name]}
 
     def last_heartbeat_ms(self, node_id: int) -> int:
         """Return the wall-clock time in ms at which a heartbeat last left the node.

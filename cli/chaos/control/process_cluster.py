@@ -1,8 +1,7 @@
 """The cluster of a scenario run: the processes of `quorate up`, addressed by node id.
 
 All calls that wait for a node block their thread, for a bounded time. `stop` reaps the child
-processes. With `faults`, nodes are started and restarted with `--faults`. Requests to the cluster
-raise NotReachable if no broker answers.
+processes. With `faults`, nodes are started and restarted with `--faults`.
 
 A cluster that `start` has started ends with this process, however the process ends: this process
 holds the other end of the pipe that is the standard input of `quorate up --until-eof`."""
@@ -18,17 +17,12 @@ import sys
 import time
 from pathlib import Path
 
-from quorate.cli.client.admin import Admin, AdminSettings, check
+from quorate.cli.chaos.control.cluster_requests import ClusterRequests
 from quorate.cli.client.errors import Refused
-from quorate.cli.metadata_quorum.command import describe_quorum
 from quorate.cli.nodes.cluster_dir import ClusterDir, ClusterEntry, NodeEntry, alive
 from quorate.config.listeners import parse_servers
-from quorate.quorum.protocol.schemas import configs, topics
 
 QUORATE = (sys.executable, "-m", "quorate.cli")
-TOPIC_RESOURCE = 2
-HEAL_TIMEOUT_S = 60.0
-"""The default time, in s, for which `wait_healed` waits."""
 POLL_S = 0.02
 START_S = 120.0
 """The time, in s, within which `start` must have started a cluster."""
@@ -38,7 +32,7 @@ KILL_S = 5.0
 """The time, in s, for which `stop` waits for the end of a killed child."""
 
 
-class ProcessCluster:
+class ProcessCluster(ClusterRequests):
     """A cluster of processes in one directory."""
 
     def __init__(self, directory: Path, *, faults: bool = False) -> None:
@@ -52,6 +46,11 @@ class ProcessCluster:
     def entry(self) -> ClusterEntry:
         """Return the content of cluster.json."""
         return self.directory.read()
+
+    @property
+    def servers(self) -> tuple[tuple[str, int], ...]:
+        """Return the addresses of the brokers."""
+        return parse_servers("bootstrap", self.entry["bootstrap"].split(","))
 
     def start(self, *options: str) -> float:
         """Start a new cluster and return the seconds until it was ready.
@@ -106,58 +105,6 @@ class ProcessCluster:
                 stdout=subprocess.DEVNULL,
                 timeout=STOP_S,
             )
-
-    def admin(self, timeout_s: float = 30.0) -> Admin:
-        """Return a new Admin, which the caller closes."""
-        servers = parse_servers("bootstrap", self.entry["bootstrap"].split(","))
-        return Admin(AdminSettings(servers=servers, timeout_s=timeout_s))
-
-    def create_topic(self, topic: str, partitions: int, replicas: int, *, min_isr: int = 2) -> None:
-        """Create a topic. Raise Refused if the cluster refuses it."""
-        wanted = topics.CreatableTopic(
-            name=topic,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            assignments=(),
-            configs=(topics.CreatableTopicConfig(name="min.insync.replicas", value=str(min_isr)),),
-        )
-        admin = self.admin()
-        answer = admin.change(
-            topics.CreateTopicsRequest(topics=(wanted,)),
-            topics.CreateTopicsResponse,
-            lambda answer: [each.error_code for each in answer.topics],
-        )
-        admin.close()
-        check(answer.topics[0].error_code, answer.topics[0].error_message)
-
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic. Raise Refused if the cluster refuses that."""
-        admin = self.admin()
-        answer = admin.change(
-            topics.DeleteTopicsRequest(
-                topics=(topics.DeleteTopicState(name=topic),),
-                topic_names=(topic,),
-                timeout_ms=admin.timeout_ms,
-            ),
-            topics.DeleteTopicsResponse,
-            lambda answer: [each.error_code for each in answer.responses],
-        )
-        admin.close()
-        check(answer.responses[0].error_code, answer.responses[0].error_message, topic)
-
-    def leaders(self, topic: str) -> dict[int, int]:
-        """Return the leader of each partition of a topic, or -1 for a partition without one."""
-        admin = self.admin()
-        (described,) = admin.metadata([topic]).topics
-        admin.close()
-        return {each.partition_index: each.leader_id for each in described.partitions}
-
-    def active_controller(self) -> int:
-        """Return the id of the active controller."""
-        admin = self.admin()
-        leader = describe_quorum(admin).state.leader_id
-        admin.close()
-        return leader
 
     def node(self, node_id: int) -> NodeEntry:
         """Return the node's entry in cluster.json. Raise Refused if there is none."""
@@ -217,42 +164,3 @@ class ProcessCluster:
             raise Refused(f"node {node_id} does not run")
         assert pid is not None
         return pid
-
-    def change_a_config(self, topic: str, value: str) -> None:
-        """Set the topic's retention.ms to `value`, and return when the change is committed.
-
-        Raise Refused if the cluster refuses the change."""
-        change = configs.IncrementalAlterableConfig(
-            name="retention.ms", config_operation=0, value=value
-        )
-        resource = configs.IncrementalAlterConfigsResource(
-            resource_type=TOPIC_RESOURCE, resource_name=topic, configs=(change,)
-        )
-        request = configs.IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-        admin = self.admin()
-        answer = admin.change(
-            request,
-            configs.IncrementalAlterConfigsResponse,
-            lambda answer: [each.error_code for each in answer.responses],
-            repeatable=True,
-        )
-        admin.close()
-        check(answer.responses[0].error_code, answer.responses[0].error_message)
-
-    def wait_healed(self, topic: str, replicas: int, timeout_s: float = HEAL_TIMEOUT_S) -> bool:
-        """Return True when every ISR has `replicas` members, or False after `timeout_s`.
-
-        A broker that does not know the topic's partitions yet does not count."""
-        begin_s = time.monotonic()
-        admin = self.admin()
-        try:
-            while time.monotonic() - begin_s < timeout_s:
-                (described,) = admin.metadata([topic]).topics
-                if described.partitions and all(
-                    len(each.isr_nodes) == replicas for each in described.partitions
-                ):
-                    return True
-                time.sleep(0.1)
-            return False
-        finally:
-            admin.close()

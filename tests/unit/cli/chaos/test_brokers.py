@@ -1,0 +1,76 @@
+"""The metadata of the run's clients while a broker stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+from quorate.cli.chaos.loading.loader import load
+from quorate.cli.chaos.run.setup import Plan, client_maker
+from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.quorum.protocol.schemas.metadata import MetadataResponse
+from quorate.quorum.rpc.kafka.client import ClientError
+from quorate.quorum.seams import Address
+
+PAUSED, WORKING = Address("paused", 1), Address("works", 1)
+
+
+@asynccontextmanager
+async def paused_broker() -> AsyncIterator[tuple[str, int]]:
+    """Yield the address of a server that accepts connections and answers nothing."""
+    writers: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(
+        lambda reader, writer: writers.append(writer), "127.0.0.1", 0
+    )
+    try:
+        yield server.sockets[0].getsockname()
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_a_paused_broker_does_not_hold_up_a_client() -> None:
+    scenario = load("leader-kill")
+    quick = replace(scenario, workload=replace(scenario.workload, request_timeout_ms=100))
+    async with paused_broker() as address:
+        cluster = cast(Any, type("C", (), {"servers": (address,)}))
+        client = client_maker(Plan(quick, quick.variants, "t"), cluster)()
+        async with asyncio.timeout(10):
+            await client.refresh()
+        client.close()
+
+
+class Client:
+    """A client of one server, which answers if it works."""
+
+    def __init__(self, address: Address, asked: list[Address]) -> None:
+        self.address, self.asked = address, asked
+
+    async def call(self, request: object, timeout_ms: int) -> MetadataResponse:
+        """Answer without any broker or topic, or raise ClientError."""
+        self.asked.append(self.address)
+        if self.address == PAUSED:
+            raise ClientError("no answer")
+        return MetadataResponse(brokers=(), topics=())
+
+
+async def test_a_server_that_did_not_answer_is_asked_last() -> None:
+    unused = cast(Any, None)
+    asked: list[Address] = []
+    brokers = Brokers(unused, unused, [PAUSED, WORKING], "t", unused)
+
+    async def connected(address: Address) -> Client:
+        return Client(address, asked)
+
+    brokers._connected = cast(Any, connected)  # type: ignore[method-assign]
+    while PAUSED not in asked:
+        await brokers.refresh()
+    asked.clear()
+    for _ in range(20):
+        await brokers.refresh()
+    assert asked == [WORKING] * 20

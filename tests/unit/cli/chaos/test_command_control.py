@@ -1,0 +1,177 @@
+"""Nodes that commands control: the seen effects, the bounds, and the guard of abandoned runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from quorate.cli.chaos.control import command_control
+from quorate.cli.chaos.control.command_control import CommandControl, run_command
+from quorate.cli.chaos.control.command_guard import CommandGuard
+from quorate.cli.chaos.loading.node_file import ListedNode, NodeList
+from quorate.cli.client.errors import Refused
+from quorate.quorum.seams import Address
+
+TOUCH = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
+WAIT_S = 20.0
+
+
+def node(port: int = 1, **commands: list[str]) -> ListedNode:
+    """Return a node whose other commands do nothing."""
+    nothing = {each: ["true"] for each in ("kill", "stop", "pause", "resume", "start")}
+    return ListedNode(
+        id=4,
+        roles=("broker",),
+        address=Address("127.0.0.1", port),
+        commands={**nothing, **commands},
+    )
+
+
+def control(found: ListedNode) -> CommandControl:
+    """Return the control of one node."""
+    listed = NodeList(nodes={found.id: found}, expect={}, command_timeout_ms=10_000)
+    return CommandControl(listed, 60_000)
+
+
+@asynccontextmanager
+async def answering(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[bool], None]]:
+    """Let every node answer ApiVersions, until the yielded function says otherwise."""
+    serves = [True]
+
+    async def answers(address: Address) -> bool:
+        return serves[0]
+
+    monkeypatch.setattr(command_control, "answers", answers)
+    monkeypatch.setattr(command_control, "SILENT_S", 0.05)
+    yield lambda now: serves.__setitem__(0, now)
+
+
+async def until(file: Path) -> None:
+    """Wait until the file exists."""
+    deadline_s = time.monotonic() + WAIT_S
+    while not file.exists():  # noqa: ASYNC240 - another process creates it
+        assert time.monotonic() < deadline_s
+        await asyncio.sleep(0.02)
+
+
+async def test_a_kill_that_does_nothing_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with answering(monkeypatch) as serve:
+        controlled = control(node())
+        async with controlled.leases():
+            ending = await controlled.kill(4)
+            assert await ending() == (0, "127.0.0.1:1 still answers after `kill`")
+            serve(False)
+            assert await ending() == (1, "127.0.0.1:1 does not answer after `kill`")
+
+
+async def test_a_node_that_is_silent_already_cannot_be_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with answering(monkeypatch) as serve:
+        serve(False)
+        controlled = control(node())
+        async with controlled.leases():
+            with pytest.raises(Refused, match="node 4 does not answer at 127"):
+                await controlled.kill(4)
+
+
+async def test_a_pause_that_ended_early_did_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with answering(monkeypatch) as serve:
+        controlled = control(node())
+        async with controlled.leases():
+            assert (await controlled.pause(4)).affected == 0
+            assert controlled.paused == [4]
+            assert not await controlled.resume(4)
+            assert controlled.paused == []
+            serve(True)
+            await controlled.pause(4)
+            serve(False)
+            assert await controlled.resume(4)
+
+
+async def test_a_node_has_ended_if_its_port_is_closed_after_it_was_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command_control, "WATCH_S", 0.01)
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+    controlled = control(node(server.sockets[0].getsockname()[1]))
+    async with controlled.leases():
+        await asyncio.sleep(0.1)
+        assert controlled.runs(4)
+        server.close()
+        await server.wait_closed()
+        deadline_s = time.monotonic() + WAIT_S
+        while controlled.runs(4):
+            assert time.monotonic() < deadline_s
+            await asyncio.sleep(0.02)
+        await controlled.start(4)
+        await asyncio.sleep(0.1)
+        assert controlled.runs(4), "it has not opened its port since its start"
+
+
+def test_a_command_that_fails_says_why() -> None:
+    fails = [sys.executable, "-c", "import sys; sys.exit('no such unit')"]
+    with pytest.raises(Refused, match="node 4: kill ended with status 1: no such unit"):
+        run_command(node(kill=fails), "kill", 20)
+
+
+def test_a_command_that_hangs_is_ended() -> None:
+    begin_s = time.monotonic()
+    with pytest.raises(Refused, match="node 4: stop did not end within 0 s"):
+        run_command(node(stop=["sleep", "600"]), "stop", 0.2)
+    assert time.monotonic() - begin_s < WAIT_S
+
+
+def test_a_node_may_keep_the_output_of_its_start_command_open() -> None:
+    leaves = ["sh", "-c", "sleep 5 &"]
+    begin_s = time.monotonic()
+    run_command(node(start=leaves), "start", 20)
+    assert time.monotonic() - begin_s < 4
+
+
+async def test_the_guard_undoes_what_a_killed_run_has_done(tmp_path: Path) -> None:
+    guard = CommandGuard(60_000, 10_000)
+    guard.start()
+    undone, settled = tmp_path / "undone", tmp_path / "settled"
+    guard.owe(4, [sys.executable, "-c", TOUCH, str(undone)])
+    guard.owe(5, [sys.executable, "-c", TOUCH, str(settled)])
+    guard.settle(5)
+    assert guard._process is not None
+    assert guard._process.stdin is not None
+    guard._process.stdin.close()  # as the kernel does if the run is killed
+    await until(undone)
+    assert guard._process.wait(WAIT_S) == 0
+    assert not settled.exists()
+    assert guard._process.stdout is not None
+    guard._process.stdout.close()
+
+
+async def test_the_guard_undoes_it_if_the_lease_expires(tmp_path: Path) -> None:
+    guard = CommandGuard(300, 10_000)
+    guard.start()
+    undone = tmp_path / "undone"
+    guard.owe(4, [sys.executable, "-c", TOUCH, str(undone)])
+    for _ in range(8):
+        await asyncio.sleep(0.1)
+        guard.renew()
+    assert not undone.exists()
+    await until(undone)
+    await guard.close()
+
+
+async def test_no_fault_without_a_guard() -> None:
+    guard = CommandGuard(60_000, 10_000)
+    guard.start()
+    assert guard._process is not None
+    guard._process.send_signal(signal.SIGKILL)
+    guard._process.wait()
+    with pytest.raises(Refused, match="ends the faults of an abandoned run has ended"):
+        guard.owe(4, ["true"])
+    await guard.close()
