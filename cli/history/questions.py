@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +18,13 @@ from quorate.cli.history.questions_text import (
     what_if_json,
     what_if_lines,
 )
+from quorate.cli.history.rehearsal import play, refuse_without_scenario, rehearsal_options
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import table_lines
 from quorate.quorum.analytics.replay.differences import Point
+
+if TYPE_CHECKING:
+    from quorate.quorum.analytics.replay.moment import Moment
 
 
 @click.command()
@@ -43,7 +48,16 @@ def diff(directory: Path, before: Point, after: Point, output: str) -> None:
 
 
 @click.command()
-@directory_argument
+@click.argument(
+    "directory", metavar="DIR", type=click.Path(exists=True, path_type=Path), required=False
+)
+@click.option(
+    "--from",
+    "source_dir",
+    metavar="DIR",
+    type=click.Path(exists=True, path_type=Path),
+    help="The same as DIR.",
+)
 @click.option(
     "--kill",
     "brokers",
@@ -65,25 +79,49 @@ def diff(directory: Path, before: Point, after: Point, output: str) -> None:
     show_default=True,
     help="The most partitions to print. JSON contains all.",
 )
+@rehearsal_options
 @format_option
 def whatif(
-    directory: Path,
+    directory: Path | None,
+    source_dir: Path | None,
     brokers: tuple[int, ...],
     racks: tuple[str, ...],
     at: Point | None,
     limit: int,
     output: str,
+    **rehearsal: Any,
 ) -> None:
-    """Print what the loss of brokers would do to the partitions.
+    """Print what the loss of brokers would do to the partitions of DIR.
 
     Without --kill and --rack, print the effect of the loss of each single broker, the worst first.
-    The controller's own rules elect the leaders. Nothing is written."""
+    The controller's own rules elect the leaders. Nothing is written.
+
+    With --scenario, play a scenario on virtual time with these rules, many times with different
+    timing, and print the spread of the outcomes. Sessions, elections, controlled shutdowns and ISR
+    changes are those of a real controller. Load, data volumes and the spread of metadata are not
+    modelled."""
     from quorate.quorum.analytics.replay.moment import moment
+
+    given = [each for each in (directory, source_dir) if each is not None]
+    if len(given) != 1:
+        raise click.UsageError("give one DIR, as the argument or with --from")
+    point_in_time = at or Point()
+    if rehearsal["scenario"] is None:
+        refuse_without_scenario(rehearsal)
+    with history_in(given[0]) as source:
+        state = moment(source, offset=point_in_time.offset, time_ms=point_in_time.time_ms)
+        if rehearsal["scenario"] is not None:
+            play(state, given[0], brokers, racks, rehearsal, output)
+            return
+    _print_loss(state, brokers, racks, limit, output)
+
+
+def _print_loss(
+    state: Moment, brokers: tuple[int, ...], racks: tuple[str, ...], limit: int, output: str
+) -> None:
+    """Print the effect of one loss, or of that of each single broker."""
     from quorate.quorum.analytics.replay.what_if import brokers_in_racks, each_broker, what_if
 
-    chosen = at or Point()
-    with history_in(directory) as source:
-        state = moment(source, offset=chosen.offset, time_ms=chosen.time_ms)
     in_racks = brokers_in_racks(state.image, racks)
     if racks and not in_racks:
         raise click.UsageError(f"--rack: no broker is in {', '.join(racks)} at this point")

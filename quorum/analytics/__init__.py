@@ -21,6 +21,7 @@ Folders in reading order; each imports only those before it:
 
 - `log/`: the log, cut into slices or read record by record; the exceptions.
 - `replay/`: the cluster at one time; the story of one partition.
+- `rehearsal/`: scenarios of faults, played on the cluster of one moment.
 - `spark/`: the Spark data source `quorate.metadata` and a local Spark session.
 - `tables/`: the tables.
 - `page/`: the report.
@@ -45,12 +46,14 @@ from quorate.quorum.analytics.log.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from quorate.quorum.analytics.page.report import Summary
+    from quorate.quorum.analytics.rehearsal.assumptions import Assumptions
+    from quorate.quorum.analytics.rehearsal.outcome import Rehearsal
     from quorate.quorum.analytics.replay.differences import Comparison, Point
     from quorate.quorum.analytics.replay.what_if import WhatIf
     from quorate.quorum.analytics.tables import Source
@@ -63,8 +66,11 @@ __all__ = [
     "NoMetadataLog",
     "OutOfHistory",
     "WorkersLack",
+    "diff",
+    "each_broker",
     "read_tables",
     "register",
+    "rehearse",
     "top",
     "views",
     "what_if",
@@ -161,6 +167,32 @@ def what_if(
     from quorate.quorum.analytics.replay.what_if import what_if as compute
 
     return compute(moment(directory, offset=offset, time_ms=time_ms), lost)
+
+
+def rehearse(
+    directory: Path | str,
+    scenario: str,
+    seeds: Iterable[int] = range(1, 21),
+    *,
+    offset: int | None = None,
+    time_ms: int | None = None,
+    brokers: Sequence[int] = (),
+    racks: Sequence[str] = (),
+    assumptions: Assumptions | None = None,
+) -> Rehearsal:
+    """Play a scenario on the metadata of a real cluster, once for each seed, and return the
+    outcomes with their spread. No Spark is needed.
+
+    The moment is that of `what_if`, and `analytics/rehearsal` says what is modelled. Without
+    `brokers` and `racks`, each seed chooses. Raise BadOption if the scenario, an active broker or a
+    rack with one does not exist. Other errors are those of `diff`."""
+    from quorate.quorum.analytics.rehearsal.assumptions import Assumptions as Assumed
+    from quorate.quorum.analytics.rehearsal.rehearse import rehearse as play
+    from quorate.quorum.analytics.replay.moment import moment
+
+    at = moment(directory, offset=offset, time_ms=time_ms)
+    assumed = Assumed() if assumptions is None else assumptions
+    return play(at, scenario, [*seeds], brokers=brokers, racks=racks, assumptions=assumed)
 
 
 def each_broker(

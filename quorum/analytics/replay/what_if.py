@@ -143,15 +143,15 @@ def _fate(
         known = image.brokers.get(broker)
         return known is not None and known.active and broker not in gone
 
-    setting = _setting(image, topic, MIN_INSYNC_REPLICAS)
-    min_isr = None if setting is None else min(int(setting), len(partition.replicas))
+    known = setting(image, topic, MIN_INSYNC_REPLICAS)
+    min_isr = None if known is None else min(int(known), len(partition.replicas))
     in_sync = tuple(broker for broker in partition.isr if alive(broker))
     target = Target.of(partition, _elr_min_isr(image, min_isr))
     target.isr = in_sync
     _, _, clean = elected_state(partition, target, alive)
     target.election = Election.UNCLEAN
     _, _, unclean = elected_state(partition, target, alive)
-    enabled = _setting(image, topic, UNCLEAN_LEADER_ELECTION) == "true"
+    enabled = setting(image, topic, UNCLEAN_LEADER_ELECTION) == "true"
     elected = unclean if enabled and clean.leader == NO_LEADER else clean
     if elected.leader not in (NO_LEADER, *in_sync):
         in_sync = (elected.leader,)
@@ -182,7 +182,7 @@ def _verdict(
     return KEPT if leader == partition.leader else MOVES
 
 
-def _setting(image: MetadataImage, topic: str, name: str) -> str | None:
+def setting(image: MetadataImage, topic: str, name: str) -> str | None:
     """Return the dynamic config of the topic, or else of all brokers, or None."""
     for kind, resource in ((TOPIC_RESOURCE, topic), (BROKER_RESOURCE, "")):
         if (value := image.config(kind, resource).get(name)) is not None:
