@@ -27,12 +27,13 @@ def certificate(
     *,
     by: Issued | None = None,
     expired: bool = False,
+    hosts: Sequence[str] = HOSTS,
     uris: Sequence[str] = (),
 ) -> Issued:
-    """Return a certificate for the hosts of this machine."""
+    """Return a certificate for `hosts`, by default those of this machine."""
     now = datetime.now(UTC) - timedelta(days=9 if expired else 0)
     name = x509.Name.from_rfc4514_string(subject)
-    return issue(by or authority(), name, now, 7, hosts=HOSTS, uris=uris)
+    return issue(by or authority(), name, now, 7, hosts=hosts, uris=uris)
 
 
 @dataclass(frozen=True, slots=True)

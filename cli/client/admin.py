@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.quorum.protocol.errors import ErrorCode
@@ -64,6 +65,7 @@ class AdminSettings:
     timeout_s: float = DEFAULT_TIMEOUT_S
     client_id: str = "quorate-cli"
     controllers: bool = False
+    security: ClientSecurity = ClientSecurity()
 
 
 class Admin:
@@ -288,6 +290,7 @@ class Admin:
                 *address,
                 timeout_s=min(CONNECT_TIMEOUT_S, settings.timeout_s),
                 client_id=settings.client_id,
+                tls=settings.security.tls,
             )
             self._connections[address] = connection
         return connection

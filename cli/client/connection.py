@@ -10,7 +10,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from quorate.cli.client.errors import Refused
 from quorate.quorum.protocol.apis import APIS, Api
@@ -19,6 +19,9 @@ from quorate.quorum.protocol.headers import request_header
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from quorate.quorum.protocol.varint import DecodeError, EncodeError, read_uvarint
 from quorate.quorum.protocol.wire import Message
+
+if TYPE_CHECKING:
+    import ssl
 
 R = TypeVar("R", bound=Message)
 
@@ -45,8 +48,18 @@ class Connection:
     the next request. If a socket operation fails or is interrupted, the connection closes, because
     a response still in flight would be taken for that of a later request."""
 
-    def __init__(self, host: str, port: int, *, timeout_s: float, client_id: str) -> None:
-        """Connect within `timeout_s`. Raise ConnectionLost if that fails."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout_s: float,
+        client_id: str,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Connect within `timeout_s`, and again that for the handshake of `tls`. Raise
+        ConnectionLost if that fails, and Refused if one end does not accept the other's
+        certificate, protocol versions or cipher suites."""
         self.address = f"{host}:{port}"
         self._client_id = client_id
         self._correlation_id = 0
@@ -55,6 +68,9 @@ class Connection:
         except OSError as error:
             raise ConnectionLost(f"{self.address}: {error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            with self._closed_when_it_fails():
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._versions: dict[int, tuple[int, int]] = {}
 
     def call(self, request: Message, response: type[R], timeout_s: float) -> R:
@@ -163,6 +179,8 @@ class Connection:
             yield
         except OSError as error:
             self.close()
+            if is_refusal(error):
+                raise Refused(f"{self.address}: TLS failed: {error}") from None
             raise ConnectionLost(f"{self.address}: {error}") from None
         # Ctrl-C: the response in flight would be taken for that of a later request
         except BaseException:
@@ -195,6 +213,17 @@ class Connection:
                 raise OSError("it closed the connection")
             received += count
         return bytes(buffer)
+
+
+def is_refusal(error: OSError) -> bool:
+    """Return True if a TLS handshake failed, which would also fail at the next attempt.
+
+    With TLS 1.3, the refusal of a client's certificate arrives after the client's handshake."""
+    if getattr(error, "library", None) != "SSL":  # without TLS, ssl need not be imported
+        return False
+    import ssl
+
+    return isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError)
 
 
 def error_of(api_versions: bytes) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from quorate.cli.client.admin import Admin, AdminSettings
+from quorate.cli.client.client_properties import client_security
 from quorate.cli.client.errors import Refused
 from quorate.config import properties
 from quorate.config.key import ConfigError
@@ -47,7 +48,7 @@ def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
         command = click.option(
             "--command-config",
             type=click.Path(exists=True, dir_okay=False),
-            help="A .properties file with client settings.",
+            help="A .properties file with client settings, such as security.protocol.",
         )(command)
         if controllers:
             command = click.option(
@@ -90,8 +91,8 @@ def admin_settings(
 
     The file's bootstrap.servers, which must be brokers, are used if no option names servers. Raise
     UsageError if both options are given, if there are no servers, or if an address is invalid.
-    Raise Refused if the config file is malformed, has an invalid timeout, or asks for a protocol
-    other than PLAINTEXT."""
+    Raise Refused if the config file is malformed, has an invalid timeout, or asks for protection
+    that the command line does not have (`client_properties.py`)."""
     client = read_client_config(command_config)
     if bootstrap_server and bootstrap_controller:
         raise click.UsageError(
@@ -100,9 +101,6 @@ def admin_settings(
     text = bootstrap_server or bootstrap_controller or client.get("bootstrap.servers")
     if not text:
         raise click.UsageError('Missing required argument "[bootstrap-server]"')
-    protocol = client.get("security.protocol", "PLAINTEXT")
-    if protocol != "PLAINTEXT":
-        raise Refused(f"security.protocol: value {protocol!r} must be PLAINTEXT")
     try:
         servers = parse_servers("--bootstrap-server", [each.strip() for each in text.split(",")])
     except ConfigError as error:
@@ -114,6 +112,7 @@ def admin_settings(
         timeout_s=timeout_s,
         client_id=client.get("client.id", "quorate-cli"),
         controllers=bool(bootstrap_controller),
+        security=client_security(client),
     )
 
 

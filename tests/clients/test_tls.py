@@ -4,6 +4,7 @@ The cluster runs in this process, so that a test can read the principal of each 
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
 from quorate.testing import LocalCluster, ThreadedCluster
 from tests.certificates import ALICE, Files, authority, certificate, files
+from tests.clients.cluster import run_quorate
 from tests.clients.kafka_python import KafkaConsumer, KafkaProducer
 from tests.clients.librdkafka import SILENT
 
@@ -189,3 +193,73 @@ def test_a_client_with_a_wrong_setting_is_refused(mutual: Secured, wrong: str) -
     client = AdminClient(config, logger=SILENT)
     with pytest.raises(KafkaException):
         client.list_topics(timeout=3)
+
+
+def java(of: Secured, tmp: Path) -> str:
+    """The file of a client of Java, with its key in PKCS12."""
+    keystore = tmp / "alice.p12"
+    issued = certificate(ALICE)
+    keystore.write_bytes(
+        serialize_key_and_certificates(
+            b"alice", issued.key, issued.certificate, [], BestAvailableEncryption(b"changeit")
+        )
+    )
+    return (
+        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={of.alice.ca}\n"
+        f"ssl.keystore.type=PKCS12\nssl.keystore.location={keystore}\n"
+        "ssl.keystore.password=changeit\n"
+    )
+
+
+def of_librdkafka(of: Secured, own: Files, **more: str) -> str:
+    """The file of a client of librdkafka."""
+    lines = {
+        "security.protocol": "ssl",
+        "ssl.ca.location": of.alice.ca,
+        "ssl.certificate.location": own.certificate,
+        "ssl.key.location": own.key,
+        **more,
+    }
+    return "".join(f"{name}={value}\n" for name, value in lines.items())
+
+
+def run_topics(of: Secured, tmp: Path, text: str, *arguments: str) -> tuple[int, str]:
+    """Run `quorate topics` with this client file. Return the exit code and the output."""
+    file = tmp / "client.properties"
+    file.write_text(text)
+    options = ("--bootstrap-server", of.bootstrap, "--command-config", str(file))
+    ended = run_quorate("topics", *options, "--timeout", "3", *arguments)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("family", ["java", "librdkafka"])
+def test_our_commands_read_the_files_of_both_families(
+    mutual: Secured, tmp_path: Path, family: str
+) -> None:
+    text = java(mutual, tmp_path) if family == "java" else of_librdkafka(mutual, mutual.alice)
+    create = ("--create", "--topic", f"of-{family}", "--partitions", "1")
+    assert run_topics(mutual, tmp_path, text, *create)[0] == 0
+    code, output = run_topics(mutual, tmp_path, text, "--list")
+    assert code == 0 and f"of-{family}" in output
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ("stranger", "TLS failed: .*unknown ca"),
+        ("expired", "TLS failed: .*certificate expired"),
+        ("authority", "TLS failed: .*certificate verify failed"),
+    ],
+)
+def test_our_commands_say_immediately_what_is_wrong(
+    mutual: Secured, tmp_path: Path, wrong: str, sentence: str
+) -> None:
+    own = {"stranger": mutual.stranger, "expired": mutual.expired}.get(wrong, mutual.alice)
+    text = of_librdkafka(mutual, own)
+    if wrong == "authority":
+        other = tmp_path / "other.pem"
+        other.write_bytes(authority("stranger").certificate_pem)
+        text = of_librdkafka(mutual, own, **{"ssl.ca.location": str(other)})
+    code, output = run_topics(mutual, tmp_path, text, "--list")
+    assert code == 1
+    assert re.search(sentence, output), output

@@ -1,4 +1,4 @@
-"""The SSLContext of a listener, from its settings and stores."""
+"""The SSLContext of a listener or of a client, from its settings and stores."""
 
 from __future__ import annotations
 
@@ -31,26 +31,51 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     _choose_ciphers(context, settings)
-    trusted = read_truststore(settings.truststore)
-    if trusted is not None:
-        try:
-            context.load_verify_locations(cadata=trusted)
-        except ssl.SSLError as error:
-            raise ConfigError(f"ssl.truststore: its certificates cannot be read: {error}") from None
+    trusted = _trust(context, settings)
     context.verify_mode = CLIENT_AUTH[settings.client_auth]
     if context.verify_mode is not ssl.CERT_NONE:
-        if trusted is None:
+        if not trusted:
             raise ConfigError(
                 f"ssl.client.auth: value {settings.client_auth!r} needs ssl.truststore.location or "
                 "ssl.truststore.certificates, which say whose certificates are valid"
             )
-        # Java trusts each certificate of a truststore, also one that another has issued.
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         # A ticket might outlive a certificate authority that was removed from the truststore.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     _load_key(context, settings)
     return context
+
+
+def client_context(settings: TlsSettings, *, verify: bool, check_host: bool) -> ssl.SSLContext:
+    """Return a new context for connections to a server.
+
+    Without a truststore, the certificate authorities of the system are trusted. Without `verify`,
+    any certificate is. `check_host` compares the server's certificate with its host name. Blocks
+    while it reads the stores. Raise ConfigError if a store cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _choose_ciphers(context, settings)
+    context.check_hostname = check_host
+    context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
+    if not _trust(context, settings):
+        context.load_default_certs()
+    store = settings.keystore
+    if store.location is not None or store.pem is not None:
+        _load_key(context, settings)
+    return context
+
+
+def _trust(context: ssl.SSLContext, settings: TlsSettings) -> bool:
+    """Trust the certificates of the truststore. Return False if there is none."""
+    trusted = read_truststore(settings.truststore)
+    if trusted is None:
+        return False
+    try:
+        context.load_verify_locations(cadata=trusted)
+    except ssl.SSLError as error:
+        raise ConfigError(f"ssl.truststore: its certificates cannot be read: {error}") from None
+    # Java trusts each certificate of a truststore, also one that another has issued.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return True
 
 
 def _choose_ciphers(context: ssl.SSLContext, settings: TlsSettings) -> None:

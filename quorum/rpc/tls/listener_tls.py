@@ -7,6 +7,7 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 
 from quorate.config.key import ConfigError
 from quorate.config.listeners import Listener
@@ -85,7 +86,7 @@ def tls_listeners(
     for each in listeners:
         if each.name in config.listeners.with_tls:
             try:
-                settings = TlsSettings.of(config, each.name)
+                settings = TlsSettings.of(partial(config.of_listener, each.name))
                 found[each.name] = ListenerTls(each.name, settings, clock)
             except ConfigError as error:
                 raise ConfigError(f"listener {each.name}: {error}") from None

@@ -1,10 +1,11 @@
-"""The TLS settings of one listener, from the `ssl.` keys of its node."""
+"""The TLS settings of one listener or of one client, from its `ssl.` keys."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from quorate.config.node_config import NodeConfig
 from quorate.config.principal_mapping import MappingRule, parse_rules
 
 
@@ -23,7 +24,7 @@ class StoreSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """The settings of one listener. `cipher_suites` have the names of IANA; none means the
+    """The settings of one end. `cipher_suites` have the names of IANA; none means the
     default."""
 
     keystore: StoreSettings
@@ -34,12 +35,13 @@ class TlsSettings:
     rules: tuple[MappingRule, ...]
 
     @classmethod
-    def of(cls, config: NodeConfig, listener: str) -> TlsSettings:
-        """Return the settings of `listener`. Raise ConfigError if the mapping rules are
-        malformed."""
+    def of(cls, value: Callable[[str], Any]) -> TlsSettings:
+        """Return the settings that `value` gives for each key of TLS, such as ssl.client.auth.
+
+        Raise ConfigError if the mapping rules are malformed."""
 
         def text(key: str) -> str | None:
-            return config.of_listener(listener, f"ssl.{key}") or None
+            return value(f"ssl.{key}") or None
 
         parts = (text("keystore.key"), text("keystore.certificate.chain"))
         return cls(
@@ -58,8 +60,8 @@ class TlsSettings:
                 password=text("truststore.password"),
                 pem=text("truststore.certificates"),
             ),
-            client_auth=config.of_listener(listener, "ssl.client.auth"),
-            protocols=config.of_listener(listener, "ssl.enabled.protocols"),
-            cipher_suites=config.of_listener(listener, "ssl.cipher.suites"),
-            rules=parse_rules(config.of_listener(listener, "ssl.principal.mapping.rules")),
+            client_auth=value("ssl.client.auth"),
+            protocols=value("ssl.enabled.protocols"),
+            cipher_suites=value("ssl.cipher.suites"),
+            rules=parse_rules(value("ssl.principal.mapping.rules")),
         )

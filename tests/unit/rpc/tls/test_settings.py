@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,12 @@ def loaded(**more: str) -> NodeConfig:
     return load(None, environment={}, overrides={**SECURE, **own}, hostname="here")
 
 
+def settings_of(listener: str) -> TlsSettings:
+    return TlsSettings.of(partial(loaded(**TEXTS).of_listener, listener))
+
+
 def test_each_key_reaches_its_setting() -> None:
-    found = TlsSettings.of(loaded(**TEXTS), "OUT")
+    found = settings_of("OUT")
     key, trust = found.keystore, found.truststore
     assert (key.type, key.location, key.password) == ("PEM", "/keystore", "p1")
     assert (key.key_password, key.pem) == ("p2", "KEY\nCHAIN")
@@ -62,7 +67,7 @@ def test_each_key_reaches_its_setting() -> None:
     assert trust.pem == "TRUSTED"
     assert (found.client_auth, found.protocols) == ("requested", ("TLSv1.2",))
     assert found.cipher_suites == ("TLS_AES_128_GCM_SHA256",)
-    other = TlsSettings.of(loaded(**TEXTS), "IN.SIDE")
+    other = settings_of("IN.SIDE")
     assert (other.keystore.location, other.keystore.pem, other.client_auth) == (
         "/of/all",
         None,
@@ -71,13 +76,13 @@ def test_each_key_reaches_its_setting() -> None:
 
 
 def test_passwords_are_not_in_the_text_of_the_settings() -> None:
-    found = TlsSettings.of(loaded(**TEXTS), "OUT")
+    found = settings_of("OUT")
     for secret in ("p1", "p2", "p3", "KEY", "CHAIN", "TRUSTED"):
         assert f"'{secret}" not in repr(found)
 
 
 def test_the_rules_give_the_principal() -> None:
-    rules = TlsSettings.of(loaded(**TEXTS), "OUT").rules
+    rules = settings_of("OUT").rules
     uri = "quorate://cluster/node/1"
     encoded = certificate(ALICE, uris=[uri]).certificate.public_bytes(Encoding.DER)
     found = identity_of(Session(encoded), rules)  # type: ignore[arg-type]
@@ -88,7 +93,7 @@ def test_the_rules_give_the_principal() -> None:
 @pytest.mark.parametrize("subject", ["CN=alice", "CN=" + "a" * 60 + ",OU=x" * 500])
 def test_a_certificate_without_a_principal_is_refused(subject: str) -> None:
     """No rule matches, or the subject is too long for the patterns."""
-    rules = TlsSettings.of(loaded(**TEXTS), "OUT").rules
+    rules = settings_of("OUT").rules
     encoded = certificate(subject).certificate.public_bytes(Encoding.DER)
     with pytest.raises(IdentityRefused):
         identity_of(Session(encoded), rules)  # type: ignore[arg-type]

@@ -1,0 +1,117 @@
+"""The security settings in the file of --command-config, with the names of Java and of librdkafka.
+
+A key about security that the command line cannot honour is refused, because the command would
+connect with less protection than the file demands. Other keys of clients are ignored, so that a
+command can use the file of a producer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quorate.cli.client.errors import Refused
+from quorate.config.key import ConfigError, Value
+from quorate.config.tls_keys import TLS
+
+if TYPE_CHECKING:
+    import ssl
+
+    from quorate.quorum.rpc.tls.settings import TlsSettings
+
+PROTOCOLS = ("PLAINTEXT", "SSL")
+ABOUT_SECURITY = re.compile(r"(security|ssl|sasl|enable\.(ssl|sasl))\..+|principal\..+")
+JAVA = {key.name: key for key in TLS}
+OURS = {
+    "security.protocol": ("plaintext", "ssl"),
+    "ssl.endpoint.identification.algorithm": ("https", "none", ""),
+    "enable.ssl.certificate.verification": ("true", "false"),
+    "ssl.protocol": ("tlsv1.3", "tls"),
+}
+"""Further keys of clients, with their values in lower case. `none` and
+enable.ssl.certificate.verification are librdkafka's."""
+SERVERS_ONLY = ("ssl.client.auth", "ssl.principal.mapping.rules")
+PEM_FILES = {
+    "ssl.ca.location": "ssl.truststore.certificates",
+    "ssl.certificate.location": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.key",
+}
+"""librdkafka's names of PEM files, with the keys of Java that take their content."""
+PEM_TEXTS = {
+    "ssl.ca.pem": "ssl.truststore.certificates",
+    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
+    "ssl.key.pem": "ssl.keystore.key",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """The protection of a command's connections. Without `tls` they are not encrypted."""
+
+    tls: ssl.SSLContext | None = None
+
+
+def client_security(client: Mapping[str, str]) -> ClientSecurity:
+    """Return the security that the entries of a client's file demand. Blocks to read certificates.
+
+    Raise Refused for a key about security that is not known, for an invalid value, and for
+    certificates that cannot be used."""
+    for name, value in client.items():
+        _check(name, value)
+    if client.get("security.protocol", "PLAINTEXT").upper() == "PLAINTEXT":
+        return ClientSecurity()
+    from quorate.quorum.rpc.tls.context import client_context
+
+    verify = client.get("enable.ssl.certificate.verification", "true").lower() == "true"
+    algorithm = client.get("ssl.endpoint.identification.algorithm", "https").lower()
+    try:
+        context = client_context(
+            _settings(_in_java(client)), verify=verify, check_host=verify and algorithm == "https"
+        )
+    except ConfigError as error:
+        raise Refused(str(error)) from None
+    return ClientSecurity(context)
+
+
+def _check(name: str, value: str) -> None:
+    """Raise Refused if a key about security is not known, or if its value is not allowed."""
+    if name in OURS:
+        if value.strip().lower() not in OURS[name]:
+            allowed = PROTOCOLS if name == "security.protocol" else OURS[name]
+            shown = ", ".join(each or "empty" for each in allowed)
+            raise Refused(f"{name}: value {value!r} must be one of {shown}")
+        return
+    known = (name in JAVA and name not in SERVERS_ONLY) or name in PEM_FILES or name in PEM_TEXTS
+    if ABOUT_SECURITY.fullmatch(name) and not known:
+        raise Refused(f"{name}: the command line does not support this key")
+
+
+def _in_java(client: Mapping[str, str]) -> dict[str, str]:
+    """Return the entries with librdkafka's names and files replaced by Java's names and texts."""
+    found = {name: value for name, value in client.items() if name in JAVA}
+    for name, java in (PEM_FILES | PEM_TEXTS).items():
+        if name not in client:
+            continue
+        value = client[name]
+        if name in PEM_FILES:
+            try:
+                value = Path(value).read_text("ascii")
+            except (OSError, UnicodeDecodeError) as error:
+                raise Refused(f"{name}: {error}") from None
+        found[java] = value
+        found[f"{java.rsplit('store', 1)[0]}store.type"] = "PEM"
+    return found
+
+
+def _settings(java: Mapping[str, str]) -> TlsSettings:
+    """Return the settings of the entries with Java's names. Raise ConfigError if one is invalid."""
+    from quorate.quorum.rpc.tls.settings import TlsSettings
+
+    def value(name: str) -> Value:
+        key = JAVA[name]
+        return key.parse(java[name]) if name in java else key.default
+
+    return TlsSettings.of(value)
