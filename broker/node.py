@@ -22,8 +22,9 @@ from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.isr_proposals import proposals
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
-from quorate.broker.kafka.client_port import Services, client_port
+from quorate.broker.kafka.client_port import client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
+from quorate.broker.kafka.services import Services
 from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
@@ -150,6 +151,8 @@ class BrokerNode:
             resources=core.resources,
             features=core.features,
             lost_quorum=partial(lost_quorum, core),
+            random=core.seams.random,
+            unknown_users=self.unknown_users,
         )
 
     def _listen_to(self, core: NodeCore) -> None:

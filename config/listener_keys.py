@@ -11,16 +11,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from quorate.config.key import ConfigError, Key, table
-from quorate.config.listeners import PROTOCOL_MAP, TLS_PROTOCOLS, Listeners
+from quorate.config.listeners import PROTOCOL_MAP, SASL_PROTOCOLS, TLS_PROTOCOLS, Listeners
+from quorate.config.sasl_keys import JAAS_KEYS, PREFIXABLE
 from quorate.config.setting import Setting
 from quorate.config.tls_keys import TLS
 
 PREFIX = "listener.name."
-PREFIXED = re.compile(r"listener\.name\.([a-z0-9_.-]+?)\.(ssl\..+)")
-"""A key with its prefix: the name of the listener, and the key."""
 
-LISTENER_KEYS: Mapping[str, Key] = table(*TLS)
-"""The keys that may have the prefix, by their names without it."""
+LISTENER_KEYS: Mapping[str, Key] = table(*TLS, *PREFIXABLE, *JAAS_KEYS)
+"""The keys that may have the prefix, by their names without it. JAAS values must have it."""
+PROTOCOLS = {
+    **dict.fromkeys((key.name for key in TLS), TLS_PROTOCOLS),
+    **dict.fromkeys((key.name for key in (*PREFIXABLE, *JAAS_KEYS)), SASL_PROTOCOLS),
+}
+"""The protocols of the listeners that obey a key."""
+PREFIXED = re.compile(
+    rf"{re.escape(PREFIX)}([a-z0-9_.-]+?)\.({'|'.join(map(re.escape, LISTENER_KEYS))})"
+)
+"""A key with its prefix: the name of the listener, and the key."""
 
 
 def prefixed(listener: str, key: str) -> str:
@@ -32,9 +40,7 @@ def split_prefix(name: str) -> tuple[str | None, str]:
     """Return the listener in the prefix of a key, in upper case, and the key without the prefix.
     The listener is None if there is no prefix, or if the key cannot have one."""
     match = PREFIXED.fullmatch(name)
-    if match is None or match[2] not in LISTENER_KEYS:
-        return None, name
-    return match[1].upper(), match[2]
+    return (None, name) if match is None else (match[1].upper(), match[2])
 
 
 def listener_key(name: str) -> Key | None:
@@ -51,11 +57,15 @@ def check_listener_keys(settings: Mapping[str, Setting], listeners: Listeners) -
         listener, key = split_prefix(name)
         if setting.is_default or key not in LISTENER_KEYS:
             continue
+        if listener is None and setting.value == LISTENER_KEYS[key].default:
+            continue
         if listener is not None and listener not in known:
             raise ConfigError(f"{setting.origin}: {name}: must name a listener: {', '.join(known)}")
-        obeying = set(listeners.with_tls) & ({listener} if listener else set(known))
-        if not obeying:
+        protocols = PROTOCOLS[key]
+        of_key = known if listener is None else [listener]
+        if not any(known[each] in protocols for each in of_key):
+            what = "TLS" if protocols is TLS_PROTOCOLS else "SASL"
             raise ConfigError(
                 f"{setting.origin}: {name}: must not be set: no listener that it applies to has "
-                f"TLS. Set the protocol of one in {PROTOCOL_MAP} to {' or '.join(TLS_PROTOCOLS)}"
+                f"{what}. Set the protocol of one in {PROTOCOL_MAP} to {' or '.join(protocols)}"
             )

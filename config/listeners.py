@@ -20,9 +20,12 @@ from quorate.config.key import ConfigError
 REPLICATION = "REPLICATION"
 PLAINTEXT = "PLAINTEXT"
 SSL = "SSL"
-PROTOCOL_CODES = {PLAINTEXT: 0, SSL: 1}
+SASL_PLAINTEXT = "SASL_PLAINTEXT"
+SASL_SSL = "SASL_SSL"
+PROTOCOL_CODES = {PLAINTEXT: 0, SSL: 1, SASL_PLAINTEXT: 2, SASL_SSL: 3}
 """The supported security protocols, with Kafka's codes in the metadata."""
-TLS_PROTOCOLS = (SSL,)
+TLS_PROTOCOLS = (SSL, SASL_SSL)
+SASL_PROTOCOLS = (SASL_PLAINTEXT, SASL_SSL)
 PROTOCOL_MAP = "listener.security.protocol.map"
 MAX_PORT = 65_535
 LISTENER = re.compile(r"^([A-Za-z0-9_.-]+)://(\[[0-9A-Fa-f:.]+\]|[^:/\[\]]*):(\d+)$")

@@ -24,6 +24,7 @@ from quorate.config.listener_keys import check_listener_keys, listener_key
 from quorate.config.listeners import (
     PROTOCOL_MAP,
     REPLICATION,
+    SASL_PROTOCOLS,
     Listeners,
     parse_listeners,
     parse_servers,
@@ -35,6 +36,7 @@ from quorate.config.node_config import MAX_LOG_DIRS, NodeConfig
 from quorate.config.node_keys import ALIASES, NODE_KEYS
 from quorate.config.not_in_effect import described, why_not_in_effect
 from quorate.config.refused_keys import may_be_refused, refuse_deceiving
+from quorate.config.sasl_keys import sasl_listeners
 from quorate.config.setting import Setting
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
@@ -223,6 +225,7 @@ def assemble(
         voters=voters,
         bootstrap_servers=bootstrap,
         log_dirs=log_dirs,
+        sasl=sasl_listeners(settings, protocols, SASL_PROTOCOLS),
         metadata_log_dir=os.path.abspath(settings["metadata.log.dir"].value or log_dirs[0]),
         cluster_id=cluster_id or None,
     )

@@ -63,7 +63,7 @@ NETWORK = (
         "listener.security.protocol.map",
         STRING,
         PROTOCOLS,
-        "The security protocol of each listener name: PLAINTEXT, or SSL for listeners of clients.",
+        "The security protocol of each listener name. The listeners of nodes are PLAINTEXT.",
     ),
     Key(
         "inter.broker.listener.name",

@@ -8,6 +8,7 @@ from typing import Any
 
 from quorate.config.listener_keys import prefixed
 from quorate.config.listeners import Listeners, Voter
+from quorate.config.sasl_keys import SaslListener
 from quorate.config.setting import Setting
 
 MAX_LOG_DIRS = 100
@@ -31,6 +32,8 @@ class NodeConfig(Mapping[str, Any]):
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
+    sasl: Mapping[str, SaslListener] = field(default_factory=dict)
+    """The settings of each listener with SASL, by the name of the listener."""
     # The value of CLUSTER_ID. The cluster id of a formatted directory takes precedence.
     cluster_id: str | None = None
 

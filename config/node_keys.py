@@ -13,9 +13,13 @@ from quorate.config.log_keys import LOG
 from quorate.config.network_keys import IDENTITY, NETWORK
 from quorate.config.quorum_keys import QUORUM
 from quorate.config.replication_keys import GROUPS, OURS, REPLICATION
+from quorate.config.sasl_keys import SASL
 from quorate.config.tls_keys import TLS
 
-NODE_KEYS = table(*IDENTITY, *NETWORK, *TLS, *QUORUM, *LOG, *CLEANER, *REPLICATION, *GROUPS, *OURS)
+NODE_KEYS = table(
+    *(*IDENTITY, *NETWORK, *TLS, *SASL, *QUORUM),
+    *(*LOG, *CLEANER, *REPLICATION, *GROUPS, *OURS),
+)
 """All keys of a node by name."""
 ALIASES = {"broker.id": "node.id"}
 """Other names under which the loader accepts a key."""

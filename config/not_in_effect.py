@@ -72,7 +72,7 @@ REASONS = (
     ),
     (
         "there is neither TLS nor SASL",
-        (r"delegation\.token\..+", r"connection\.failed\.authentication\.delay\.ms"),
+        (r"delegation\.token\..+",),
     ),
     (
         "one move between log directories copies at a time",

@@ -18,10 +18,15 @@ from quorate.config.node_keys import NODE_KEYS
 from quorate.config.setting import Setting
 
 NO_ACLS = "there are no ACLs, so every client may do everything"
-NO_AUTHENTICATION = "there is no SASL, so clients would not be authenticated"
+NO_NODE_SASL = "nodes do not authenticate to each other by SASL"
+NO_SASL_CHOICE = "Quorate has no such choice for SASL"
+NO_BARE_JAAS = (
+    "it must have the prefix listener.name.<listener>.<mechanism>. of one listener and mechanism"
+)
+NO_CLASSES = "Quorate loads no Java classes"
 NOT_OURS = "Quorate does TLS with OpenSSL and has no such choice"
 NO_RELOAD = "certificates are read only when the node starts"
-NO_NODE_TLS = "nodes connect to each other without TLS"
+NO_NODE_TLS = "nodes connect to each other without TLS and SASL"
 NO_PLUGINS = "there are no plug-ins, so no policy would be applied"
 
 PROTOCOL = "security.inter.broker.protocol"
@@ -36,13 +41,14 @@ DECEIVING = (
     (r"(listener\.name\..+\.)?ssl\.keymanager\.algorithm", ("SunX509", "PKIX"), NOT_OURS),
     (r"(listener\.name\..+\.)?ssl\.trustmanager\.algorithm", ("PKIX",), NOT_OURS),
     (r"(listener\.name\..+\.)?ssl\..+", (), NOT_OURS),
-    (r"sasl\..+", (), NO_AUTHENTICATION),
-    (r"listener\.name\..+\.sasl\..+", (), NO_AUTHENTICATION),
-    (r"(listener\.name\..+\.)?principal\.builder\.class", (), NO_AUTHENTICATION),
-    (r"(listener\.name\..+\.)?connections\.max\.reauth\.ms", ("0",), NO_AUTHENTICATION),
-    (r"security\.inter\.broker\.protocol", ("PLAINTEXT",), NO_AUTHENTICATION),
-    (r"security\.providers", (), NO_AUTHENTICATION),
-    (r"delegation\.token\.secret\.key", (), NO_AUTHENTICATION),
+    (r"(.+\.)?sasl\.jaas\.config", (), NO_BARE_JAAS),
+    (r"sasl\.mechanism\.(inter\.broker|controller)\.protocol", (), NO_NODE_SASL),
+    (r"sasl\..+", (), NO_SASL_CHOICE),
+    (r"listener\.name\..+\.sasl\..+", (), NO_SASL_CHOICE),
+    (r"(listener\.name\..+\.)?principal\.builder\.class", (), NO_CLASSES),
+    (r"security\.inter\.broker\.protocol", ("PLAINTEXT",), NO_NODE_TLS),
+    (r"security\.providers", (), NO_CLASSES),
+    (r"delegation\.token\.secret\.key", (), "there are no delegation tokens"),
     (r"create\.topic\.policy\.class\.name", (), NO_PLUGINS),
     (r"alter\.config\.policy\.class\.name", (), NO_PLUGINS),
     (r"client\.quota\.callback\.class", (), NO_PLUGINS),

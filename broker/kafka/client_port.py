@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
-from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.alter_configs import AlterConfigsHandler
 from quorate.broker.kafka.alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
-from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
 from quorate.broker.kafka.delete_records import DeleteRecordsHandler
 from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
@@ -20,56 +15,29 @@ from quorate.broker.kafka.describe_scram import DescribeScramHandler
 from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitionsHandler
 from quorate.broker.kafka.fetch import FetchHandler
 from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
-from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarder, Forwarding
+from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarding
 from quorate.broker.kafka.group_admin import GroupAdminHandler
 from quorate.broker.kafka.group_membership import GroupMembershipHandler
 from quorate.broker.kafka.list_config_resources import ListConfigResourcesHandler
 from quorate.broker.kafka.list_offsets import ListOffsetsHandler
-from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.kafka.metadata import MetadataHandler
 from quorate.broker.kafka.metered import MeteredFetchHandler, MeteredProduceHandler
 from quorate.broker.kafka.offset_commit import OffsetCommitHandler
 from quorate.broker.kafka.offset_delete import OffsetDeleteHandler
 from quorate.broker.kafka.offset_fetch import OffsetFetchHandler
 from quorate.broker.kafka.produce import ProduceHandler
-from quorate.broker.kafka.producer_ids import ProducerIds
-from quorate.broker.kafka.replicas import Replicas, TopicDirectory
-from quorate.broker.kafka.suspects import Suspects
-from quorate.config.node_config import NodeConfig
-from quorate.quorum.metadata.image import MetadataImage
+from quorate.broker.kafka.replicas import TopicDirectory
+from quorate.broker.kafka.sasl_listener import require_authentication
+from quorate.broker.kafka.services import Services
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
-from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
-from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
+from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.metering import Metering
-from quorate.quorum.rpc.kafka.node_resources import NodeResources
-from quorate.quorum.rpc.kafka.sasl import no_sasl
+from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
-from quorate.quorum.seams import Clock
 
 Handlers = dict[int, Handler]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """The parts of a broker that the handlers of all its listeners share."""
-
-    config: NodeConfig
-    clock: Clock
-    cluster_id: str
-    image: Callable[[], MetadataImage]
-    replicas: Replicas
-    forwarder: Forwarder
-    producer_ids: ProducerIds
-    suspects: Suspects
-    quotas: BrokerQuotas
-    groups: GroupCoordinator
-    connections: ConnectionQuotas
-    resources: NodeResources
-    features: Callable[[], Features]
-    lost_quorum: Callable[[], str | None]
-    lookups: LogLookups = field(default_factory=LogLookups)
 
 
 def client_port(services: Services, listener: str) -> KafkaServer:
@@ -83,7 +51,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         **log_handlers(services),
         **group_handlers(services),
         ApiKey.INIT_PRODUCER_ID: services.producer_ids.handle,
-        ApiKey.SASL_HANDSHAKE: no_sasl,
+        **SASL_HANDLERS,
         **ACL_HANDLERS,
     }
     config, replicas = services.config, services.replicas
@@ -120,6 +88,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         ).handle,
     }
     services.quotas.add(Metering(server, clients, metered))
+    require_authentication(server, services, listener)
     return server
 
 

@@ -40,7 +40,7 @@ from quorate.quorum.rpc.kafka.connection_quotas import (
     ConnectionQuotas,
 )
 from quorate.quorum.rpc.kafka.metering import Metering
-from quorate.quorum.rpc.kafka.sasl import no_sasl
+from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RequestContext, ServerSettings
 from quorate.quorum.seams import Link, LinkHandler
 
@@ -98,7 +98,7 @@ class ControllerPort:
         handlers: dict[int, Handler] = {
             ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
-            ApiKey.SASL_HANDSHAKE: no_sasl,
+            **SASL_HANDLERS,
             **ACL_HANDLERS,
             ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(
                 node=core.config, image=lambda: core.image

@@ -209,6 +209,7 @@ APIS: dict[int, Api] = {
         _api(ApiKey.ALTER_CONFIGS, "configs", (0, 2), 2),
         _api(ApiKey.ALTER_REPLICA_LOG_DIRS, "log_dirs", (1, 2), 2),
         _api(ApiKey.DESCRIBE_LOG_DIRS, "log_dirs", (1, 4), 2),
+        _api(ApiKey.SASL_AUTHENTICATE, "sasl_authenticate", (0, 2), 2),
         _api(ApiKey.CREATE_PARTITIONS, "topics", (0, 3), 2),
         _api(ApiKey.DELETE_GROUPS, "group_admin", (0, 2), 2),
         _api(ApiKey.ELECT_LEADERS, "elect_leaders", (0, 2), 2),

@@ -85,6 +85,8 @@ QUOTA_NAME = Bound("name of a quota's user or client id", 1024)
 USER_NAME = Bound("user name", 1024)
 """The name of a user with SCRAM credentials. Every node stores it."""
 SCRAM_BYTES = Bound("SCRAM salt or key", 1024)
+SASL_TOKEN = Bound("SASL token", 100 << 20)
+"""sasl.server.max.receive.size bounds the whole request. 100 MiB is the largest request."""
 CLUSTER_ID = Bound("cluster id", 1024)
 FEATURE_NAME = Bound("feature name", 1024)
 MEMBER_METADATA = Bound("member metadata", 4 << 20)

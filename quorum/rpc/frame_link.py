@@ -68,7 +68,7 @@ class FrameLink(asyncio.Protocol):
         self.peer = NO_ADDRESS
         self.closed = False
         self._accept = accept
-        self._max_frame_bytes = max_frame_bytes
+        self._max_frame_bytes = self._listener_max_bytes = max_frame_bytes
         self._on_gone = on_gone
         self._transport: asyncio.Transport
         self._handler: LinkHandler
@@ -148,6 +148,12 @@ class FrameLink(asyncio.Protocol):
             if not self._resting:
                 self._transport.resume_reading()
                 asyncio.get_running_loop().call_soon(self._resume)
+
+    def limit_frames(self, max_bytes: int | None) -> None:
+        """Close the link at a larger frame than `max_bytes` from now on, before memory is allocated
+        for it. None means the bound with which the link was created, which is also the highest."""
+        most = self._listener_max_bytes
+        self._max_frame_bytes = most if max_bytes is None else min(max_bytes, most)
 
     def abort(self) -> None:
         """Close the link immediately. Unsent bytes are lost. The handler's `on_closed` is called

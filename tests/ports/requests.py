@@ -35,6 +35,7 @@ from quorate.quorum.protocol.schemas import (
     produce,
     raft_voters,
     reassignments,
+    sasl_authenticate,
     sasl_handshake,
     topics,
     unregister_broker,
@@ -318,6 +319,9 @@ BUILDERS: dict[int, Build] = {
         groups=(GROUP, "nobody"), include_authorized_operations=version >= 3
     ),
     ApiKey.LIST_GROUPS: lambda world, version: group_admin.ListGroupsRequest(),
+    ApiKey.SASL_AUTHENTICATE: lambda world, version: sasl_authenticate.SaslAuthenticateRequest(
+        auth_bytes=b"token"
+    ),
     ApiKey.SASL_HANDSHAKE: lambda world, version: sasl_handshake.SaslHandshakeRequest(
         mechanism="PLAIN"
     ),

@@ -50,6 +50,12 @@ def advertised(api_keys: tuple[int, ...]) -> tuple[ApiVersion, ...]:
     )
 
 
+def names_its_software(version: int, request: ApiVersionsRequest) -> bool:
+    """Return False if a request of NAMED_SINCE or later does not name its software correctly."""
+    names = (request.client_software_name, request.client_software_version)
+    return version < NAMED_SINCE or all(map(SOFTWARE_NAME.fullmatch, names))
+
+
 @dataclass(frozen=True, slots=True)
 class ApiVersionsHandler:
     """Answers ApiVersions for one port. `api_keys` are the APIs that the port serves."""
@@ -60,8 +66,7 @@ class ApiVersionsHandler:
     def handle(self, context: RequestContext, request: ApiVersionsRequest) -> None:
         """Answer with the versions and features. From NAMED_SINCE on, answer INVALID_REQUEST if the
         client's software name or version is malformed or empty."""
-        names = (request.client_software_name, request.client_software_version)
-        if context.version >= NAMED_SINCE and not all(map(SOFTWARE_NAME.fullmatch, names)):
+        if not names_its_software(context.version, request):
             context.respond(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=()))
             return
         features = self.features()

@@ -129,13 +129,17 @@ class MeteredContext(RequestContext):
         """Count the CPU that was used after the response."""
         if self._throttle_ms != UNDECIDED and self._spent_ms:
             now_ms = self.connection.clock.now_ms()
-            self._quotas.request.add(self._client, self._take_percent(), now_ms)
+            self._quotas.request.add(self._client, self._take_percent(), now_ms, self._user)
 
     # --- throttle times
 
     @property
     def _client(self) -> str:
         return self.client_id or ""
+
+    @property
+    def _user(self) -> str:
+        return self.principal.name
 
     def produced(self) -> int:
         """Count the bytes of this Produce. Return the time in ms for which its client must be
@@ -147,12 +151,12 @@ class MeteredContext(RequestContext):
         rates, own_ms = self._bytes_produced()
         self._throttle_ms = own_ms
         if own_ms:
-            rates.note_throttled(self._client, own_ms, self.connection.clock.now_ms())
+            rates.note_throttled(self._client, own_ms, self.connection.clock.now_ms(), self._user)
 
     def _bytes_produced(self) -> tuple[ClientRates, int]:
         rates = self._quotas.produce
         now_ms = self.connection.clock.now_ms()
-        return rates, rates.record(self._client, self.body_bytes, now_ms)
+        return rates, rates.record(self._client, self.body_bytes, now_ms, self._user)
 
     def _decide(self, rates: ClientRates | None, own_ms: int) -> int:
         """Return the throttle time of the request: that of its CPU, or `own_ms` if it is longer.
@@ -160,11 +164,11 @@ class MeteredContext(RequestContext):
         now_ms = self.connection.clock.now_ms()
         request, cpu_ms = self._quotas.request, 0
         if request.enabled:
-            cpu_ms = request.record(self._client, self._take_percent(), now_ms)
+            cpu_ms = request.record(self._client, self._take_percent(), now_ms, self._user)
         self._throttle_ms = max(own_ms, cpu_ms)
         longest = rates if own_ms > cpu_ms else request
         if self._throttle_ms and longest is not None:
-            longest.note_throttled(self._client, self._throttle_ms, now_ms)
+            longest.note_throttled(self._client, self._throttle_ms, now_ms, self._user)
         return self._throttle_ms
 
     # --- answers
@@ -208,14 +212,14 @@ class MeteredContext(RequestContext):
         assert self.withhold is not None
         rates, now_ms = self._quotas.fetch, self.connection.clock.now_ms()
         size_bytes = sum(map(len, body))
-        unused = rates.is_unused(self._client, now_ms)
-        own_ms = rates.record(self._client, size_bytes, now_ms)
+        unused = rates.is_unused(self._client, now_ms, self._user)
+        own_ms = rates.record(self._client, size_bytes, now_ms, self._user)
         delay_ms = self._decide(rates, own_ms)
         if not delay_ms:
             return body
         if unused and delay_ms == own_ms:
             return self._with_throttle_time(delay_ms, body)
-        rates.add(self._client, -size_bytes, now_ms)
+        rates.add(self._client, -size_bytes, now_ms, self._user)
         return tuple(self.withhold(delay_ms))
 
     def _with_throttle_time(self, delay_ms: int, body: tuple[Buffer, ...]) -> tuple[Buffer, ...]:

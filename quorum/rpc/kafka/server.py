@@ -20,6 +20,8 @@ is no task and no future per request.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quorate.quorum.rpc.kafka.connection import Connection
 from quorate.quorum.rpc.kafka.context import RequestContext
 from quorate.quorum.rpc.kafka.server_state import (
@@ -45,8 +47,11 @@ __all__ = [
 class KafkaServer(ServerState):
     """The server of one port. Its `accept` is passed to `Transport.listen` for `Wire.KAFKA`."""
 
+    new_connection: Callable[[ServerState, Link], Connection] = Connection
+    """Creates the connection of each link. A listener with SASL replaces it."""
+
     def accept(self, link: Link) -> Connection:
         """Return the Connection that handles a new link. The quotas may have closed it already."""
-        connection = Connection(self, link)
+        connection = self.new_connection(self, link)
         self.quotas.add(connection)
         return connection

@@ -32,7 +32,12 @@ KAFKAS_MODES: dict[str, str] = {
     line.split("\t")[0]: line.split("\t")[1] for line in FILE.read_text().splitlines()
 }
 """Kafka's DynamicBrokerConfig.dynamicConfigUpdateModes, dumped from its jars."""
-FIXED_HERE = {"listeners", "listener.security.protocol.map", *(key.name for key in TLS)}
+FIXED_HERE = {
+    "listeners",
+    "listener.security.protocol.map",
+    "sasl.enabled.mechanisms",
+    *(key.name for key in TLS),
+}
 """docs/differences.md says why these are read-only."""
 NODE: dict[str, Any] = dict(load(None, environment={}, overrides=COMBINED, hostname="here"))
 

@@ -42,14 +42,18 @@ def loaded(**more: str) -> NodeConfig:
         ("ssl.provider", "x", "no such choice"),
         ("ssl.allow.san.changes", "true", "only when the node starts"),
         ("ssl.endpoint.identification.algorithm", "none", "without TLS"),
-        ("sasl.enabled.mechanisms", "PLAIN", "there is no SASL"),
-        ("sasl.jaas.config", "x", "there is no SASL"),
-        ("listener.name.in.sasl.enabled.mechanisms", "PLAIN", "there is no SASL"),
-        ("security.inter.broker.protocol", "SSL", "there is no SASL"),
-        ("security.providers", "x", "there is no SASL"),
-        ("principal.builder.class", "x", "there is no SASL"),
-        ("connections.max.reauth.ms", "1000", "there is no SASL"),
-        ("delegation.token.secret.key", "x", "there is no SASL"),
+        ("sasl.enabled.mechanisms", "PLAIN", "no listener that it applies to has SASL"),
+        ("connections.max.reauth.ms", "1000", "no listener that it applies to has SASL"),
+        ("sasl.jaas.config", "x", "must have the prefix"),
+        ("listener.name.in.sasl.jaas.config", "x", "must have the prefix"),
+        ("plain.sasl.jaas.config", "x", "must have the prefix"),
+        ("sasl.mechanism.inter.broker.protocol", "PLAIN", "nodes do not authenticate"),
+        ("sasl.kerberos.service.name", "kafka", "no such choice"),
+        ("listener.name.in.sasl.login.class", "x", "no such choice"),
+        ("security.inter.broker.protocol", "SSL", "without TLS"),
+        ("security.providers", "x", "no Java classes"),
+        ("principal.builder.class", "x", "no Java classes"),
+        ("delegation.token.secret.key", "x", "no delegation tokens"),
         ("create.topic.policy.class.name", "x", "no policy would be applied"),
         ("alter.config.policy.class.name", "x", "no policy would be applied"),
         ("client.quota.callback.class", "x", "no policy would be applied"),
@@ -90,7 +94,7 @@ def test_a_value_that_says_what_the_node_does_is_accepted_silently(
     [
         ("IN", "SSL"),
         ("CONTROLLER", "SSL"),
-        *((name, each) for name in ("PLAINTEXT", "IN", "CONTROLLER") for each in SASL),
+        *((name, each) for name in ("IN", "CONTROLLER") for each in SASL),
     ],
 )
 def test_the_listeners_of_nodes_must_be_plaintext(listener: str, protocol: str) -> None:
@@ -123,11 +127,11 @@ def test_the_listener_between_brokers_is_named_once() -> None:
         loaded(**settings, security_inter_broker_protocol="PLAINTEXT")
 
 
-@pytest.mark.parametrize("name", SASL)
+@pytest.mark.parametrize("name", ["SSL", *SASL])
 def test_a_listener_named_after_a_protocol_has_it(name: str) -> None:
-    assert loaded(listeners="SSL://localhost:9092").listeners.protocol("SSL") == "SSL"
-    with pytest.raises(ConfigError, match=f"of listener {name} must be PLAINTEXT"):
-        loaded(listeners=f"{name}://localhost:9092")
+    mechanisms = {"sasl_enabled_mechanisms": "SCRAM-SHA-256"} if name in SASL else {}
+    config = loaded(listeners=f"{name}://localhost:9092", **mechanisms)
+    assert config.listeners.protocol(name) == name
 
 
 def test_a_map_that_is_set_names_every_listener() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.principal import ANONYMOUS, Principal
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.codec import decode, encode
@@ -217,3 +218,13 @@ def test_every_response_has_room_for_the_throttle_time() -> None:
         api = APIS[key]
         for version in range(api.min_version, api.max_version + 1):
             assert begins_with_throttle_time(key, version)
+
+
+def test_the_quota_of_a_user_applies_to_its_authenticated_connections() -> None:
+    for principal, expected in ((Principal("User", "alice"), [0, 50]), (ANONYMOUS, [0, 0])):
+        port = Port({(("user", "alice"),): {"request_percentage": 10.0}}, cost_ms=900)
+        port.connection.principal = principal
+        port.receive(frame(METADATA, V12))
+        port.cost_ms = 105
+        port.receive(frame(METADATA, V12))
+        assert port.throttle_times() == expected

@@ -1,0 +1,64 @@
+"""The SASL of one client listener, as its configuration and the metadata image demand."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from ipaddress import ip_address
+
+from quorate.broker.kafka.services import Services
+from quorate.config.listeners import SASL_PLAINTEXT
+from quorate.config.sasl_keys import FAILURE_DELAY, PLAIN
+from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
+from quorate.quorum.rpc.kafka.sasl_gate import SaslGate, SaslSettings
+from quorate.quorum.rpc.kafka.server import KafkaServer
+from quorate.quorum.sasl.mechanisms import Mechanisms
+
+logger = logging.getLogger("quorate.kafka")
+
+
+def require_authentication(server: KafkaServer, services: Services, listener: str) -> None:
+    """Let each connection of `server` authenticate, if the listener has SASL."""
+    settings = services.config.sasl.get(listener)
+    if settings is None:
+        return
+    mechanisms = Mechanisms(
+        settings.mechanisms,
+        plain_users=settings.plain_users,
+        credentials=lambda: services.image().scram_credentials,
+        unknown_users=services.unknown_users,
+        random=services.random,
+    )
+    gate = SaslGate(
+        mechanisms,
+        SaslSettings(
+            max_receive_bytes=settings.max_receive_bytes,
+            failure_delay_ms=services.config[FAILURE_DELAY.name],
+            max_reauth_ms=settings.max_reauth_ms,
+        ),
+        services.clock,
+    )
+    server.new_connection = partial(SaslConnection, gate)
+    services.gates.append(gate)
+    warn_of_clear_passwords(services, listener)
+
+
+def warn_of_clear_passwords(services: Services, listener: str) -> None:
+    """Log a WARN line if clients send passwords through the network without encryption."""
+    listeners = services.config.listeners
+    (bound,) = (each for each in listeners.client if each.name == listener)
+    plain = PLAIN in services.config.sasl[listener].mechanisms
+    if plain and listeners.protocol(listener) == SASL_PLAINTEXT and not is_loopback(bound.host):
+        logger.warning(
+            "clients of listener %s send their passwords without encryption: it has the mechanism "
+            "PLAIN and no TLS. Use SCRAM, or bind the listener to a loopback address.",
+            listener,
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if only processes on this machine reach `host`."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,47 @@
+"""The parts of a broker that the handlers of its client listeners use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.kafka.broker_quotas import BrokerQuotas
+from quorate.broker.kafka.forwarding import Forwarder
+from quorate.broker.kafka.log_lookups import LogLookups
+from quorate.broker.kafka.producer_ids import ProducerIds
+from quorate.broker.kafka.replicas import Replicas
+from quorate.broker.kafka.suspects import Suspects
+from quorate.config.node_config import NodeConfig
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.rpc.kafka.api_versions import Features
+from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
+from quorate.quorum.rpc.kafka.node_resources import NodeResources
+from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
+from quorate.quorum.sasl.unknown_users import UnknownUsers
+from quorate.quorum.seams import Clock, Random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of a broker that the handlers of all its listeners share."""
+
+    config: NodeConfig
+    clock: Clock
+    cluster_id: str
+    image: Callable[[], MetadataImage]
+    replicas: Replicas
+    forwarder: Forwarder
+    producer_ids: ProducerIds
+    suspects: Suspects
+    quotas: BrokerQuotas
+    groups: GroupCoordinator
+    connections: ConnectionQuotas
+    resources: NodeResources
+    features: Callable[[], Features]
+    lost_quorum: Callable[[], str | None]
+    random: Random
+    unknown_users: UnknownUsers
+    gates: list[SaslGate] = field(default_factory=list)
+    """The SASL of each listener that has it. Bounded by the number of listeners."""
+    lookups: LogLookups = field(default_factory=LogLookups)

@@ -1,0 +1,31 @@
+"""One authentication by a SASL mechanism, as the server's end runs it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class AuthenticationFailed(Exception):
+    """The client did not authenticate.
+
+    `message` is the text for the client, or None for the text that is the same for all causes.
+    `reason` is for the log of the node, and `user` is the claimed name, or None if there is
+    none."""
+
+    def __init__(self, reason: str, user: str | None = None, message: str | None = None) -> None:
+        self.reason = reason
+        self.user = user
+        self.message = message
+        super().__init__(reason)
+
+
+class Exchange(Protocol):
+    """The server's end of one authentication. It is used once.
+
+    `user` is the name that the client has proved, or None until the exchange is complete."""
+
+    user: str | None
+
+    def respond(self, token: bytes) -> bytes:
+        """Return the answer to the client's next token. Raise AuthenticationFailed if the client
+        does not authenticate."""
