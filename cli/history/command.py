@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.client.options import format_option
+from quorate.cli.history.explain import explain
 from quorate.cli.history.options import moment_ms, print_warnings, strict_option
 from quorate.cli.history.questions import diff, top, whatif
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.stream import stream
-from quorate.cli.history.text import json_lines, moment_lines, story_json, story_lines, table_lines
+from quorate.cli.history.text import json_lines, moment_lines, table_lines
 from quorate.cli.progress import waiting_for
 from quorate.cli.suggesting_group import SuggestingGroup
 
@@ -221,25 +222,5 @@ def at(directory: Path, offset: int | None, time_ms: int | None, output: str) ->
         click.echo(line)
 
 
-@history.command()
-@directory_argument
-@click.option("--topic", required=True, help="The topic of the partitions.")
-@click.option(
-    "--partition", type=click.IntRange(min=0), help="A partition of the topic. [default: all]"
-)
-@format_option
-def explain(directory: Path, topic: str, partition: int | None, output: str) -> None:
-    """Print the history of a partition: its changes with their times and causes."""
-    from quorate.quorum.analytics.replay.story import explain as tell
-
-    with history_in(directory) as source:
-        stories = tell(source, topic, partition)
-    if output == "json":
-        click.echo(json.dumps(story_json(stories)))
-        return
-    for line in story_lines(stories):
-        click.echo(line)
-
-
-for command in (diff, whatif, top, stream):
+for command in (diff, explain, whatif, top, stream):
     history.add_command(command)

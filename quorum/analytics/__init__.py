@@ -20,7 +20,7 @@ DataFrames, temporary views, Parquet files, streams, one HTML page, or objects i
 Folders in reading order; each imports only those before it:
 
 - `log/`: the log, cut into slices or read record by record; the exceptions.
-- `replay/`: the cluster at one time; the story of one partition.
+- `replay/`: the cluster at one time; the stories of partitions, topics, brokers and the quorum.
 - `rehearsal/`: scenarios of faults, played on the cluster of one moment.
 - `spark/`: the Spark data source `quorate.metadata` and a local Spark session.
 - `tables/`: the tables.
@@ -54,7 +54,10 @@ if TYPE_CHECKING:
     from quorate.quorum.analytics.page.report import Summary
     from quorate.quorum.analytics.rehearsal.assumptions import Assumptions
     from quorate.quorum.analytics.rehearsal.outcome import Rehearsal
+    from quorate.quorum.analytics.replay.chronicle import Chronicle
     from quorate.quorum.analytics.replay.differences import Comparison, Point
+    from quorate.quorum.analytics.replay.moment import Moment
+    from quorate.quorum.analytics.replay.story import Stories
     from quorate.quorum.analytics.replay.what_if import WhatIf
     from quorate.quorum.analytics.tables import Source
 
@@ -66,8 +69,13 @@ __all__ = [
     "NoMetadataLog",
     "OutOfHistory",
     "WorkersLack",
+    "at",
     "diff",
     "each_broker",
+    "explain",
+    "explain_broker",
+    "explain_quorum",
+    "explain_topic",
     "read_tables",
     "register",
     "rehearse",
@@ -143,6 +151,44 @@ def top(spark: SparkSession, directory: Path | str, rows: int = 10) -> dict[str,
     from quorate.quorum.analytics.tables.top import top as rank
 
     return rank(make(spark, directory, only=NEEDED), rows)
+
+
+def at(directory: Path | str, *, offset: int | None = None, time_ms: int | None = None) -> Moment:
+    """Return the cluster after the record at `offset`, at a time in ms since 1970, or at the end of
+    the log. No Spark is needed. Errors are those of `diff`."""
+    from quorate.quorum.analytics.replay.moment import moment
+
+    return moment(directory, offset=offset, time_ms=time_ms)
+
+
+def explain(directory: Path | str, topic: str, partition: int | None = None) -> Stories:
+    """Return the stories of the partitions of a topic, or of one of them. No Spark is needed.
+
+    Raise NoMetadataLog or DamagedLog, or OutOfHistory if the log does not know the partition."""
+    from quorate.quorum.analytics.replay.story import explain as tell
+
+    return tell(directory, topic, partition)
+
+
+def explain_topic(directory: Path | str, topic: str) -> list[Chronicle]:
+    """Return the stories of all topics of this name. Errors are those of `explain`."""
+    from quorate.quorum.analytics.replay.topic_story import explain_topic as tell
+
+    return tell(directory, topic)
+
+
+def explain_broker(directory: Path | str, broker_id: int) -> Chronicle:
+    """Return the story of a broker. Errors are those of `explain`."""
+    from quorate.quorum.analytics.replay.broker_story import explain_broker as tell
+
+    return tell(directory, broker_id)
+
+
+def explain_quorum(directory: Path | str) -> Chronicle:
+    """Return the story of the quorum of controllers. Errors are those of `explain`."""
+    from quorate.quorum.analytics.replay.quorum_story import explain_quorum as tell
+
+    return tell(directory)
 
 
 def diff(directory: Path | str, before: Point, after: Point) -> Comparison:
