@@ -26,11 +26,14 @@ Claims of other nodes that this node refuses:
 | claim | this node |
 |---|---|
 | an epoch more than MAX_EPOCH_JUMP above its own, if its log has records | refuses the message |
-| another leader of an epoch whose leader it knows | refuses the message |
+| another leader of an epoch whose leader it knows (*) | refuses the message |
 | records of an epoch after the leader's, or unreadable records | appends nothing, retries |
 | a log without records that are committed here | truncates nothing, retries |
 | a snapshot below the high watermark, of a later epoch, or too large | fetches none, retries |
 | a response to a fetch that names another epoch or leader | retries |
+
+(*) The claim is believed if the known leader is no voter and has never responded to this node, and
+the other one is a voter.
 
 Files in reading order:
 

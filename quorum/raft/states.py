@@ -271,7 +271,10 @@ TRANSITIONS: dict[tuple[Role, Role], Transition] = {
         EpochStep.HIGHER, "it learned of the epoch, or election timeout"
     ),
     (Role.RESIGNED, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
-    (Role.FOLLOWER, Role.UNATTACHED): Transition(EpochStep.HIGHER, "it learned of the epoch"),
+    (Role.FOLLOWER, Role.UNATTACHED): Transition(
+        EpochStep.SAME_OR_HIGHER,
+        "it learned of the epoch, or of a voter that leads instead of a node that never responded",
+    ),
     (Role.FOLLOWER, Role.PROSPECTIVE): Transition(EpochStep.SAME, "fetch timeout or hint"),
     (Role.FOLLOWER, Role.FOLLOWER): Transition(EpochStep.HIGHER, "another leader"),
 }

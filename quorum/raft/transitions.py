@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.quorum.ids import NO_NODE, ReplicaKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.core import MAX_ADDRESSES, Core
 from quorate.quorum.raft.delayed_fetches import fail_waiting_requests
 from quorate.quorum.raft.election_timers import election_deadline_ms
-from quorate.quorum.raft.epoch_limits import is_credible
+from quorate.quorum.raft.epoch_limits import is_credible, replaces_unproved_leader
 from quorate.quorum.raft.messages import LeaderAddress, Response
 from quorate.quorum.raft.states import Follower, Leader, Unattached
 
@@ -76,8 +78,21 @@ def learn_leader(
     if leader_id == NO_NODE:
         if epoch > core.epoch:
             become_unattached(core, epoch)
-    elif epoch > core.epoch or core.leader_id == NO_NODE:
+        return
+    if replaces_unproved_leader(core, epoch, leader_id):
+        _retract_leader(core)
+    if epoch > core.epoch or core.leader_id == NO_NODE:
         become_follower(core, epoch, leader_id)
+
+
+def _retract_leader(core: Core) -> None:
+    """Enter the same epoch without the leader that never responded. The vote stays."""
+    old, voted = core.state, core.election.voted
+    assert isinstance(old, Follower) and not old.has_fetched
+    core.set_election(replace(core.election, leader_id=NO_NODE))
+    core.become(Unattached(deadline_ms=old.deadline_ms), core.epoch, voted=voted)
+    core.resigned_epoch = -1
+    fail_waiting_requests(core, old)
 
 
 def _note_address(core: Core, leader_id: int, address: LeaderAddress) -> None:

@@ -27,7 +27,7 @@ from quorate.quorum.raft.control_records import (
 from quorate.quorum.raft.core import CLAIM_REPORT_INTERVAL_MS, MAX_REPORTED
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
-from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP
+from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP, replaces_unproved_leader
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -40,6 +40,8 @@ from quorate.quorum.raft.messages import (
     VoteResponse,
 )
 from quorate.quorum.raft.snapshots import MAX_SNAPSHOT_BYTES
+from quorate.quorum.raft.states import Follower
+from quorate.quorum.raft.voter_set import VoterSet
 from tests.unit.raft.harness import CLUSTER_ID, Letter, RaftCluster, key, voter
 from tests.unit.raft.test_snapshots import cut_off
 
@@ -350,6 +352,51 @@ def test_an_observer_in_a_later_epoch_than_the_leader_is_led_again() -> None:
     assert cluster.core(leader).epoch > 5
     assert cluster.core(observer).leader_id == leader
     assert cluster.core(observer).high_watermark == cluster.core(leader).high_watermark > 2
+
+
+def resignation(leader_id: int, epoch: int) -> EndQuorumEpochRequest:
+    return EndQuorumEpochRequest(
+        cluster_id=CLUSTER_ID, leader_id=leader_id, epoch=epoch, preferred_candidates=()
+    )
+
+
+def test_a_false_leader_that_never_responded_gives_way_to_a_voter() -> None:
+    """The observer learns of the epoch from a liar, before the leader of that epoch reaches it."""
+    cluster = RaftCluster(observers=1)
+    cluster.elect(1)
+    cluster.append(1, b"a")
+    cluster.run(600)
+    (observer,) = set(cluster.nodes) - {1, 2, 3}
+    cluster.isolate(observer)
+    cluster.kill(1)
+    cluster.until(lambda: Role.LEADER in (cluster.role(2), cluster.role(3)))
+    leader = cluster.leader()
+    epoch = cluster.core(leader).epoch
+    response = cluster.inject(observer, resignation(77, epoch))
+    assert response is not None and response.error == ErrorCode.NONE
+    assert cluster.core(observer).leader_id == 77
+    cluster.heal()
+    cluster.append(leader, b"b")
+    cluster.run(5_000)
+    assert cluster.core(leader).epoch == epoch, "no further election was needed"
+    assert cluster.core(observer).leader_id == leader
+    assert cluster.core(observer).high_watermark == cluster.core(leader).high_watermark > 2
+
+
+def test_a_leader_that_has_responded_gives_way_to_no_claim() -> None:
+    """Also if it is a voter that this node does not know yet."""
+    core = led().core(2)._core
+    epoch = core.epoch
+    assert isinstance(core.state, Follower) and core.state.has_fetched
+    assert not replaces_unproved_leader(core, epoch, 3)
+    core.election = replace(core.election, leader_id=77)
+    assert not replaces_unproved_leader(core, epoch, 3)
+    core.state.has_fetched = False
+    assert replaces_unproved_leader(core, epoch, 3)
+    for another_epoch, leader_id in ((epoch + 1, 3), (epoch, 78), (epoch, 2)):
+        assert not replaces_unproved_leader(core, another_epoch, leader_id)
+    core.voters = VoterSet(())
+    assert replaces_unproved_leader(core, epoch, 78), "it knows no voter yet"
 
 
 def test_a_fetch_of_an_epoch_too_far_ahead_deposes_no_leader() -> None:
