@@ -99,10 +99,15 @@ def failure(seed: int, plan: Plan) -> str:
     try:
         run_seed(seed, plan)
     except SeedFailed as failed:
-        return str(failed.error) or repr(failed.error)
+        return innermost(str(failed.error) or repr(failed.error))
     except Deadlock as deadlock:
         return str(deadlock)
     return ""
+
+
+def innermost(said: str) -> str:
+    """Return what the check said, without the error of the node in which it was raised."""
+    return said.rpartition("Violation(")[2].lstrip("\\'\"").rstrip("\\'\")")
 
 
 class Results:

@@ -181,8 +181,9 @@ class Limits:
 
 def holders_of(partition: Partition) -> tuple[int, ...]:
     """Return the replicas that may be elected and have all that was acknowledged: the ISR. If it is
-    empty, the eligible leader replicas, and without these the last known leader (KIP-966)."""
-    return partition.isr or partition.elr or partition.last_known_elr
+    empty, the eligible leader replicas and the last known leader (KIP-966). The latter leads if the
+    others turn out to have stopped uncleanly."""
+    return partition.isr or (*partition.elr, *partition.last_known_elr)
 
 
 def keepers_of(partition: Partition, losing: int, safe: dict[int, str]) -> list[str]:

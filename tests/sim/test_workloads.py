@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
+from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.detect import Results, detect, relevant
+from tests.sim.cluster import NodeStopped
+from tests.sim.detect import Results, detect, innermost, relevant
 from tests.sim.invariants import Violation
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.shape import Shape
@@ -174,6 +176,12 @@ def test_a_removed_safeguard_is_detected() -> None:
     assert f"| flush-before-fetch | {found.seed} |" in found.row()
     assert detect(ABLATIONS["flush-before-fetch"], seeds=0).row().count("not in 0") == 1
     assert ABLATIONS["min-isr"] in relevant() and ABLATIONS["torn-tail"] not in relevant()
+
+
+def test_what_a_check_said_stands_alone() -> None:
+    inside = StateInDoubt(f"half changed: {Violation('c1 at 3: so it is')!r}")
+    assert innermost(str(NodeStopped("c1", inside))) == "c1 at 3: so it is"
+    assert innermost("c1 at 3: so it is") == "c1 at 3: so it is"
 
 
 def test_a_search_continues_where_an_earlier_command_ended(tmp_path: Path) -> None:
