@@ -35,10 +35,20 @@ class Membership:
     """The membership of one consumer in one group for one topic.
 
     No thread sends heartbeats. The member loses its place if `alive` is not called within
-    SESSION_TIMEOUT_MS."""
+    the session timeout."""
 
-    def __init__(self, admin: Admin, group: str, topic: str) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        group: str,
+        topic: str,
+        *,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        heartbeat_s: float = HEARTBEAT_INTERVAL_S,
+    ) -> None:
         self._admin = admin
+        self._session_timeout_ms = session_timeout_ms
+        self._heartbeat_s = heartbeat_s
         self._groups = Groups(admin)
         self._group = group
         self._topic = topic
@@ -58,7 +68,7 @@ class Membership:
         while True:
             error, partitions = self._try_join(deadline)
             if error == ErrorCode.NONE:
-                self._next_beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
+                self._next_beat_at = time.monotonic() + self._heartbeat_s
                 return partitions
             if time.monotonic() >= deadline:
                 raise NotReachable(
@@ -119,7 +129,7 @@ class Membership:
         the timeout of the Admin, and Refused on any other error."""
         if time.monotonic() < self._next_beat_at:
             return True
-        self._next_beat_at = time.monotonic() + HEARTBEAT_INTERVAL_S
+        self._next_beat_at = time.monotonic() + self._heartbeat_s
         request = schemas.HeartbeatRequest(
             group_id=self._group, generation_id=self._member.generation, member_id=self._member.id
         )
@@ -135,16 +145,18 @@ class Membership:
             number: offset for (topic, number), offset in offsets.items() if topic == self._topic
         }
 
-    def commit(self, offsets: Mapping[int, int]) -> None:
-        """Commit the offsets of this member.
+    def commit(self, offsets: Mapping[int, int]) -> bool:
+        """Commit the offsets of this member. Return True if they are committed.
 
-        Do nothing if the coordinator refuses the commit because of a rebalance, or because it has
+        Return False if the coordinator refuses the commit because of a rebalance, or because it has
         removed this member. The next owner of the partition then reads these records again. Raise
         Refused on any other error."""
         places = {(self._topic, number): offset for number, offset in offsets.items()}
         error = self._groups.try_commit(self._group, places, self._member)
-        if error not in AGAIN:
-            check(error, None, f"group {self._group}")
+        if error in AGAIN:
+            return False
+        check(error, None, f"group {self._group}")
+        return True
 
     def leave(self) -> None:
         """Leave the group, so that the coordinator rebalances before the session timeout.
@@ -162,7 +174,7 @@ class Membership:
         )
         return schemas.JoinGroupRequest(
             group_id=self._group,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
+            session_timeout_ms=self._session_timeout_ms,
             rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             member_id=self._member.id,
             protocol_type=PROTOCOL_TYPE,

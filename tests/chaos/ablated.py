@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
+from quorate.broker.groups import loading
 from quorate.broker.partition.leadership import Leadership
 from quorate.cli.main import main
 from quorate.quorum.controller import broker_changes, partition_change, placement
@@ -21,6 +22,7 @@ from quorate.quorum.controller.reassignment_completion import Completion
 from quorate.quorum.controller.sessions import NEVER_MS, Sessions
 from quorate.quorum.faults.clock import FaultClock
 from quorate.quorum.log import recovery
+from quorate.quorum.log.batch import batches
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.flush import Flush
 from quorate.quorum.log.scan import scan
@@ -93,6 +95,12 @@ def complete_early(
     return Completion(kept, kept)
 
 
+def load_nothing(self: Any, data: memoryview) -> None:
+    """Skip the records of groups, as if the log had none."""
+    for _, header in batches(data):
+        self._offset = header.next_offset
+
+
 RUN, USABLE = Flush.run, placement.usable_brokers
 Ablation = tuple[Any, str, Any]
 ABLATIONS: dict[str, Ablation] = {
@@ -112,6 +120,7 @@ ABLATIONS: dict[str, Ablation] = {
         "now_ms",
         lambda self: self._inner.now_ms() + self.faults.rules.clock_offset_ms,
     ),
+    "group-loading": (loading.Loading, "_replay", load_nothing),
     "rack-placement": (placement, "usable_brokers", without_racks),
     "reassignment-completion": (partition_change, "completion", complete_early),
     "log-recovery": (recovery, "scan", discard_unflushed),

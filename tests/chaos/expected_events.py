@@ -16,6 +16,7 @@ EVENTS = {
     "disk-error": (DISK, FENCED, MOVED, REGISTERED, *ELECTED),
     "disk-full": (DISK, FENCED, MOVED, REGISTERED, *ELECTED),
     "flapping-isr": (CREATED, LEADS),
+    "group-restart": (MOVED, REGISTERED, CREATED),
     "heartbeat-timeout": (FENCED, r"\[session-expired\]", MOVED),
     "leader-kill": (FENCED, r"\[connection-lost\]", MOVED, REGISTERED, "unfenced broker"),
     "paused-broker": (FENCED, r"\[session-expired\]", MOVED),

@@ -26,6 +26,7 @@ async def pin_writer(run: ScenarioRun, values: Values) -> None:
         ledger=run.ledger,
         pace=run.writer.pace,
         timeout_ms=run.writer.timeout_ms,
+        acks=run.writer.acks,
         node_id=node,
     )
     try:

@@ -39,7 +39,9 @@ from quorate.cli.chaos.timeline.timeline import (
     StateInterval,
     StateTracker,
 )
+from quorate.cli.chaos.workload.admin_load import AdminLoad
 from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.chaos.workload.group import Group
 from quorate.cli.chaos.workload.ledger import Ledger
 from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
 from quorate.cli.chaos.workload.reader import Reader
@@ -108,6 +110,10 @@ class ScenarioRun:
     writer: Writer
     reader: Reader
     probe: MetadataProbe
+    group: Group | None = None
+    """The consumer group of the run, if the workload has one."""
+    admin: AdminLoad | None = None
+    """The admin client of the run, if the workload has one."""
     states: ClusterStates
     session_timeout_ms: int
     serving: frozenset[int]

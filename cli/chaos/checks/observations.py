@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from quorate.cli.chaos.timeline.timeline import StateInterval
 from quorate.cli.chaos.workload.comparison import Verdict
@@ -206,6 +207,62 @@ class Resignation:
     """The number of its answers."""
 
 
+class Rebalance(NamedTuple):
+    """The kill of a group member, and the time at which every partition had a member again, or
+    None."""
+
+    killed_ms: int
+    complete_ms: int | None
+
+    def lasted_ms(self, end_ms: int) -> int:
+        """Return the length. A rebalance that has not ended lasts until the end of the run."""
+        return (end_ms if self.complete_ms is None else self.complete_ms) - self.killed_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupReads:
+    """The observations of the consumer group of a run."""
+
+    records: int
+    """The offsets below the ends that members have read."""
+    missing: Mapping[int, int] = field(default_factory=dict)
+    """The first offset below its end that no member has read, by partition."""
+    went_back: Sequence[str] = ()
+    """The committed offsets that were lower than one before, as texts."""
+    commits: int = 0
+    joins: int = 0
+    kills_members: bool = False
+    """True if the workload says that members are killed."""
+    rebalances: Sequence[Rebalance] = ()
+
+
+class AdminWait(NamedTuple):
+    """One request of the admin client, and the time of its success, or None."""
+
+    operation: str
+    sent_ms: int
+    done_ms: int | None
+
+    def waited_ms(self, end_ms: int) -> int:
+        """Return the wait. A request without a success waited until the end of the run."""
+        return (end_ms if self.done_ms is None else self.done_ms) - self.sent_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminWaits:
+    """The requests of the admin client of a run, which sends those of `operations` in turn."""
+
+    operations: Sequence[str]
+    requests: Sequence[AdminWait] = ()
+
+    def by_operation(self) -> dict[str, list[AdminWait]]:
+        """Return the requests by their operation."""
+        found: dict[str, list[AdminWait]] = {}
+        for each in self.requests:
+            found.setdefault(each.operation, []).append(each)
+        return found
+
+
 @dataclass(slots=True, kw_only=True)
 class Reassignment:
     """The move of the topic's replicas: the new replicas by partition, and its begin and end."""
@@ -224,6 +281,8 @@ class Evidence:
     """The comparison of the written records with those in the partitions at the end."""
     unread: Mapping[int, str] = field(default_factory=dict)
     """The partitions that could not be read back, with the reasons."""
+    acks_one: bool = False
+    """True if the producers used acks=1."""
     sent: int
     read_along: int
     """The number of records read during the run."""
@@ -251,6 +310,10 @@ class Evidence:
     writes: Availability
     reads: Availability
     metadata: MetadataWrites
+    group: GroupReads | None = None
+    """The observations of the consumer group, or None for a run without one."""
+    admin: AdminWaits | None = None
+    """The requests of the admin client, or None for a run without one."""
     latencies: Mapping[str, Latencies] = field(default_factory=dict)
     """The latencies of clients by their kind, of KINDS in `latencies.py`."""
     leadership: Sequence[StateInterval]

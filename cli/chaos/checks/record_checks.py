@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from quorate.cli.chaos.checks.check import Check, first
+from quorate.cli.chaos.checks.check import Check, first, listed
 from quorate.cli.chaos.checks.observations import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.workload.comparison import Violations
@@ -30,7 +31,23 @@ def lost(evidence: Evidence, expected: Expected) -> Iterator[Check]:
     if compared.unverified:
         text += f", {compared.unverified:,} in partitions that could not be read"
     good = compared.acknowledged > compared.unverified and not compared.lost.count
+    if evidence.acks_one:
+        yield lost_of_acks_one(evidence, text)
+        return
     yield Check("lost", good, text + example(compared.lost))
+
+
+def lost_of_acks_one(evidence: Evidence, text: str) -> Check:
+    """Return the check of acks=1: only partitions whose leader changed lost records.
+
+    With acks=1 the leader acknowledges a record before a follower has it."""
+    compared = evidence.compared
+    terms = Counter(each.subject for each in evidence.leadership)
+    wrong = {each for each in compared.lost_in if terms[each] < 2}
+    text += "; acks=1 promises a record only as long as its leader leads"
+    if wrong:
+        text += f", and partitions {listed(wrong)} lost some without a change of their leader"
+    return Check("lost", compared.acknowledged > compared.unverified and not wrong, text)
 
 
 def unchanged(evidence: Evidence, expected: Expected) -> Iterator[Check]:

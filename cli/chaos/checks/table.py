@@ -9,6 +9,7 @@ check whose evidence cannot exist on the cluster of the run is not judged, and l
 - fault_checks.py: every fault had an effect; brokers were fenced and led nothing.
 - record_checks.py: no record is lost, changed or duplicated; all replicas are equal.
 - client_checks.py: enough writes before, during and after; the availability of writes and reads.
+- group_checks.py, admin_checks.py: the consumer group, and the requests of the admin client.
 - metadata_checks.py: the availability of metadata; another controller became active.
 - move_checks.py: the moves of leaders, ISRs and replicas.
 - session_checks.py: the length of an expired session, and the refusals of its broker."""
@@ -19,9 +20,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from quorate.cli.chaos.checks import (
+    admin_checks,
     client_checks,
     completion_checks,
     fault_checks,
+    group_checks,
     metadata_checks,
     move_checks,
     record_checks,
@@ -71,6 +74,14 @@ FAMILIES = (
         ("no majority",),
         "No metadata changes without a majority.",
     ),
+    Family(group_checks.delivered, ("group records",), "The group reads every record."),
+    Family(group_checks.offsets, ("group offsets",), "No committed offset goes back."),
+    Family(
+        group_checks.rebalances,
+        ("group rebalances",),
+        "The partitions of a killed member soon have another one.",
+    ),
+    Family(admin_checks.admin, ("admin",), "No request of the admin client waits too long."),
     Family(
         move_checks.moves,
         ("leader moves", "isr moves"),

@@ -9,9 +9,18 @@ from abc import ABC, abstractmethod
 
 from quorate.cli.client.admin import Admin, AdminSettings, check
 from quorate.cli.metadata_quorum.command import describe_quorum
-from quorate.quorum.protocol.schemas import configs, topics
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import configs, elect_leaders, topics
 
 TOPIC_RESOURCE = 2
+NO_NEED = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.ELECTION_NOT_NEEDED,
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    }
+)
+"""The results of a preferred election, which need not change anything."""
 HEAL_TIMEOUT_S = 60.0
 """The default time, in s, for which `wait_healed` waits."""
 
@@ -95,6 +104,32 @@ class ClusterRequests(ABC):
         )
         admin.close()
         check(answer.responses[0].error_code, answer.responses[0].error_message)
+
+    def elect_preferred(self, topic: str) -> None:
+        """Elect the preferred leaders of a topic's partitions that can lead.
+
+        Raise Refused if the cluster refuses the request or a partition for another reason."""
+        admin = self.admin()
+        try:
+            (described,) = admin.metadata([topic]).topics
+            numbers = tuple(each.partition_index for each in described.partitions)
+            wanted = elect_leaders.TopicPartitions(topic=topic, partitions=numbers)
+            request = elect_leaders.ElectLeadersRequest(
+                topic_partitions=(wanted,), timeout_ms=admin.timeout_ms
+            )
+            answer = admin.change(
+                request,
+                elect_leaders.ElectLeadersResponse,
+                lambda answer: [answer.error_code],
+                repeatable=True,
+            )
+        finally:
+            admin.close()
+        check(answer.error_code, None)
+        for each in answer.replica_election_results:
+            for partition in each.partition_result:
+                if ErrorCode.of(partition.error_code) not in NO_NEED:
+                    check(partition.error_code, partition.error_message, f"partition of {topic}")
 
     def wait_healed(self, topic: str, replicas: int, timeout_s: float = HEAL_TIMEOUT_S) -> bool:
         """Return True when every ISR has `replicas` members, or False after `timeout_s`.

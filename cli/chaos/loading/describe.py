@@ -26,7 +26,7 @@ def description(scenario: Scenario) -> Iterator[str]:
         yield f"          {name}={value}"
     yield (
         f"workload  {load.partitions} partitions x {load.replication_factor}, min.insync.replicas "
-        f"{load.min_insync_replicas}, {load.records_per_s:,} records/s, acks=all"
+        f"{load.min_insync_replicas}, {load.records_per_s:,} records/s, acks={load.acks}"
     )
     for variant in scenario.variants:
         title = "" if variant.title == "-" else f": {variant.title}"

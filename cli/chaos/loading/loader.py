@@ -84,6 +84,7 @@ class _ScenarioReading(Reading):
         workload = self.checked(("workload",), top["workload"], scenario.WORKLOAD)
         expect = self.checked(("expect",), top["expect"], scenario.EXPECT)
         self._fits_together(cluster, workload)
+        self._members(workload)
         variants = tuple(
             self._variant(("variants", index), each) for index, each in enumerate(top["variants"])
         )
@@ -153,6 +154,14 @@ class _ScenarioReading(Reading):
                 ("workload", "min_insync_replicas"),
                 f"min_insync_replicas: value {workload['min_insync_replicas']} must be at most "
                 f"the replication_factor, {replicas}",
+            )
+
+    def _members(self, workload: Mapping[str, Any]) -> None:
+        """Refuse kills of members if there are none, or one that nobody could replace."""
+        if workload["member_kill_interval_ms"] and workload["group_members"] < 2:
+            self.refuse(
+                ("workload", "member_kill_interval_ms"),
+                "member_kill_interval_ms: group_members must be at least 2",
             )
 
     def _config(self, values: Mapping[str, Any]) -> dict[str, str]:

@@ -7,18 +7,37 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun
-from quorate.cli.chaos.checks.observations import Availability, Evidence, MetadataWrites, Outage
+from quorate.cli.chaos.checks.observations import (
+    AdminWait,
+    AdminWaits,
+    Availability,
+    Evidence,
+    GroupReads,
+    MetadataWrites,
+    Outage,
+    Rebalance,
+)
 from quorate.cli.chaos.checks.table import checks, not_judged
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.timeline.cluster_states import ClusterStates
 from quorate.cli.chaos.timeline.outage import Gap
 from quorate.cli.chaos.timeline.timeline import Event
+from quorate.cli.chaos.workload.admin_load import OPERATIONS
 from quorate.cli.chaos.workload.comparison import Comparison, Verdict
 from quorate.cli.chaos.workload.latencies import Latencies, Samples
 from quorate.cli.chaos.workload.ledger import CLIENTS
 from quorate.cli.chaos.workload.read_back import ReadBack
 from quorate.cli.chaos.workload.reader import taken_back
+
+TWICE = "with acks=1 a client is not idempotent, so it may write a batch twice"
+ACKS_ONE = {
+    "duplicated": TWICE,
+    "out of order": TWICE,
+    "at another offset": TWICE,
+    "refused": "with acks=1 a leader acknowledges before it hears that another one leads",
+}
+"""The checks that acks=1 promises nothing about."""
 
 
 class Examined(NamedTuple):
@@ -98,7 +117,57 @@ def evidence_of(run: ScenarioRun, examined: Examined, states: ClusterStates) -> 
         controllers=states.controllers.intervals,
         voters=run.controllers,
         end_ms=examined.end_ms,
-        not_judged=run.cluster.not_judged,
+        group=group_reads(run, back),
+        admin=admin_waits(run),
+        acks_one=run.writer.acks == 1,
+        not_judged={**run.cluster.not_judged, **(ACKS_ONE if run.writer.acks == 1 else {})},
+    )
+
+
+def group_reads(run: ScenarioRun, back: ReadBack) -> GroupReads | None:
+    """Return the observations of the group. It must have read all that is acknowledged, and
+    was read back at the end."""
+    if run.group is None:
+        return None
+    log, clock = run.group.log, run.clock
+    acknowledged = run.ledger.ends()
+    ends = {
+        each: min(len(read), acknowledged.get(each, 0))
+        for each, read in back.final.items()
+        if each not in back.unread
+    }
+    return GroupReads(
+        records=log.delivered(ends),
+        missing=log.missing(ends),
+        went_back=list(log.went_back()),
+        commits=log.commits(),
+        joins=log.joins,
+        kills_members=bool(run.group.kill_interval_s),
+        rebalances=[
+            Rebalance(
+                clock.ms(each.killed_s),
+                None if each.complete_s is None else clock.ms(each.complete_s),
+            )
+            for each in log.rebalances
+        ],
+    )
+
+
+def admin_waits(run: ScenarioRun) -> AdminWaits | None:
+    """Return the requests of the admin client."""
+    if run.admin is None:
+        return None
+    clock = run.clock
+    return AdminWaits(
+        operations=OPERATIONS,
+        requests=[
+            AdminWait(
+                each.operation,
+                clock.ms(each.sent_s),
+                None if each.done_s is None else clock.ms(each.done_s),
+            )
+            for each in run.admin.done
+        ],
     )
 
 

@@ -23,6 +23,7 @@ from quorate.cli.chaos.run.ending import Interrupted, Interruption, reason, stag
 from quorate.cli.chaos.run.evidence import Examined, failed_result, result_of
 from quorate.cli.chaos.run.setup import Plan, started_run
 from quorate.cli.chaos.scenario.scenario import Variant
+from quorate.cli.chaos.workload.group import Group
 from quorate.cli.chaos.workload.read_back import ReadBack, read_back
 from quorate.cli.chaos.workload.replicas import differing
 from quorate.cli.client.consumer import Consumer
@@ -35,6 +36,10 @@ FLUSH_S = 15.0
 """The time that the writer's batches in flight have to be acknowledged."""
 CATCH_UP_S = 15.0
 """The time that the consumer has to read the last records."""
+GROUP_S = 45.0
+"""The time that the group has to read the last records, and to end."""
+ADMIN_END_S = 40.0
+"""The time in which the last request of the admin client must end."""
 SETTLE_S = 30.0
 """The time that followers have to fetch the last records."""
 FAULT_S = 30.0
@@ -87,7 +92,7 @@ async def carry_out_variants(run: ScenarioRun, plan: Plan, view: View) -> None:
     workload = plan.scenario.workload
     run.note(
         f"clients write into {workload.partitions} partitions x {workload.replication_factor}, "
-        "acks=all, and read"
+        f"acks={workload.acks}, and read"
     )
     await asyncio.sleep(workload.warm_up_ms / 1000)
     for number, variant in enumerate(plan.variants):
@@ -144,7 +149,11 @@ async def examined(run: ScenarioRun, plan: Plan) -> Result:
     await stage(run, "every ISR is full", HEAL_S + 5, full_isrs(run))
     await stage(run, "the producers end", FLUSH_S + 10, run.writer.stop(FLUSH_S))
     await stage(run, "the metadata client ends", FAULT_S, run.probe.stop())
+    if run.admin is not None:
+        await stage(run, "the admin client ends", ADMIN_END_S, run.admin.stop())
     await caught_up(run)
+    if run.group is not None:
+        await stage(run, "the group ends", GROUP_S, end_group(run, run.group))
     await stage(run, "the consumer ends", FAULT_S, run.reader.stop())
     run.ledger.delays.close(time.monotonic())
     end_ms = run.clock.now_ms()
@@ -162,6 +171,13 @@ async def examined(run: ScenarioRun, plan: Plan) -> Result:
     for node in run.died():
         run.problem(f"node {node} ended although no step stopped it")
     return result_of(run, plan, Examined(back, different, final, end_ms))
+
+
+async def end_group(run: ScenarioRun, group: Group) -> None:
+    """Wait for CATCH_UP_S until the group has read everything, and stop it."""
+    await group.end_kills()
+    await group.catch_up(run.ledger.ends(), CATCH_UP_S)
+    await group.stop()
 
 
 async def caught_up(run: ScenarioRun) -> None:

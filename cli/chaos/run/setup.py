@@ -14,9 +14,12 @@ from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun
 from quorate.cli.chaos.control.cluster import Cluster
 from quorate.cli.chaos.control.fault_sockets import LEASE_MS
 from quorate.cli.chaos.results.view import STATUS_PERIOD_S, View
-from quorate.cli.chaos.scenario.scenario import Scenario, Variant, Workload
+from quorate.cli.chaos.scenario.scenario import ACKS, Scenario, Variant, Workload
 from quorate.cli.chaos.timeline.cluster_states import ClusterStates
+from quorate.cli.chaos.workload.admin_load import AdminLoad
 from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.chaos.workload.group import Group
+from quorate.cli.chaos.workload.group_log import GroupLog
 from quorate.cli.chaos.workload.ledger import Ledger
 from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
 from quorate.cli.chaos.workload.reader import Reader
@@ -87,7 +90,7 @@ async def started_run(plan: Plan, cluster: Cluster, view: View) -> AsyncIterator
             chance=random.Random(plan.seed),
         )
         run.states.begin(run.serving, active)
-        async with run.control.leases(), facts.following():
+        async with run.control.leases(), facts.following(), other_clients(run):
             run.poll_facts()
             async with background_tasks(run, view):
                 yield run
@@ -125,6 +128,7 @@ async def clients(
         ledger=ledger,
         pace=Pace.of(workload.records_per_s, workload.partitions),
         timeout_ms=workload.request_timeout_ms,
+        acks=ACKS[workload.acks],
     )
     reader = Reader(readers, ledger.delays)
     period_s = workload.metadata_interval_ms / 1000
@@ -146,6 +150,42 @@ async def clients(
                 await stop
         for each in (brokers, readers, probes):
             each.close()
+
+
+@contextlib.asynccontextmanager
+async def other_clients(run: ScenarioRun) -> AsyncIterator[None]:
+    """Add the consumer group and the admin client of the workload to the run, if it has them.
+
+    Every partition has a member of the group when the block begins."""
+    workload = run.scenario.workload
+    if workload.group_members:
+        run.group = Group(
+            bootstrap=",".join(str(Address(*server)) for server in run.cluster.servers),
+            topic=run.brokers.topic,
+            members=workload.group_members,
+            session_ms=workload.group_session_ms,
+            kill_interval_s=workload.member_kill_interval_ms / 1000,
+            log=GroupLog(workload.partitions),
+            say=run.note,
+        )
+    if workload.admin_interval_ms:
+        run.admin = AdminLoad(
+            requests=run.cluster,
+            topic=run.brokers.topic,
+            interval_s=workload.admin_interval_ms / 1000,
+        )
+    try:
+        if run.group is not None:
+            await run.group.start()
+            run.group.begin_kills()
+        if run.admin is not None:
+            run.admin.start()
+        yield
+    finally:
+        # The run has stopped them and recorded their errors. This is for a run that was cancelled.
+        for each in (run.group, run.admin):
+            with contextlib.suppress(Exception):
+                await (each.stop() if each is not None else asyncio.sleep(0))
 
 
 async def first_writes(ledger: Ledger) -> None:

@@ -14,6 +14,7 @@ from quorate.cli.chaos.scenario.keys import (
     MAX_MS,
     Rule,
     Table,
+    one_of,
     settings,
     table,
     tables,
@@ -21,6 +22,10 @@ from quorate.cli.chaos.scenario.keys import (
     whole,
 )
 from quorate.cli.chaos.scenario.steps import DISK, RULES, STEPS
+
+ALL, ONE = "all", "1"
+ACKS: Mapping[str, int] = {ALL: -1, ONE: 1}
+"""The values of `acks` in a Produce request by those of the key."""
 
 TOP: Table = {
     "title": Rule("The failure, in one line.", text, required=True),
@@ -48,6 +53,17 @@ WORKLOAD: Table = {
     ),
     "record_bytes": Rule("The size of each value.", whole(1, 100_000), 100),
     "key_bytes": Rule("The least size of each key. 0: as short as its number.", whole(0, 1000), 0),
+    "acks": Rule("The acks of the producers: `all`, or `1`.", one_of(*ACKS), ALL),
+    "group_members": Rule("Consumers in a group that reads the topic.", whole(0, 20), 0),
+    "group_session_ms": Rule("The session timeout of these members.", whole(1000, MAX_MS), 6000),
+    "member_kill_interval_ms": Rule(
+        "The pause between two kills of a member, which is then replaced. 0: none is killed.",
+        whole(0, MAX_MS),
+        0,
+    ),
+    "admin_interval_ms": Rule(
+        "The pause between two requests of an admin client. 0: there is none.", whole(0, MAX_MS), 0
+    ),
     "metadata_interval_ms": Rule(
         "The pause between two changes of metadata by the run's client.", whole(10, MAX_MS), 250
     ),
@@ -76,6 +92,16 @@ EXPECT: Table = {
     ),
     "max_metadata_wait_ms": Rule(
         "The longest time for which a change of metadata may wait.", whole(1, MAX_MS), 10_000
+    ),
+    "max_rebalance_ms": Rule(
+        "The longest time after the kill of a member in which a partition has no member.",
+        whole(1, MAX_MS),
+        30_000,
+    ),
+    "max_admin_wait_ms": Rule(
+        "The longest time for which a request of the admin client may wait.",
+        whole(1, MAX_MS),
+        10_000,
     ),
     "max_resign_ms": Rule(
         "The longest time after which an isolated active controller must have resigned.",
@@ -152,6 +178,11 @@ class Workload:
     warm_up_ms: int
     cool_down_ms: int
     key_bytes: int = 0
+    acks: str = ALL
+    group_members: int = 0
+    group_session_ms: int = 6000
+    member_kill_interval_ms: int = 0
+    admin_interval_ms: int = 0
     metadata_interval_ms: int = 250
 
 
@@ -163,6 +194,8 @@ class Expected:
     max_unavailable_ms: int
     max_unread_ms: int = 10_000
     max_metadata_wait_ms: int = 10_000
+    max_rebalance_ms: int = 30_000
+    max_admin_wait_ms: int = 10_000
     max_resign_ms: int = 10_000
     min_leader_moves: int | None = None
     max_leader_moves: int | None = None

@@ -85,7 +85,7 @@ class Comparison:
 
         `unread` maps each partition that was not read to its end to the first offset that was not
         read. An acknowledged line from there on is neither lost nor found, but unverified."""
-        lost = Violations()
+        lost, lost_in = Violations(), set[int]()
         acknowledged = unverified = 0
         for line, offset in enumerate(self._acknowledged):
             if offset == NOT_ACKNOWLEDGED:
@@ -96,6 +96,7 @@ class Comparison:
                 unverified += 1
             elif not self._seen[line]:
                 lost.add(f"line {line}: acknowledged at offset {offset}, not found")
+                lost_in.add(line % self._partitions)
         return Verdict(
             sent=len(self._lines),
             acknowledged=acknowledged,
@@ -106,6 +107,7 @@ class Comparison:
             changed=self.changed,
             moved=self.moved,
             unverified=unverified,
+            lost_in=frozenset(lost_in),
         )
 
 
@@ -126,6 +128,8 @@ class Verdict:
     changed: Violations
     moved: Violations
     unverified: int = 0
+    lost_in: frozenset[int] = frozenset()
+    """The partitions that lost acknowledged lines."""
 
     @property
     def good(self) -> bool:

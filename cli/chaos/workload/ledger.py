@@ -58,6 +58,7 @@ class Ledger:
     failures: list[str] = field(default_factory=list)
     """The fatal errors of the roaming client, as text. A fatal error (FATAL in `writer.py`) shows
     that acknowledged records are gone."""
+    _ends: dict[int, int] = field(default_factory=dict)
     _next: dict[tuple[int, int], count[int]] = field(default_factory=dict)
 
     def take(self, client: int, partition: int, records: int) -> list[int]:
@@ -82,11 +83,17 @@ class Ledger:
         `now_s` is on the monotonic clock, and must not decrease from call to call."""
         partition = numbers[0] % self.partitions
         self.confirmed_s[partition] = now_s
+        end = base_offset + len(numbers)
+        self._ends[partition] = max(end, self._ends.get(partition, 0))
         self.acknowledged_s.setdefault(partition, array("d")).append(now_s)
         self.delays.acknowledged(partition, base_offset, len(numbers), now_s)
         for offset, number in enumerate(numbers, base_offset):
             self.acknowledged[number] = offset
         self.confirmed += len(numbers)
+
+    def ends(self) -> dict[int, int]:
+        """Return the offset after the last acknowledged batch of each partition."""
+        return dict(self._ends)
 
     def first_writes(self) -> bool:
         """Return True if every partition has acknowledged a write of any client."""

@@ -1,4 +1,6 @@
-"""The producers of a run: idempotent, acks=all, with one batch in flight per partition.
+"""The producers of a run: idempotent with acks=all, with one batch in flight per partition.
+
+With acks=1 they are not idempotent, as in Kafka, where idempotence needs acks=all.
 
 A batch is sent with the same sequence number until it is acknowledged. The roaming writer sends it
 to the present leader, and stops writing to a partition after a fatal error. The pinned writer
@@ -85,6 +87,7 @@ class Writer:
     ledger: Ledger
     pace: Pace
     timeout_ms: int
+    acks: int = ACKS_ALL
     client: int = ROAMING
     _producer: tuple[int, int] = (-1, -1)
     _sequences: dict[int, int] = field(default_factory=dict)
@@ -93,10 +96,11 @@ class Writer:
     _waiting: dict[int, float] = field(default_factory=dict)
 
     async def start(self, partitions: Sequence[int]) -> None:
-        """Get a producer id and start the tasks.
+        """Get a producer id, unless acks is 1, and start the tasks.
 
         Raise NoProducerId if no broker assigns one within ten times `timeout_ms`."""
-        self._producer = await self._producer_id()
+        if self.acks == ACKS_ALL:
+            self._producer = await self._producer_id()
         self._lanes = [asyncio.create_task(self._lane(partition)) for partition in partitions]
 
     async def stop(self, timeout_s: float) -> None:
@@ -173,14 +177,14 @@ class Writer:
             leader_epoch=-1,
             producer_id=self._producer[0],
             producer_epoch=self._producer[1],
-            base_sequence=self._sequences.get(partition, 0),
+            base_sequence=self._sequences.get(partition, 0) if self.acks == ACKS_ALL else -1,
         )
         data = PartitionProduceData(index=partition, records=bytes(batch))
         topic = TopicProduceData(
             name=self.brokers.topic, topic_id=self.brokers.topic_id, partition_data=(data,)
         )
         return ProduceRequest(
-            transactional_id=None, acks=ACKS_ALL, timeout_ms=self.timeout_ms, topic_data=(topic,)
+            transactional_id=None, acks=self.acks, timeout_ms=self.timeout_ms, topic_data=(topic,)
         )
 
     async def _producer_id(self) -> tuple[int, int]:

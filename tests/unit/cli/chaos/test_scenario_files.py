@@ -39,6 +39,7 @@ def test_the_bundled_scenarios() -> None:
         "disk-error",
         "disk-full",
         "flapping-isr",
+        "group-restart",
         "heartbeat-timeout",
         "leader-kill",
         "paused-broker",

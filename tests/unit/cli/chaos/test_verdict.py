@@ -17,13 +17,17 @@ from quorate.cli.chaos.checks.observations import (
     KILL,
     SLOW_DISK,
     STOP,
+    AdminWait,
+    AdminWaits,
     Availability,
     Expiry,
     Fault,
+    GroupReads,
     MetadataWrites,
     Outage,
     Pinned,
     Reassignment,
+    Rebalance,
     Refusal,
     Resignation,
 )
@@ -118,8 +122,52 @@ LATE = Resignation(node=1, isolated_ms=2_000, resigned_ms=5_501, answers=9)
 UNREAD = {0: "the reading failed"}
 UNVERIFIED = replace(compared(2), unverified=2)
 
+GROUP = GroupReads(records=9, commits=3, joins=2, kills_members=True)
+GROUP = replace(GROUP, rebalances=(Rebalance(1_000, 4_000), Rebalance(9_000, None)))
+ADMIN = AdminWaits(
+    operations=("create", "delete"),
+    requests=(AdminWait("create", 1_000, 2_000), AdminWait("delete", 9_000, None)),
+)
+DELETED = AdminWait("delete", 1_000, 1_500)
+
+
 HARM: list[tuple[dict[str, Any], str, str]] = [
     ({"failed_steps": ["not within 5 ms: x"]}, "steps", "not within 5 ms: x"),
+    (
+        {"group": replace(GROUP, missing={3: 17})},
+        "group records",
+        "partition 3: none from offset 17 on",
+    ),
+    ({"group": replace(GROUP, records=0)}, "group records", "the group read nothing"),
+    (
+        {"group": replace(GROUP, went_back=("partition 0: a member found 3 after 5",))},
+        "group offsets",
+        "partition 0: a member found 3 after 5",
+    ),
+    ({"group": replace(GROUP, commits=0)}, "group offsets", "no offset was committed"),
+    (
+        {"group": replace(GROUP, rebalances=(Rebalance(1_000, 4_501),))},
+        "group rebalances",
+        "partitions had no member for 3,501 ms (allowed: 3,500 ms)",
+    ),
+    (
+        {"group": replace(GROUP, rebalances=(Rebalance(6_000, None),))},
+        "group rebalances",
+        "partitions had no member for 4,000 ms",
+    ),
+    ({"group": replace(GROUP, rebalances=())}, "group rebalances", "no member was killed"),
+    ({"admin": ADMIN}, "admin", "no request succeeded: delete"),
+    (
+        {"admin": replace(ADMIN, requests=(*ADMIN.requests, DELETED._replace(done_ms=4_501)))},
+        "admin",
+        "delete waited 3,501 ms (allowed: 3,500 ms)",
+    ),
+    ({"admin": replace(ADMIN, requests=(DELETED,))}, "admin", "never requested: create"),
+    (
+        {"acks_one": True, "compared": replace(violated("lost"), lost_in=frozenset({77}))},
+        "lost",
+        "partitions 77 lost some without a change of their leader",
+    ),
     ({"problems": ["every ISR is full: not within 5 s"]}, "end", "every ISR is full: not within"),
     (
         {"faults": (killed(affected=0, effect="0 frames affected"),)},
@@ -243,6 +291,21 @@ def test_this_check_alone_turns_the_verdict(changed: dict[str, Any], name: str, 
     found = bad(**changed)
     assert list(found) == [name]
     assert why in found[name]
+
+
+def test_a_group_and_an_admin_client_without_harm() -> None:
+    requests = (*ADMIN.requests, DELETED)
+    assert bad(group=GROUP, admin=replace(ADMIN, requests=requests)) == {}
+    assert bad(group=replace(GROUP, kills_members=False, rebalances=())) == {}
+
+
+def test_acks_1_may_lose_records_with_their_leader() -> None:
+    lost = replace(violated("lost"), lost_in=frozenset({3}))
+    assert "lost" in bad(compared=lost)
+    found = result(compared=lost, acks_one=True)
+    assert found.good, "partition 3 got another leader"
+    (text,) = [each.text for each in found.checks if each.name == "lost"]
+    assert "1 lost; acks=1 promises a record only as long as its leader leads" in text
 
 
 def test_every_check_has_such_a_case() -> None:
