@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -110,6 +111,14 @@ def listed(title: str, endings: tuple[str, str], lines: list[str]) -> None:
     metavar="ID@HOST:PORT:DIRECTORY_ID,...",
     help="The voters of a new dynamic quorum.",
 )
+@click.option(
+    "-S",
+    "--add-scram",
+    multiple=True,
+    metavar="MECHANISM=[name=NAME,password-file=FILE]",
+    help="Create a user in the new cluster. password=, iterations=, salt= and saltedpassword= are "
+    "possible, too. May be repeated.",
+)
 @click.option("-r", "--release-version", help="The metadata version. Only 4.1-IV1 is supported.")
 def format_storage(
     file: str,
@@ -119,9 +128,11 @@ def format_storage(
     standalone: bool,
     no_initial_controllers: bool,
     initial_controllers: str | None,
+    add_scram: tuple[str, ...],
     release_version: str | None,
 ) -> None:
     """Format the data directories of a node for a cluster."""
+    from quorate.cli.storage.scram_users import scram_records
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.node.data_directory import LOCK_FILE
     from quorate.quorum.node.meta_properties import StorageError
@@ -146,6 +157,7 @@ def format_storage(
         assert advertised is not None
         key = ReplicaKey(config.node_id, directory_id)
         voters = [InitialVoter(key=key, host=advertised.host, port=advertised.port)]
+    credentials = scram_records(add_scram)
     disk = OsDisk()
     locks = []
     in_use = config.log_dir
@@ -157,11 +169,7 @@ def format_storage(
         for in_use in config.log_dirs:
             disk.make_dirs(in_use)
             locks.append(disk.lock(f"{in_use}/{LOCK_FILE}"))
-        for path in empty:
-            what = "data directory"
-            if path == config.metadata_log_dir:
-                what = "dynamic metadata voter directory" if voters else "metadata directory"
-            click.echo(f"Formatting {what} {path} with metadata.version {METADATA_LEVEL_NAME}.")
+        announce(config, empty, METADATA_LEVEL_NAME, dynamic=bool(voters))
         if config.metadata_log_dir in empty:
             format_directory(
                 disk,
@@ -170,6 +178,7 @@ def format_storage(
                 directory_id=directory_id,
                 wall_ms=int(time.time() * 1000),
                 voters=voters,
+                credentials=credentials,
             )
         else:
             format_others(disk, config, cluster_id=cluster_id)
@@ -181,6 +190,16 @@ def format_storage(
         for lock in locks:
             lock.release()
         disk.close()
+
+
+def announce(config: NodeConfig, empty: Sequence[str], version: str, *, dynamic: bool) -> None:
+    """Print the directories that will be formatted. With `dynamic`, the metadata directory is that
+    of a voter of a new dynamic quorum."""
+    for path in empty:
+        what = "data directory"
+        if path == config.metadata_log_dir:
+            what = "dynamic metadata voter directory" if dynamic else "metadata directory"
+        click.echo(f"Formatting {what} {path} with metadata.version {version}.")
 
 
 @storage.command("verify")

@@ -29,6 +29,7 @@ def activation_records(context: Context, *, in_transaction: bool) -> list[Metada
         records += (FeatureLevelRecord(name=name, feature_level=level) for name, level in levels)
         if dict(levels).get(ELIGIBLE_LEADER_REPLICAS):
             records += min_isr_for_all(context)
+        records += context.settings.bootstrap_records
         records.append(EndTransactionRecord())
     return records
 

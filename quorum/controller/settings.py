@@ -7,11 +7,12 @@ otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorate.config.key import Value
 from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION
+from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.quotas.sampled_rate import Windows
 
 SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27), ELIGIBLE_LEADER_REPLICAS: (0, 1)}
@@ -70,6 +71,8 @@ class ControllerSettings:
     features: Mapping[str, int] = field(default_factory=lambda: dict(NEW_CLUSTER_FEATURES))
     """The feature levels that the first active controller of a new cluster writes in the bootstrap
     records. No key sets them."""
+    bootstrap_records: Sequence[MetadataRecord] = ()
+    """Further bootstrap records of a new cluster, from `bootstrap.checkpoint`. No key sets them."""
     supported_features: Mapping[str, tuple[int, int]] = field(
         default_factory=lambda: dict(SUPPORTED_FEATURES)
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import MetadataRecord
+from quorate.quorum.node.bootstrap_file import bootstrap_records
 from quorate.quorum.node.broker_probes import BrokerProbes
 from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_batch import Refusal
@@ -87,7 +89,9 @@ class ControllerNode:
         self.core = core
         config, seams = core.config, core.seams
         self.rules = Controller(
-            controller_settings(config, core.cluster_id), seams.random, lambda: voter_ids(core)
+            controller_settings(config, core.cluster_id, bootstrap_of(core)),
+            seams.random,
+            lambda: voter_ids(core),
         )
         self.shell = ControllerShell(
             seams.clock,
@@ -328,7 +332,17 @@ class ControllerNode:
             )
 
 
-def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
+def bootstrap_of(core: NodeCore) -> Sequence[MetadataRecord]:
+    """Return the records of `bootstrap.checkpoint` if the metadata log may be empty. Block. Raise
+    StorageError if the file is damaged."""
+    if core.image.last.offset >= 0:
+        return ()
+    return bootstrap_records(core.seams.disk, core.config.metadata_log_dir)
+
+
+def controller_settings(
+    config: NodeConfig, cluster_id: str, bootstrap: Sequence[MetadataRecord] = ()
+) -> ControllerSettings:
     """Return the settings of the rules from the node's configuration."""
     return ControllerSettings(
         cluster_id=cluster_id,
@@ -346,6 +360,7 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         hints=config["quorate.hints.enable"],
         mutation_windows=Windows.of(config, "controller."),
         topic_defaults=topic_defaults(config),
+        bootstrap_records=bootstrap,
     )
 
 

@@ -3,7 +3,8 @@
 The formatted metadata directory holds the following files:
 
 - `meta.properties` with the ids of cluster, node and directory, and its checksummed copy;
-- `bootstrap.checkpoint` with the features that the first active controller finalizes;
+- `bootstrap.checkpoint` with the features that the first active controller finalizes, and with the
+  SCRAM credentials that it commits;
 - on a controller, the mark of a new metadata log (`quorate-metadata-mark`);
 - if initial voters are given, the snapshot at offset 0 with these voters.
 
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from random import SystemRandom
 
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.controller.scram_credentials import secret_record
 from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.log.batch import CONTROL, build_batch
@@ -28,7 +30,9 @@ from quorate.quorum.log.checkpoints import replace
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import METADATA_VERSION
-from quorate.quorum.metadata.records import FeatureLevelRecord
+from quorate.quorum.metadata.records import FeatureLevelRecord, MetadataRecord
+from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
+from quorate.quorum.node.bootstrap_file import BOOTSTRAP_FILE
 from quorate.quorum.node.data_directory import METADATA_DIRECTORY, keep_private
 from quorate.quorum.node.meta_properties import MetaProperties, read_meta, write_meta
 from quorate.quorum.node.metadata_mark import Mark, write_mark
@@ -48,7 +52,6 @@ from quorate.quorum.seams import Disk
 
 METADATA_LEVEL_NAME = "4.1-IV1"
 """Kafka's name of the metadata.version of a new cluster, the only one that is supported."""
-BOOTSTRAP_FILE = "bootstrap.checkpoint"
 INITIAL_SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020d}-{0:010d}.checkpoint"
 """The path of the snapshot with the initial voters, below the metadata log directory."""
 
@@ -75,6 +78,7 @@ def format_directory(
     directory_id: Uuid,
     wall_ms: int,
     voters: Sequence[InitialVoter] = (),
+    credentials: Sequence[UserScramCredentialRecord] = (),
     new_id: Callable[[], Uuid] = system_random_id,
 ) -> None:
     """Format `config.metadata_log_dir` and `config.log_dirs` for this node and cluster. Block.
@@ -84,7 +88,8 @@ def format_directory(
     id. Directories beside the metadata directory that are formatted already stay as they are.
 
     Missing directories are created, and other users lose their access. Everything is durable on
-    return. `voters` makes the quorum a dynamic one. An existing format of the metadata directory is
+    return. `voters` makes the quorum a dynamic one. `credentials` are those of
+    the new cluster. An existing format of the metadata directory is
     overwritten: the caller checks first that there is none. Raise OSError, and StorageError if
     another directory holds a damaged format."""
     metadata_dir = config.metadata_log_dir
@@ -92,7 +97,8 @@ def format_directory(
         disk.make_dirs(path)
     for path in config.directories:
         keep_private(disk, path)
-    replace(disk, f"{metadata_dir}/{BOOTSTRAP_FILE}", bootstrap_snapshot(wall_ms))
+    bootstrap = bootstrap_snapshot(wall_ms, credentials)
+    replace(disk, f"{metadata_dir}/{BOOTSTRAP_FILE}", bootstrap)
     if voters:
         disk.make_dirs(f"{metadata_dir}/{METADATA_DIRECTORY}")
         listener = config.listeners.controller[0].name
@@ -135,14 +141,18 @@ def format_others(
     return formatted
 
 
-def bootstrap_snapshot(wall_ms: int) -> bytes:
-    """Return the content of `bootstrap.checkpoint`."""
-    features = [
+def bootstrap_snapshot(
+    wall_ms: int, credentials: Sequence[UserScramCredentialRecord] = ()
+) -> bytes:
+    """Return the content of `bootstrap.checkpoint`. A secret accompanies the first credential
+    (`quorum/controller/scram_credentials.py`)."""
+    features: list[MetadataRecord] = [
         FeatureLevelRecord(name=name, feature_level=level)
         for name, level in sorted(
             NEW_CLUSTER_FEATURES.items(), key=lambda item: item[0] != METADATA_VERSION
         )
     ]
+    secret = [secret_record(SystemRandom())] if credentials else []
     header = control(
         0,
         wall_ms,
@@ -153,7 +163,7 @@ def bootstrap_snapshot(wall_ms: int) -> bytes:
     )
     records = [
         Record(offset, wall_ms, None, encode_record(feature))
-        for offset, feature in enumerate(features, 1)
+        for offset, feature in enumerate([*features, *secret, *credentials], 1)
     ]
     data = build_batch(records, leader_epoch=0)
     return bytes(header + data + footer(1 + len(records), wall_ms))

@@ -33,6 +33,7 @@ from quorate.quorum.log.names import (
 from quorate.quorum.log.offset_gaps import GAPS_NAME
 from quorate.quorum.log.snapshots import snapshot_of
 from quorate.quorum.log.verify import FROM_PEERS, LogCheck, LogExpectations
+from quorate.quorum.node.bootstrap_file import BOOTSTRAP_FILE
 from quorate.quorum.node.data_directory import LOCK_FILE
 from quorate.quorum.node.meta_properties import (
     META_COPY,
@@ -53,7 +54,6 @@ from quorate.quorum.offline.metadata_check import (
     check_snapshot,
     check_snapshots,
 )
-from quorate.quorum.offline.storage_format import BOOTSTRAP_FILE
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.generation import FILE_NAME as GENERATION_NAME
