@@ -8,7 +8,7 @@ comes with the first one.
 from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.checkpoints import CorruptCheckpoint, read_small
+from quorate.quorum.log.checkpoints import read_small
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
@@ -35,7 +35,7 @@ def bootstrap_records(disk: Disk, metadata_dir: str) -> tuple[MetadataRecord, ..
         if content is None:
             return ()
         image = read_snapshot(BEFORE_ALL, [content]).image
-    except (CorruptCheckpoint, LogError, MetadataError) as error:
+    except (LogError, MetadataError) as error:
         raise StorageError(
             f"{path}: {error}. Restore it, or remove it if the cluster has been started before"
         ) from None

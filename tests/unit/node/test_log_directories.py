@@ -10,6 +10,7 @@ import pytest
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import Uuid
+from quorate.quorum.node.bootstrap_file import BOOTSTRAP_FILE
 from quorate.quorum.node.data_directory import require_formatted
 from quorate.quorum.node.directory_lock import NodeRefused, lock_directories
 from quorate.quorum.node.meta_properties import (
@@ -19,7 +20,7 @@ from quorate.quorum.node.meta_properties import (
     read_meta,
     write_meta,
 )
-from quorate.quorum.offline.storage_format import BOOTSTRAP_FILE, format_directory, format_others
+from quorate.quorum.offline.storage_format import format_directory, format_others
 from quorate.quorum.seams import Seams
 from tests.sim.disk import PowerCut, SimDisk
 from tests.sim.shape import Shape, node_config
