@@ -73,7 +73,7 @@ class BrokerNode:
         used."""
         self.core = core
         config, seams = core.config, core.seams
-        self._tls = NodeTls(config, config.listeners.client, seams.clock)
+        self.tls = NodeTls(config, config.listeners.client, seams.clock)
         self.client = ControllerClient(seams.clock, core.links, core.replica.fetch_now)
         self.isr_sender = AlterPartitionSender(
             seams.clock,
@@ -170,7 +170,7 @@ class BrokerNode:
             lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
         )
         core.http_endpoints.collectors.append(self._metrics)
-        self._tls.report_to(core.http_endpoints)
+        self.tls.report_to(core.http_endpoints)
         life_cycle = core.http_endpoints.life_cycle
         self.replicas.follow_acted(life_cycle.on_acted)
         life_cycle.parts["proposals"] = lambda: proposals(self.isr_sender, core.image)
@@ -210,7 +210,7 @@ class BrokerNode:
                 address,
                 accept,
                 max_frame_bytes=max_frame_bytes,
-                tls=self._tls.of(listener.name),
+                tls=self.tls.of(listener.name),
             )
             self._listeners[listener.name] = opened
             serves = "other nodes" if listener is replication else "clients"
@@ -226,6 +226,7 @@ class BrokerNode:
             on_failed=self.core.fail,
         )
         self.lifecycle.start()
+        self.tls.start()
 
     def address(self, listener: str) -> Address:
         """Return the address to which a listener is bound, with its actual port. Raise KeyError
@@ -269,6 +270,7 @@ class BrokerNode:
         nor closed. It may be called again."""
         if self.lifecycle is not None:
             self.lifecycle.close()
+        self.tls.close()
         self.client.close()
         self.isr_sender.close()
         self.assignments.close()

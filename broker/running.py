@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from functools import partial
 
 from quorate.broker.node import BrokerNode
@@ -15,8 +16,9 @@ from quorate.quorum.seams import Seams
 
 async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     """Run a broker until `stop` is set, with a controller in the same process if `process.roles`
-    has both. When `stop` is set, stop in a controlled way (`BrokerNode.stop`). If the node fails,
-    set `stop`, close without the controlled stop, and raise the error that made it fail."""
+    has both. SIGHUP lets the broker read the certificates of its listeners again. When `stop` is
+    set, stop in a controlled way (`BrokerNode.stop`). If the node fails, set `stop`, close without
+    the controlled stop, and raise the error that made it fail."""
     failure: list[BaseException] = []
 
     def failed(error: BaseException) -> None:
@@ -27,6 +29,8 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     controller = ControllerNode(core) if config.is_controller else None
     broker = BrokerNode(core)
     asyncio.get_running_loop().set_exception_handler(partial(on_unhandled, core))
+    if broker.tls:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, broker.tls.reload)
     try:
         if controller is not None:
             await controller.start()

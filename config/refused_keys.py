@@ -25,7 +25,6 @@ NO_BARE_JAAS = (
 )
 NO_CLASSES = "Quorate loads no Java classes"
 NOT_OURS = "Quorate does TLS with OpenSSL and has no such choice"
-NO_RELOAD = "certificates are read only when the node starts"
 NO_NODE_TLS = "nodes connect to each other without TLS and SASL"
 NO_PLUGINS = "there are no plug-ins, so no policy would be applied"
 
@@ -35,7 +34,6 @@ DECEIVING = (
     (r"authorizer\.class\.name", (), NO_ACLS),
     (r"super\.users", (), NO_ACLS),
     (r"allow\.everyone\.if\.no\.acl\.found", ("true",), NO_ACLS),
-    (r"(listener\.name\..+\.)?ssl\.allow\.(dn|san)\.changes", ("false",), NO_RELOAD),
     (r"(listener\.name\..+\.)?ssl\.endpoint\.identification\.algorithm", ("https",), NO_NODE_TLS),
     (r"(listener\.name\..+\.)?ssl\.protocol", ("TLSv1.3",), NOT_OURS),
     (r"(listener\.name\..+\.)?ssl\.keymanager\.algorithm", ("SunX509", "PKIX"), NOT_OURS),

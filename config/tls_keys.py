@@ -94,4 +94,16 @@ TLS = (
         "The rules that change the subject of a client's certificate to a user name.",
         check_rules,
     ),
+    Key(
+        "ssl.allow.dn.changes",
+        Kind.BOOLEAN,
+        False,
+        "Whether a certificate that is read again may have another subject.",
+    ),
+    Key(
+        "ssl.allow.san.changes",
+        Kind.BOOLEAN,
+        False,
+        "Whether a certificate that is read again may lack names that the one in use has.",
+    ),
 )

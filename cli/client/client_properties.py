@@ -33,7 +33,12 @@ OURS = {
 }
 """Further keys of clients, with their values in lower case. `none` and
 enable.ssl.certificate.verification are librdkafka's."""
-SERVERS_ONLY = ("ssl.client.auth", "ssl.principal.mapping.rules")
+SERVERS_ONLY = (
+    "ssl.client.auth",
+    "ssl.principal.mapping.rules",
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
+)
 PEM_FILES = {
     "ssl.ca.location": "ssl.truststore.certificates",
     "ssl.certificate.location": "ssl.keystore.certificate.chain",

@@ -1,4 +1,5 @@
-"""The TLS of one listener: its context, the counters of its handshakes, and their log lines."""
+"""The TLS of one listener: its certificate, which may be replaced, and the counters and log lines
+of its handshakes."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 
-from quorate.config.key import ConfigError
+from quorate.config.key import DAY_MS, ConfigError
 from quorate.config.listeners import Listener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.log_limit import LogLimit
-from quorate.quorum.rpc.tls.context import server_context
 from quorate.quorum.rpc.tls.handshake_errors import explained
 from quorate.quorum.rpc.tls.handshakes import Handshakes
 from quorate.quorum.rpc.tls.identity import identity_of
+from quorate.quorum.rpc.tls.loaded import Loaded, check_replacement, load, signature_of
 from quorate.quorum.rpc.tls.settings import TlsSettings
 from quorate.quorum.rpc.tls.tls_protocol import READ_BYTES, TlsProtocol
 from quorate.quorum.seams import Address, Clock, PeerIdentity
@@ -30,7 +31,8 @@ class ListenerTls:
     """The TLS of one listener. The event loop owns it, and it implements `Tls` of
     `quorum/seams.py`.
 
-    `completed` counts handshakes. `failures` counts those that failed, by reason."""
+    `completed` counts handshakes. `failures` counts those that failed, by reason. `reloads` and
+    `failed_reloads` count the attempts to read changed stores."""
 
     def __init__(self, listener: str, settings: TlsSettings, clock: Clock) -> None:
         """Read the stores. Blocks. Raise ConfigError if they cannot be used."""
@@ -39,19 +41,68 @@ class ListenerTls:
         self.buffer = bytearray(READ_BYTES)
         self.completed = 0
         self.failures: Counter[str] = Counter()
+        self.reloads = 0
+        self.failed_reloads = 0
         self._settings = settings
-        self._context = server_context(settings)
+        self._clock = clock
+        self._tried = signature_of(settings)
+        self._loaded = load(settings)
         self._lines = LogLimit(clock)
+        if self._loaded.not_after_ms <= clock.wall_ms():
+            logger.error("the certificate of listener %s has expired", listener)
 
     def above(self, protocol: asyncio.Protocol) -> asyncio.Protocol:
         """Return the protocol of a new connection, which does TLS for `protocol`."""
         return TlsProtocol(self, protocol)
 
+    @property
+    def not_after_ms(self) -> int:
+        """Return the end of validity of the certificate in use, in ms since 1970 UTC."""
+        return self._loaded.not_after_ms
+
+    async def reload(self, *, also_unchanged: bool = False) -> None:
+        """Read the stores in another thread if a file has changed since the last attempt, or if
+        `also_unchanged`. New connections use them.
+
+        If they cannot be used, keep those in use, and write an error. Open connections remain. Only
+        one call may run at a time."""
+        wall_ms = self._clock.wall_ms()
+        try:
+            loaded = await asyncio.to_thread(self._changed, wall_ms, also_unchanged)
+        except Exception as error:  # a file that no library expects must not stop the node
+            self.failed_reloads += 1
+            logger.error(
+                "listener %s keeps its certificate, because the new one cannot be used: %s",
+                self.listener,
+                error,
+            )
+            return
+        if loaded is not None:
+            self._loaded = loaded
+            self.reloads += 1
+            logger.info(
+                "listener %s uses the certificate of %r, which is valid for %d days",
+                self.listener,
+                loaded.subject,
+                (loaded.not_after_ms - wall_ms) // DAY_MS,
+            )
+
+    def _changed(self, wall_ms: int, also_unchanged: bool) -> Loaded | None:
+        """Return the stores if they must be read again, else None. Raise ConfigError if they
+        cannot be used. Runs in another thread."""
+        signature = signature_of(self._settings)
+        if signature == self._tried and not also_unchanged:
+            return None
+        self._tried = signature
+        loaded = load(self._settings)
+        check_replacement(self._loaded, loaded, self._settings, wall_ms)
+        return loaded
+
     # --- for its connections
 
     def new_session(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
         """Return the server's side of a new session."""
-        return self._context.wrap_bio(incoming, outgoing, server_side=True)
+        return self._loaded.context.wrap_bio(incoming, outgoing, server_side=True)
 
     def identity_of(self, session: ssl.SSLObject) -> PeerIdentity:
         """Return the identity in the peer's certificate, by the mapping rules of this listener."""

@@ -33,6 +33,8 @@ class TlsSettings:
     protocols: tuple[str, ...]
     cipher_suites: tuple[str, ...]
     rules: tuple[MappingRule, ...]
+    allow_dn_changes: bool = False
+    allow_san_changes: bool = False
 
     @classmethod
     def of(cls, value: Callable[[str], Any]) -> TlsSettings:
@@ -64,4 +66,6 @@ class TlsSettings:
             protocols=value("ssl.enabled.protocols"),
             cipher_suites=value("ssl.cipher.suites"),
             rules=parse_rules(value("ssl.principal.mapping.rules")),
+            allow_dn_changes=value("ssl.allow.dn.changes"),
+            allow_san_changes=value("ssl.allow.san.changes"),
         )

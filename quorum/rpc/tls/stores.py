@@ -88,12 +88,13 @@ def _pkcs12(store: StoreSettings) -> PKCS12KeyAndCertificates:
             f"-destkeystore {store.location}.p12 -deststoretype PKCS12, and set "
             f"{store.prefix}.type=PKCS12"
         )
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
     password = None if store.password is None else store.password.encode()
     try:
         return load_pkcs12(content, password)
-    except ValueError as error:
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ConfigError(
             f"{store.prefix}.location: {store.location} cannot be opened with "
             f"{store.prefix}.password: {error}"

@@ -40,7 +40,6 @@ def loaded(**more: str) -> NodeConfig:
         ("super.users", "User:admin", "there are no ACLs"),
         ("allow.everyone.if.no.acl.found", "false", "there are no ACLs"),
         ("ssl.provider", "x", "no such choice"),
-        ("ssl.allow.san.changes", "true", "only when the node starts"),
         ("ssl.endpoint.identification.algorithm", "none", "without TLS"),
         ("sasl.enabled.mechanisms", "PLAIN", "no listener that it applies to has SASL"),
         ("connections.max.reauth.ms", "1000", "no listener that it applies to has SASL"),

@@ -53,7 +53,7 @@ def test_a_key_with_the_prefix_comes_before_the_key() -> None:
         ("ssl.protocol", "TLSv1.3", None),
         ("ssl.protocol", "TLSv1.2", "has no such choice"),
         ("ssl.engine.factory.class", "x", "has no such choice"),
-        ("ssl.allow.dn.changes", "true", "only when the node starts"),
+        ("ssl.allow.dn.changes", "yes", "must be true or false"),
     ],
 )
 def test_what_is_accepted_and_what_is_refused(name: str, value: str, message: str | None) -> None:

@@ -34,6 +34,7 @@ TEXTS = {
     "client.auth": "requested",
     "enabled.protocols": "TLSv1.2",
     "cipher.suites": "TLS_AES_128_GCM_SHA256",
+    "allow.dn.changes": "true",
     "principal.mapping.rules": "RULE:^CN=(.*?),.*$/$1/",
 }
 
@@ -67,6 +68,7 @@ def test_each_key_reaches_its_setting() -> None:
     assert trust.pem == "TRUSTED"
     assert (found.client_auth, found.protocols) == ("requested", ("TLSv1.2",))
     assert found.cipher_suites == ("TLS_AES_128_GCM_SHA256",)
+    assert (found.allow_dn_changes, found.allow_san_changes) == (True, False)
     other = settings_of("IN.SIDE")
     assert (other.keystore.location, other.keystore.pem, other.client_auth) == (
         "/of/all",

@@ -1,0 +1,111 @@
+"""The stores of a listener as they were read: the context, and the facts of its certificate.
+
+A context shakes hands with itself in memory before it is used. A certificate that replaces another
+one must be for the same node, unless the keys of Kafka allow the change.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from contextlib import suppress
+from dataclasses import dataclass
+
+from quorate.config.key import ConfigError
+from quorate.quorum.rpc.tls.context import server_context
+from quorate.quorum.rpc.tls.distinguished_name import distinguished_name
+from quorate.quorum.rpc.tls.settings import TlsSettings
+
+Signature = tuple[tuple[int, int, int], ...]
+"""The time of the last change in ns, the size and the inode of each file."""
+STEPS = 10
+"""The maximum number of steps of a handshake in memory. TLS 1.2 and 1.3 need fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A context that is ready for use.
+
+    The other fields are those of its certificate: the subject, the subject alternative names, and
+    the end of its validity in ms since 1970 UTC."""
+
+    context: ssl.SSLContext
+    subject: str
+    names: frozenset[str]
+    not_after_ms: int
+
+
+def load(settings: TlsSettings) -> Loaded:
+    """Read the stores and return the context that they make. Blocks. Raise ConfigError if they
+    cannot be used."""
+    from cryptography import x509
+
+    context = server_context(settings)
+    try:
+        certificate = x509.load_der_x509_certificate(shown_certificate(context))
+        found = (each.value for each in certificate.extensions)
+        names = [each for each in found if isinstance(each, x509.SubjectAlternativeName)]
+        return Loaded(
+            context,
+            distinguished_name(certificate.subject),
+            frozenset(str(name) for each in names for name in each),
+            int(certificate.not_valid_after_utc.timestamp() * 1000),
+        )
+    except (ValueError, ssl.SSLError) as error:
+        raise ConfigError(f"ssl.keystore: its certificate cannot be used: {error}") from None
+
+
+def shown_certificate(context: ssl.SSLContext) -> bytes:
+    """Do a handshake with `context` in memory, and return the certificate that a client receives.
+
+    No connection uses the context yet: meanwhile it demands no certificate of the client. Raise
+    ssl.SSLError if the handshake fails."""
+    client_side = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_side.check_hostname = False
+    client_side.verify_mode = ssl.CERT_NONE
+    verify_mode, context.verify_mode = context.verify_mode, ssl.CERT_NONE
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    client = client_side.wrap_bio(to_client, to_server)
+    for _ in range(STEPS):
+        for end in (client, server):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    context.verify_mode = verify_mode
+    shown = client.getpeercert(binary_form=True)
+    if shown is None:
+        raise ssl.SSLError("the handshake in memory shows no certificate")
+    return shown
+
+
+def check_replacement(old: Loaded, new: Loaded, settings: TlsSettings, wall_ms: int) -> None:
+    """Raise ConfigError if `new` must not replace `old`: it has expired, or it is for another
+    node and the settings do not allow that, as in Kafka."""
+    if new.not_after_ms <= wall_ms:
+        raise ConfigError("the new certificate has expired")
+    if old.subject != new.subject and not settings.allow_dn_changes:
+        raise ConfigError(
+            f"its subject is {new.subject!r}, and that in use has {old.subject!r}. Set "
+            "ssl.allow.dn.changes=true if that is right, and restart the node"
+        )
+    missing = old.names - new.names
+    if missing and not settings.allow_san_changes:
+        raise ConfigError(
+            f"it lacks the names {', '.join(sorted(missing))}. Set ssl.allow.san.changes=true if "
+            "that is right, and restart the node"
+        )
+
+
+def signature_of(settings: TlsSettings) -> Signature:
+    """Return the signature of the files of the stores. It changes with each of them. Blocks. A file
+    that is missing has zeros."""
+    found = []
+    for location in (settings.keystore.location, settings.truststore.location):
+        if location is not None:
+            try:
+                status = os.stat(location)
+            except OSError:
+                found.append((0, 0, 0))
+            else:
+                found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)
