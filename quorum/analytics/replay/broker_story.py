@@ -164,4 +164,4 @@ def _effects(moves: list[Move], broker: int) -> Iterator[str]:
         if has is _leads:
             alone = [each for each in lost if each.new and each.new.leader == NO_LEADER]
             if alone:
-                yield f"{counted(len(alone), 'partition')} of them got no other leader."
+                yield f"{len(alone):,} of them got no other leader."
