@@ -47,10 +47,12 @@ def run(*, with_spark: bool) -> Iterator[Ran]:
 def output(source: str, names: dict[str, Any]) -> str | None:
     """Run a cell and return the text of its last expression, or None if it has none."""
     tree = ast.parse(source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, NOTEBOOK.name, "exec"), names)
-    if last is None:
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr):
+        exec(compile(tree, NOTEBOOK.name, "exec"), names)
         return None
+    tree.body.pop()
+    exec(compile(tree, NOTEBOOK.name, "exec"), names)
     value = eval(compile(ast.Expression(last.value), NOTEBOOK.name, "eval"), names)
     return None if value is None else pretty(value)
 

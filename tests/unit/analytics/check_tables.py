@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +15,24 @@ from quorate.quorum.analytics.tables.descriptions import columns_of
 from tests.unit.analytics.oracle import Oracle, Row, every, logged
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+
+Groups = Sequence[Sequence[str]]
+TOGETHER: Groups = (tuple(TABLES),)
+ALONE: Groups = tuple((name,) for name in TABLES)
+SOME = (("leadership", "topics"), ("sessions",), ("configs", "quorum"), ("elr", "reassignments"))
+IN_GROUPS: Groups = (*SOME, tuple(name for name in TABLES if name not in chain(*SOME)))
+"""Groups of tables that have few record types and columns in common."""
 
 
 def spark_tables(
-    spark: SparkSession, directory: Path, *, alone: bool = False
+    spark: SparkSession, directory: Path, groups: Groups = TOGETHER
 ) -> dict[str, list[Row]]:
-    """Return the rows of all tables. If `alone` is true, each table has its own decoding."""
-    made = read_tables(spark, directory)
-    if alone:
-        made = {name: read_tables(spark, directory, only=(name,))[name] for name in TABLES}
+    """Return the rows of all tables. Each group of tables has its own decoding."""
+    made: dict[str, DataFrame] = {}
+    for group in groups:
+        made |= read_tables(spark, directory, only=group)
     for name, table in made.items():
         assert name == "records" or documented(name) == table.dtypes, name
         assert set(TABLES[name].order) <= set(table.columns), name
@@ -40,12 +50,12 @@ def documented(name: str) -> list[tuple[str, str]]:
 
 
 def assert_as_the_oracle_says(
-    spark: SparkSession, directory: Path, data: bytes, *, alone: bool = False
+    spark: SparkSession, directory: Path, data: bytes, groups: Groups = TOGETHER
 ) -> Oracle:
     oracle = Oracle().fold(logged(data))
     ends = [int(path.stem.split("-")[0]) for path in directory.rglob("*.checkpoint")]
     oracle.warn(list(every(data)), max(ends, default=0))
-    seen = spark_tables(spark, directory, alone=alone)
+    seen = spark_tables(spark, directory, groups)
     spark.catalog.clearCache()
     for name, expected in oracle.tables.items():
         columns = list(expected[0]) if expected else []

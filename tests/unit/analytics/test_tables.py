@@ -22,7 +22,13 @@ from quorate.cli.main import main
 from quorate.quorum.analytics.page import report
 from quorate.quorum.analytics.spark import session
 from quorate.quorum.analytics.tables import TABLES, read_tables
-from tests.unit.analytics.check_tables import assert_as_the_oracle_says
+from tests.unit.analytics.check_tables import (
+    ALONE,
+    IN_GROUPS,
+    TOGETHER,
+    Groups,
+    assert_as_the_oracle_says,
+)
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.oracle import Oracle, every, logged
 from tests.unit.analytics.ruled import Varied
@@ -47,16 +53,16 @@ ENDS = {
 }
 
 
-def check(spark: SparkSession, seed: int, steps: int, *, alone: bool = False) -> None:
+def check(spark: SparkSession, seed: int, steps: int, groups: Groups) -> None:
     data = Varied(seed).run(steps)
     with TemporaryDirectory() as directory:
         write_segment(Path(directory), 0, data)
-        assert_as_the_oracle_says(spark, Path(directory), data, alone=alone)
+        assert_as_the_oracle_says(spark, Path(directory), data, groups)
 
 
 def test_a_history_of_the_rules(spark: SparkSession) -> None:
-    """Each table is decoded on its own, with only the types and columns that it needs."""
-    check(spark, *VARIED, alone=True)
+    """Several groups of tables are decoded, each with the types and columns that it needs."""
+    check(spark, *VARIED, IN_GROUPS)
 
 
 def test_the_history_contains_what_it_is_about() -> None:
@@ -82,7 +88,7 @@ def test_the_history_contains_what_it_is_about() -> None:
 )
 @given(seed=SEEDS, steps=st.integers(20, 600))
 def test_many_histories_of_the_rules(spark: SparkSession, seed: int, steps: int) -> None:
-    check(spark, seed, steps, alone=bool(seed % 2))
+    check(spark, seed, steps, ALONE if seed % 2 else TOGETHER)
 
 
 @pytest.mark.long
