@@ -177,6 +177,18 @@ class Admin:
             raise
         return answers
 
+    def certificate_end_s(self, node_id: int) -> float | None:
+        """Return the end of validity of a broker's certificate, in seconds since 1970 UTC. Return
+        None without TLS, or if the broker does not answer.
+
+        Raise Refused if the certificate is refused."""
+        if self._settings.security.tls is None:
+            return None
+        try:
+            return self._node(node_id).certificate_end_s()
+        except ConnectionLost:
+            return None
+
     def _node(self, node_id: int) -> Connection:
         """Return a connection to the broker.
 

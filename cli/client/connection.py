@@ -104,6 +104,17 @@ class Connection:
         """Return True if the connection is closed, by either `close` or a failure."""
         return self._socket.fileno() < 0
 
+    def certificate_end_s(self) -> float | None:
+        """Return the end of validity of the node's certificate, in seconds since 1970 UTC. Return
+        None without TLS, or if the certificate is not verified."""
+        own = getattr(self._socket, "getpeercert", None)
+        found = own() if own is not None else None
+        if not found:
+            return None
+        import ssl
+
+        return ssl.cert_time_to_seconds(found["notAfter"])
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()

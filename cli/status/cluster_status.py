@@ -14,6 +14,7 @@ from typing import Any
 from quorate.cli.client.admin import Admin
 from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.command import Quorum, QuorumLost, describe_quorum
+from quorate.cli.status.certificates import certificate_texts
 from quorate.cli.status.explanations import Explanations, Key, get_from
 from quorate.cli.status.partition_problems import (
     UNDER_REPLICATED,
@@ -52,7 +53,10 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLine:
-    """The state of one broker. `why` is the cause if it is fenced, and `cause` its name."""
+    """The state of one broker. `why` is the cause if it is fenced, and `cause` its name.
+
+    `certificate` says how long the certificate is valid that the broker shows to clients. It is
+    empty without TLS."""
 
     id: int
     address: str
@@ -60,6 +64,7 @@ class BrokerLine:
     rack: str | None
     why: str = ""
     cause: str = ""
+    certificate: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +100,8 @@ class Status:
         for broker in self.brokers:
             rack = f", rack {broker.rack}" if broker.rack else ""
             because = f"; {broker.why}" if broker.why else ""
-            yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}{because}"
+            tls = f", {broker.certificate}" if broker.certificate else ""
+            yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}{tls}{because}"
         states = counted(count_states(self.problems))
         yield f"Partitions: {self.partitions} in {self.topics} topics; {states}"
         shown = len(self.problems) if every else MAX_SHOWN
@@ -168,18 +174,20 @@ def read_status(
         quorum, lost = describe_quorum(admin), ""
     except QuorumLost as error:
         quorum, lost = None, error.reason
+    up = frozenset(each.broker_id for each in cluster.brokers if not each.is_fenced)
+    certificates = certificate_texts(admin, sorted(up))
     brokers = tuple(
         BrokerLine(
             id=broker.broker_id,
             address=f"{broker.host}:{broker.port}",
             state="fenced" if broker.is_fenced else "up",
             rack=broker.rack,
+            certificate=certificates.get(broker.broker_id, ""),
         )
         for broker in sorted(cluster.brokers, key=lambda broker: broker.broker_id)
     )
     names = matching(topic_names(admin), selection.topic, exclude_internal=False)
     topics = describe(admin, names, configs=(MIN_ISR,))
-    up = frozenset(broker.id for broker in brokers if broker.state == "up")
     chosen = selected(problems(topics, up), broker=selection.broker, only=selection.only)
     state = None if quorum is None else quorum.state
     health = QuorumHealth(lags={}, silent_ms={}) if quorum is None else health_of(quorum)

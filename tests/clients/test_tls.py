@@ -263,3 +263,15 @@ def test_our_commands_say_immediately_what_is_wrong(
     code, output = run_topics(mutual, tmp_path, text, "--list")
     assert code == 1
     assert re.search(sentence, output), output
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_status_says_how_long_certificates_are_valid(
+    mutual: Secured, tmp_path: Path, output: str
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(of_librdkafka(mutual, mutual.alice))
+    options = ("--bootstrap-server", mutual.bootstrap, "--command-config", str(file))
+    ended = run_quorate("status", *options, "--format", output)
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"certificate valid for 6 days; renew it", ended.stdout), ended.stdout

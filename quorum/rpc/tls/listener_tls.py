@@ -8,10 +8,12 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from quorate.config.key import DAY_MS, ConfigError
-from quorate.config.listeners import Listener
+from quorate.config.listener_keys import prefixed
+from quorate.config.listeners import SASL_PROTOCOLS, Listener
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.tls.handshake_errors import explained
@@ -23,6 +25,7 @@ from quorate.quorum.rpc.tls.tls_protocol import READ_BYTES, TlsProtocol
 from quorate.quorum.seams import Address, Clock, PeerIdentity
 
 logger = logging.getLogger("quorate.tls")
+CLIENT_AUTH = "ssl.client.auth"
 MAX_REASONS = 64
 """The maximum number of reasons with a counter. Further reasons count as `other`."""
 
@@ -138,7 +141,27 @@ def tls_listeners(
         if each.name in config.listeners.with_tls:
             try:
                 settings = TlsSettings.of(partial(config.of_listener, each.name))
+                if config.listeners.protocol(each.name) in SASL_PROTOCOLS:
+                    settings = replace(settings, client_auth=own_client_auth(config, each.name))
                 found[each.name] = ListenerTls(each.name, settings, clock)
             except ConfigError as error:
                 raise ConfigError(f"listener {each.name}: {error}") from None
     return found
+
+
+def own_client_auth(config: NodeConfig, listener: str) -> str:
+    """Return ssl.client.auth of a listener with SASL, which obeys only the key with its prefix
+    (KIP-684): users of SASL need no certificate. Warn if the key without the prefix is set."""
+    own = config.settings.get(prefixed(listener, CLIENT_AUTH))
+    if own is not None:
+        return str(own.value)
+    if config[CLIENT_AUTH] != "none":
+        logger.warning(
+            "%s=%s does not apply to listener %s, whose clients use SASL. Set %s if they need "
+            "certificates too",
+            CLIENT_AUTH,
+            config[CLIENT_AUTH],
+            listener,
+            prefixed(listener, CLIENT_AUTH),
+        )
+    return "none"

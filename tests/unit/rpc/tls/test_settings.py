@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from functools import partial
 from pathlib import Path
 
@@ -108,3 +109,31 @@ def test_an_error_names_the_listener(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^listener OUT: ssl\.keystore\.location: .*No such"):
         tls_listeners(config, [Listener("OUT", "", 1)], FakeClock())
     assert tls_listeners(config, [Listener("REPLICATION", "", 1)], FakeClock()) == {}
+
+
+@pytest.mark.parametrize("own", [None, "requested"])
+def test_a_listener_with_sasl_obeys_only_the_key_with_its_prefix(
+    own: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """KIP-684: a demand for certificates would lock out the users of SASL."""
+    store = tmp_path / "node.pem"
+    store.write_bytes(certificate("CN=node").keystore_pem)
+    more = {} if own is None else {"listener.name.out.ssl.client.auth": own}
+    settings = {
+        **SECURE,
+        "listener.security.protocol.map": "IN.SIDE:SSL,OUT:SASL_SSL,REPLICATION:PLAINTEXT,"
+        "CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+        "ssl.client.auth": "required",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": certificate("CN=ca").certificate_pem.decode(),
+        **more,
+    }
+    config = load(None, environment={}, overrides=settings, hostname="here")
+    found = tls_listeners(config, [Listener("OUT", "", 1), Listener("IN.SIDE", "", 2)], FakeClock())
+    modes = [found[name]._loaded.context.verify_mode for name in ("IN.SIDE", "OUT")]
+    assert modes == [ssl.CERT_REQUIRED, ssl.CERT_NONE if own is None else ssl.CERT_OPTIONAL]
+    warned = "ssl.client.auth=required does not apply to listener OUT" in caplog.text
+    assert warned == (own is None)
