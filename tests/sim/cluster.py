@@ -394,7 +394,8 @@ class SimCluster:
             self.fail(failure)
 
     def _reader_of(self, damage: CorruptLog) -> NodeCore:
-        machine = self.machines[damage.path.split("/")[1]]
+        """Return the node of a damaged log. Each log directory begins with its machine's name."""
+        machine = self.machines[damage.path.split("/")[1].partition("-")[0]]
         assert machine.process is not None
         return machine.process.core
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Undo = Callable[[], None]
 RESTART_S = 0.2
 CHECK_UP_S = 2.0
+EVERYWHERE = "/"
+"""The directory with all files of a machine."""
 QUORUM_STATE = "quorum-state"
 
 
@@ -89,7 +91,7 @@ def durable_logs(machine: Machine) -> list[str]:
     """Return the files of partitions' logs of which something is durable."""
     return [
         path
-        for path in machine.disk.files(f"/{machine.name}")
+        for path in machine.disk.files(EVERYWHERE)
         if path.endswith(LOG_SUFFIX)
         and METADATA_TOPIC not in path
         and machine.disk.inode(path).durable
@@ -222,7 +224,7 @@ class Damage:
             return None
         durable = machine.process.core.log.flushed_offset
         self._cluster.kill(machine)
-        files = [each for each in machine.disk.files(f"/{machine.name}") if METADATA_TOPIC in each]
+        files = [each for each in machine.disk.files(EVERYWHERE) if METADATA_TOPIC in each]
         random = Random(fault.seed)
         files = [each for each in files if machine.disk.content(each)]
         if not files:
@@ -236,7 +238,7 @@ class Damage:
         self._effects.mark(fault)
         self._start_damaged(machine, durable)
         disk = machine.disk
-        if path in disk.files(f"/{machine.name}"):
+        if path in disk.files(EVERYWHERE):
             content = disk.content(path)
             if position < len(content) and content[position] == flipped:
                 disk.flip(path, position, mask)

@@ -13,6 +13,8 @@ from quorate.quorum.offline.storage_format import InitialVoter
 
 CONTROLLER_PORT = 9093
 CLIENT_PORT = 9092
+NAME = "{name}"
+"""Stands for the name of the machine in the values of `Shape.overrides`."""
 
 # Everything that takes its time takes less than in production: a run is twenty virtual seconds.
 FAST = {
@@ -98,7 +100,7 @@ def node_config(node_id: int, role: str, shape: Shape) -> NodeConfig:
         "listeners": listener,
         "log.dirs": f"/{name}",
         **_quorum_keys(node_id, role, shape),
-        **shape.overrides,
+        **{key: value.replace(NAME, name) for key, value in shape.overrides.items()},
     }
     return load(None, environment={}, overrides=values, hostname=name)
 

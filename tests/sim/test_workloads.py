@@ -176,6 +176,7 @@ def test_a_removed_safeguard_is_detected() -> None:
     assert f"| flush-before-fetch | {found.seed} |" in found.row()
     assert detect(ABLATIONS["flush-before-fetch"], seeds=0).row().count("not in 0") == 1
     assert ABLATIONS["min-isr"] in relevant() and ABLATIONS["torn-tail"] not in relevant()
+    assert ABLATIONS["snapshot-verification"] not in relevant()
 
 
 def test_what_a_check_said_stands_alone() -> None:

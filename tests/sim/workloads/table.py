@@ -5,6 +5,7 @@ A row is a class with the methods of `Workload`. Its `keys` configure the nodes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 from tests.sim.workloads.autocreated import AutoCreated
@@ -12,6 +13,7 @@ from tests.sim.workloads.compacted import Compacted
 from tests.sim.workloads.fetch_sessions import FetchSessions
 from tests.sim.workloads.membership import Membership
 from tests.sim.workloads.min_isr import MinIsr
+from tests.sim.workloads.moves import Moves
 from tests.sim.workloads.offsets import Offsets
 from tests.sim.workloads.quotas import Quotas
 from tests.sim.workloads.recreated import Recreated
@@ -34,10 +36,18 @@ WORKLOADS: tuple[type[Workload], ...] = (
     Unregistered,
     Unclean,
     MinIsr,
+    Moves,
 )
 PER_SEED = 3
+OWN_DRAWS: Mapping[type[Workload], float] = {Moves: 0.1}
+"""The share of the seeds of each workload that is drawn on its own. The others keep their seeds."""
 
 
 def workloads_of(seed: int) -> list[type[Workload]]:
     """Return the workloads of a seed with brokers."""
-    return Random(f"{seed}/workloads").sample(WORKLOADS, PER_SEED)
+    drawn = [each for each in WORKLOADS if each not in OWN_DRAWS]
+    found = Random(f"{seed}/workloads").sample(drawn, PER_SEED)
+    for place, (work, share) in enumerate(OWN_DRAWS.items()):
+        if Random(f"{seed}/{work.name_of}").random() < share:
+            found[place] = work
+    return found
