@@ -42,6 +42,7 @@ from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partit
 from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.listening import log_listening, warn_if_exposed
+from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_tls import NodeTls
 from quorate.quorum.quotas.sampled_rate import Windows
@@ -125,6 +126,9 @@ class BrokerNode:
         self._dynamic_configs = DynamicConfigs(
             dynamic, self.connections, self.replicas, self.unknown_users
         )
+        self.authorizer = node_authorizer(
+            core.config, seams.clock, lambda: self.replicas.registry.image
+        )
         self.services = self._services(core)
         self.lifecycle: BrokerLifecycle | None = None
         self.client_ports: list[KafkaServer] = []
@@ -153,6 +157,7 @@ class BrokerNode:
             lost_quorum=partial(lost_quorum, core),
             random=core.seams.random,
             unknown_users=self.unknown_users,
+            authorizer=self.authorizer,
         )
 
     def _listen_to(self, core: NodeCore) -> None:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from quorate.config import properties
+from quorate.config.authorizer_keys import refuse_without_authorizer
 from quorate.config.key import ConfigError
 from quorate.config.listener_keys import check_listener_keys, listener_key
 from quorate.config.listeners import (
@@ -86,6 +87,7 @@ def load(
     for name, text in (overrides or {}).items():
         texts[ALIASES.get(name, name)] = Setting(None, text, "override")
     refuse_deceiving(texts)
+    refuse_without_authorizer(texts)
     settings, unknown = typed(texts)
     idle = [
         name

@@ -7,6 +7,7 @@ Names, types, defaults and units are Kafka's. A default that differs from Kafka'
 
 from __future__ import annotations
 
+from quorate.config.authorizer_keys import AUTHORIZER
 from quorate.config.cleaner_keys import CLEANER
 from quorate.config.key import table
 from quorate.config.log_keys import LOG
@@ -18,7 +19,7 @@ from quorate.config.tls_keys import TLS
 
 NODE_KEYS = table(
     *(*IDENTITY, *NETWORK, *TLS, *SASL, *QUORUM),
-    *(*LOG, *CLEANER, *REPLICATION, *GROUPS, *OURS),
+    *(*LOG, *CLEANER, *REPLICATION, *GROUPS, *AUTHORIZER, *OURS),
 )
 """All keys of a node by name."""
 ALIASES = {"broker.id": "node.id"}

@@ -1,6 +1,6 @@
 """Refuses Kafka's properties that would deceive the operator if the node ignored them.
 
-A node that starts with `authorizer.class.name` seems protected, and is open to every client. Such a
+A node that starts with `sasl.jaas.config` seems protected, and is open to every client. Such a
 property therefore ends the start with one sentence. Properties whose absence only costs comfort or
 speed are accepted and reported (`not_in_effect.py`).
 
@@ -17,7 +17,6 @@ from quorate.config.listener_keys import listener_key
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.setting import Setting
 
-NO_ACLS = "there are no ACLs, so every client may do everything"
 NO_NODE_SASL = "nodes do not authenticate to each other by SASL"
 NO_SASL_CHOICE = "Quorate has no such choice for SASL"
 NO_BARE_JAAS = (
@@ -31,9 +30,6 @@ NO_PLUGINS = "there are no plug-ins, so no policy would be applied"
 PROTOCOL = "security.inter.broker.protocol"
 DECEIVING = (
     # (pattern of the whole name, values that are accepted, reason)
-    (r"authorizer\.class\.name", (), NO_ACLS),
-    (r"super\.users", (), NO_ACLS),
-    (r"allow\.everyone\.if\.no\.acl\.found", ("true",), NO_ACLS),
     (r"(listener\.name\..+\.)?ssl\.endpoint\.identification\.algorithm", ("https",), NO_NODE_TLS),
     (r"(listener\.name\..+\.)?ssl\.protocol", ("TLSv1.3",), NOT_OURS),
     (r"(listener\.name\..+\.)?ssl\.keymanager\.algorithm", ("SunX509", "PKIX"), NOT_OURS),

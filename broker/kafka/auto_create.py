@@ -13,7 +13,11 @@ from itertools import islice
 from typing import Any
 
 from quorate.broker.kafka.forwarding import Forwarder
-from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller.messages import (
+    NODE_PRINCIPAL,
+    EnvelopeRequest,
+    EnvelopeResponse,
+)
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.codec import decode, encode
@@ -24,6 +28,7 @@ from quorate.quorum.protocol.schemas.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from quorate.quorum.rpc.kafka.context import RequestContext
 
 MAX_TOPICS = 1000
 """Maximum number of topics that one Metadata request creates. When the client asks again, the next
@@ -57,11 +62,16 @@ class AutoCreation:
     timeout_ms: int = 30_000
 
     def create(
-        self, names: list[str], done: Callable[[Errors], None], client_id: str = THE_BROKER
+        self,
+        names: list[str],
+        done: Callable[[Errors], None],
+        context: RequestContext | None = None,
     ) -> None:
         """Create the first MAX_TOPICS of these topics, and call `done` once with their errors.
 
-        The partitions count for the quota controller_mutation_rate of `client_id` (KIP-599).
+        The client of `context` needs the permission to create them, and the partitions count for
+        its quota controller_mutation_rate (KIP-599). Without a context, the broker creates internal
+        topics for itself.
         The other names are left out of the errors. If the controller does not answer within
         `timeout_ms` or refuses the request, `done` gets no errors at all.
         """
@@ -87,8 +97,11 @@ class AutoCreation:
             EnvelopeRequest(
                 api_key=ApiKey.CREATE_TOPICS,
                 version=version,
-                client_id=client_id,
+                client_id=THE_BROKER if context is None else context.client_id or "",
                 body=encode(request, version),
+                principal_type=NODE_PRINCIPAL if context is None else context.principal.type,
+                principal_name="" if context is None else context.principal.name,
+                client_host="" if context is None else context.peer.host,
             ),
             self.timeout_ms,
             answered,

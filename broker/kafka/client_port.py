@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quorate.broker.kafka.alter_configs import AlterConfigsHandler
 from quorate.broker.kafka.alter_replica_log_dirs import AlterReplicaLogDirsHandler
+from quorate.broker.kafka.authorized_records import checked
 from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
 from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
 from quorate.broker.kafka.delete_records import DeleteRecordsHandler
@@ -29,10 +30,14 @@ from quorate.broker.kafka.produce import ProduceHandler
 from quorate.broker.kafka.replicas import TopicDirectory
 from quorate.broker.kafka.sasl_listener import require_authentication
 from quorate.broker.kafka.services import Services
+from quorate.quorum.authorization.apis import BROKER_CHECKS
+from quorate.quorum.authorization.metadata_checks import metadata_without_creation
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
+from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
+from quorate.quorum.rpc.kafka.describe_acls import DescribeAclsHandler
 from quorate.quorum.rpc.kafka.metering import Metering
 from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
@@ -55,11 +60,13 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         **ACL_HANDLERS,
     }
     config, replicas = services.config, services.replicas
-    raw: dict[int, RawHandler] = {
-        ApiKey.PRODUCE: ProduceHandler(replicas, topics).handle,
-        ApiKey.FETCH: FetchHandler(replicas, topics, config["fetch.max.bytes"]).handle,
-    }
-    forwarding = Forwarding(services.forwarder, config["controller.socket.timeout.ms"])
+    produce = ProduceHandler(replicas, topics)
+    fetch = FetchHandler(replicas, topics, config["fetch.max.bytes"])
+    authorizer = services.authorizer
+    raw: dict[int, RawHandler] = records_handlers(authorizer, produce, fetch)
+    forwarding = Forwarding(
+        services.forwarder, config["controller.socket.timeout.ms"], listener=listener
+    )
     for key in FORWARDED_API_KEYS:
         raw[key] = forwarding.handle
     alter_configs = AlterConfigsHandler(
@@ -69,6 +76,15 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         lost=services.lost_quorum, forwarding=forwarding
     ).handle
     raw[ApiKey.ALTER_CONFIGS] = raw[ApiKey.INCREMENTAL_ALTER_CONFIGS] = alter_configs
+    if authorizer is None:
+        del raw[ApiKey.CREATE_ACLS], raw[ApiKey.DELETE_ACLS]
+    else:
+        del handlers[ApiKey.CREATE_ACLS], handlers[ApiKey.DELETE_ACLS]
+        handlers[ApiKey.DESCRIBE_ACLS] = DescribeAclsHandler(services.image).handle
+        checks = dict(BROKER_CHECKS)
+        if not config["auto.create.topics.enable"]:
+            checks[ApiKey.METADATA] = metadata_without_creation
+        handlers = authorizer.guarded(handlers, checks)
 
     api_keys = (*handlers, *raw, ApiKey.API_VERSIONS)
     handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, services.features).handle
@@ -81,15 +97,26 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         resources=services.resources,
     )
     clients = services.quotas.clients
-    metered: dict[int, RawHandler] = {
-        ApiKey.PRODUCE: MeteredProduceHandler(replicas, topics).handle,
-        ApiKey.FETCH: MeteredFetchHandler(
-            replicas, topics, config["fetch.max.bytes"], clients
-        ).handle,
-    }
+    metered = records_handlers(
+        authorizer,
+        MeteredProduceHandler(replicas, topics),
+        MeteredFetchHandler(replicas, topics, config["fetch.max.bytes"], clients),
+    )
     services.quotas.add(Metering(server, clients, metered))
     require_authentication(server, services, listener)
     return server
+
+
+def records_handlers(
+    authorizer: PortAuthorizer | None, produce: ProduceHandler, fetch: FetchHandler
+) -> dict[int, RawHandler]:
+    """Return the handlers of Produce and Fetch, behind their checks if there is an authorizer."""
+    if authorizer is None:
+        return {ApiKey.PRODUCE: produce.handle, ApiKey.FETCH: fetch.handle}
+    return {
+        ApiKey.PRODUCE: checked(produce, authorizer.permits),
+        ApiKey.FETCH: checked(fetch, authorizer.permits),
+    }
 
 
 def metadata_handlers(services: Services, listener: str) -> Handlers:

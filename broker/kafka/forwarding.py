@@ -61,8 +61,10 @@ class _ConnectionQueue:
 class Forwarding:
     """The handler of all forwarded APIs on one listener. It runs on the broker's event loop."""
 
-    def __init__(self, forwarder: Forwarder, timeout_ms: int = 30_000) -> None:
-        """`timeout_ms` is controller.socket.timeout.ms, the longest wait for an answer."""
+    def __init__(self, forwarder: Forwarder, timeout_ms: int = 30_000, listener: str = "") -> None:
+        """`timeout_ms` is controller.socket.timeout.ms, the longest wait for an answer. `listener`
+        is the name of the listener."""
+        self._listener = listener
         self._forwarder = forwarder
         self._timeout_ms = timeout_ms
         # the connections that have requests open, at most as many as there are connections
@@ -112,6 +114,10 @@ class Forwarding:
             version=context.version,
             client_id=context.client_id or "",
             body=body,
+            principal_type=context.principal.type,
+            principal_name=context.principal.name,
+            client_host=context.peer.host,
+            listener=self._listener,
         )
         self._forwarder.forward(envelope, self._timeout_ms, done)
 
@@ -141,6 +147,8 @@ def refusal(context: RequestContext, body: memoryview, error: ErrorCode) -> Incr
 NO_ANSWER = "the active controller could not be asked, or its answer was lost"
 REASONS = {
     ErrorCode.POLICY_VIOLATION: "the request changes more at once than one batch can hold",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the controller has an authorizer, but the broker does "
+    "not name the client, because it runs an earlier release",
     ErrorCode.UNKNOWN_SERVER_ERROR: "the controller could not carry out the request; "
     "nothing was changed",
 }

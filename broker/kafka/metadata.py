@@ -43,6 +43,9 @@ TOPIC_ENTRIES, PARTITION_ENTRIES = 4, 2
 """Weights of a topic and of a partition, in entries of a step (`Pace`)."""
 
 
+Create = Callable[[list[str], Callable[[dict[str, ErrorCode]], None], RequestContext], None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataHandler:
     """Handles Metadata on one listener of a broker, on the broker's event loop."""
@@ -50,7 +53,7 @@ class MetadataHandler:
     cluster_id: str
     listener: str
     image: Callable[[], MetadataImage]
-    auto_create: Callable[[list[str], Callable[[dict[str, ErrorCode]], None], str], None] | None
+    auto_create: Create | None
     """Creates topics with defaults, and calls back with the error of each; None if topics are not
     created automatically."""
     suspects: Suspects
@@ -87,7 +90,7 @@ class MetadataHandler:
         def created(errors: dict[str, ErrorCode]) -> None:
             context.run(self._answer(context, wanted, errors, request))
 
-        create(missing, created, context.client_id or "")
+        create(missing, created, context)
 
     def _wanted(
         self, image: MetadataImage, request: MetadataRequest, version: int

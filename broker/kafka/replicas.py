@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from quorate.broker.replication.consumer_fetches import Client
+from quorate.broker.replication.consumer_fetches import Client, MayRead
 from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.read_replicas import Reader
@@ -143,9 +143,11 @@ class Replicas(Protocol):
         uses_topic_ids: bool,
         client: Client | None = None,
         reader: Reader | None = None,
+        may_read: MayRead | None = None,
     ) -> None:
         """Read up to the high watermark, or for a verification tool (replica id -2) up to the log
-        end. Without a `reader`, followers are not read.
+        end. Without a `reader`, followers are not read. `may_read` is None on a broker without an
+        authorizer.
 
         Call `respond` once, when `min_bytes` are there or the request's time is over.
         """

@@ -15,6 +15,7 @@ from quorate.broker.kafka.suspects import Suspects
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.api_versions import Features
+from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
@@ -45,3 +46,4 @@ class Services:
     gates: list[SaslGate] = field(default_factory=list)
     """The SASL of each listener that has it. Bounded by the number of listeners."""
     lookups: LogLookups = field(default_factory=LogLookups)
+    authorizer: PortAuthorizer | None = None

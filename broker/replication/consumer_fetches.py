@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
 from quorate.broker.replication.hosted_partition import HostedPartition
@@ -23,11 +23,15 @@ from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.read_replicas import LEADER, Reader, ReadReplicas
 from quorate.broker.replication.reading import fetched, is_refused, read
 from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import CONSUMER, FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
 from quorate.quorum.protocol.hot.primitives import chunks
 
 Done = Callable[[Sequence[FetchPartitionResult]], None]
+ReadSome = Callable[..., tuple[int, int, bool]]
+MayRead = Callable[[FetchPartition], bool]
+"""Returns True if the client may read the partition now."""
 SLICED_ABOVE = 256
 """The number of partitions above which a fetch is read in steps."""
 NO_BOUND = 1 << 62
@@ -51,7 +55,7 @@ class Fetch:
     `max_bytes` bounds the records of all partitions together, but the first batch is returned even
     if it is larger. If there is a `client`, it runs long work in slices, and the delayed fetch is
     discarded when its connection closes. Only a consumer with a `reader` may read from followers,
-    and be sent to them."""
+    and be sent to them. `may_read` is None on a broker without an authorizer."""
 
     partitions: Sequence[FetchPartition]
     replica_id: int = CONSUMER
@@ -60,6 +64,7 @@ class Fetch:
     max_bytes: int
     client: Client | None = None
     reader: Reader | None = None
+    may_read: MayRead | None = None
 
     @property
     def from_follower(self) -> bool:
@@ -129,7 +134,7 @@ class ConsumerFetches:
         before `max_wait_ms`; 0 if it can be answered now."""
         results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
-        so_far = self._read_some(fetch, fetch.partitions, results, *so_far)
+        so_far = self._read_of(fetch)(fetch, fetch.partitions, results, *so_far)
         return results, missing_bytes(fetch, *so_far)
 
     def read_steps(self, fetch: Fetch) -> IncrementalWork[tuple[list[FetchPartitionResult], int]]:
@@ -137,7 +142,7 @@ class ConsumerFetches:
         results: list[FetchPartitionResult] = []
         so_far = (min(fetch.max_bytes, self._room()), 0, not fetch.partitions)
         for some in chunks(fetch.partitions):
-            so_far = self._read_some(fetch, some, results, *so_far)
+            so_far = self._read_of(fetch)(fetch, some, results, *so_far)
             yield
         return results, missing_bytes(fetch, *so_far)
 
@@ -171,6 +176,33 @@ class ConsumerFetches:
                 left_bytes -= size
             enough = enough or bool(result.error) or result.diverging is not None
             results.append(result)
+        return left_bytes, read_bytes, enough
+
+    def _read_of(self, fetch: Fetch) -> ReadSome:
+        return self._read_some if fetch.may_read is None else self._read_permitted
+
+    def _read_permitted(
+        self,
+        fetch: Fetch,
+        partitions: Sequence[FetchPartition],
+        results: list[FetchPartitionResult],
+        *so_far: Any,
+    ) -> tuple[int, int, bool]:
+        """Read the partitions that the client may read, as `_read_some` does. The result of any
+        other has an error, and the fetch does not wait."""
+        assert fetch.may_read is not None
+        left_bytes, read_bytes, enough = so_far
+        for wanted in partitions:
+            if fetch.may_read(wanted):
+                left_bytes, read_bytes, enough = self._read_some(
+                    fetch, (wanted,), results, left_bytes, read_bytes, enough
+                )
+                continue
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            results.append(
+                FetchPartitionResult(wanted.topic, wanted.topic_id, wanted.partition, error)
+            )
+            enough = True
         return left_bytes, read_bytes, enough
 
     def _sent_away(self, wanted: FetchPartition, fetch: Fetch) -> FetchPartitionResult | None:

@@ -23,6 +23,7 @@ from quorate.broker.replication.consumer_fetches import (
     ConsumerFetches,
     Done,
     Fetch,
+    MayRead,
 )
 from quorate.broker.replication.fetch_session_cache import (
     FINAL_EPOCH,
@@ -151,11 +152,13 @@ class ConsumerSessions:
         uses_topic_ids: bool,
         client: Client | None = None,
         reader: Reader | None = None,
+        may_read: MayRead | None = None,
     ) -> None:
         """Answer a Fetch of a client: call `respond` once, or never if the client's connection
         closes or this broker stops. The session id of the answer is 0 if there is no session.
 
         `max_bytes` bounds the response. `reader` is not None if followers may serve the client.
+        `may_read` is None on a broker without an authorizer.
         `client` runs the work of large requests in slices. Errors of the session:
         FETCH_SESSION_ID_NOT_FOUND (also if the session became too large or had to make room),
         INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR."""
@@ -164,11 +167,18 @@ class ConsumerSessions:
             if request.session_epoch != FINAL_EPOCH:
                 partitions = [self._with_name(each) for each in partitions]
             self._with_names(
-                request, max_bytes, respond, uses_topic_ids, client, reader, partitions
+                request, max_bytes, respond, uses_topic_ids, client, reader, may_read, partitions
             )
         else:
             go_on = partial(
-                self._with_names, request, max_bytes, respond, uses_topic_ids, client, reader
+                self._with_names,
+                request,
+                max_bytes,
+                respond,
+                uses_topic_ids,
+                client,
+                reader,
+                may_read,
             )
             client.run(self._name_steps(partitions, go_on))
 
@@ -202,11 +212,12 @@ class ConsumerSessions:
         uses_topic_ids: bool,
         client: Client | None,
         reader: Reader | None,
+        may_read: MayRead | None,
         partitions: list[FetchPartition],
     ) -> None:
         """Find the session of a request and continue it. `partitions` are those of the request,
         with the names of their topics."""
-        read = partial(self._read, request, max_bytes, client, reader)
+        read = partial(self._read, request, max_bytes, client, reader, may_read)
         if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:
                 self._end(request.session_id)
@@ -263,6 +274,7 @@ class ConsumerSessions:
         max_bytes: int,
         client: Client | None,
         reader: Reader | None,
+        may_read: MayRead | None,
         wanted: Sequence[FetchPartition],
         done: Callable[[Sequence[FetchPartitionResult]], None],
     ) -> None:
@@ -274,6 +286,7 @@ class ConsumerSessions:
             max_bytes=min(request.max_bytes, max_bytes),
             client=client,
             reader=reader,
+            may_read=may_read,
         )
         self._fetches.fetch(fetch, done)
 

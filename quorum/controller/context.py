@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from quorate.config.topic_keys import TOPIC_KEYS
+from quorate.quorum.authorization.decision import Client
+from quorate.quorum.authorization.permits import Permits
 from quorate.quorum.controller.effective_configs import effective
 from quorate.quorum.controller.hints import Hints
 from quorate.quorum.controller.partition_index import PartitionIndex
@@ -37,10 +39,19 @@ NO_CONFIGS: PersistentMap[str, str] = PersistentMap()
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The client that sent a request: its client id, and the version of the request."""
+    """The client that sent a request: its client id, and the version and API of the request.
+
+    `client` is its principal and host. It is None if this controller has no authorizer, and for a
+    request that a broker sends for itself."""
 
     client_id: str
     version: int
+    api_key: int = -1
+    client: Client | None = None
+
+
+PermitsOf = Callable[[Caller, MetadataImage], Permits]
+"""Returns the permissions of a caller by an image. The caller must have a client."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +65,7 @@ class Context:
 
     Invariant: `index` describes `image`.
 
-    `voter_ids` returns the ids of the quorum's voters.
+    `voter_ids` returns the ids of the quorum's voters. `permits` is None without an authorizer.
 
     `now_ms` is monotonic time, in milliseconds. `next_offset` is the offset that the first record
     of the result will get.
@@ -69,6 +80,7 @@ class Context:
     index: PartitionIndex = field(default_factory=PartitionIndex)
     mutation_quota: MutationQuota = field(default_factory=MutationQuota)
     voter_ids: Callable[[], Collection[int]] = tuple
+    permits: PermitsOf | None = None
     now_ms: int = 0
     next_offset: int = 0
 

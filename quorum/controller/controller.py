@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from quorate.quorum.controller import broker_changes, scheduled_elections, unclean_recovery
-from quorate.quorum.controller.context import Caller, Context
+from quorate.quorum.controller.context import Caller, Context, PermitsOf
 from quorate.quorum.controller.decision_steps import (
     DecisionSteps,
     Outcome,
@@ -72,8 +72,10 @@ class Controller:
         settings: ControllerSettings,
         random: Random,
         voter_ids: Callable[[], Collection[int]] = tuple,
+        permits: PermitsOf | None = None,
     ) -> None:
-        """`voter_ids` returns the ids of the quorum's voters at any time."""
+        """`voter_ids` returns the ids of the quorum's voters at any time. `permits` is None without
+        an authorizer."""
         self._settings = settings
         self._periodic_tasks = PeriodicTasks(settings)
         self._context = Context(
@@ -82,6 +84,7 @@ class Controller:
             sessions=Sessions(settings.session_timeout_ms),
             hints=Hints(enabled=settings.hints, listener=settings.inter_broker_listener),
             voter_ids=voter_ids,
+            permits=permits,
         )
         self._active = False
         self.expired_sessions = 0

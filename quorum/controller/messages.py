@@ -266,18 +266,31 @@ class ReplicaLogsResponse:
     logs: Annotated[tuple[ReplicaLog, ...], Items(MAX_REPLICA_LOGS)] = ()
 
 
+NODE_PRINCIPAL = "Node"
+"""The principal type of a broker that sends an envelope for itself. No client has this type."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeRequest:
     """An admin request of a client, forwarded by a broker.
 
     `body` holds the bytes of the Kafka request after its header, encoded for (`api_key`,
-    `version`).
+    `version`). The principal and the host are those of the client. Nodes before the authorizer do
+    not send them; a controller with an authorizer refuses such an envelope. A broker that asks for
+    itself has the principal type NODE_PRINCIPAL.
     """
 
     api_key: Number
     version: Version
     client_id: ClientId
     body: Annotated[Buffer, Bytes(MAX_NODE_FRAME_BYTES)]
+    principal_type: Name = ""
+    principal_name: ClientId = ""
+    token_authenticated: bool = False
+    """True if the client has authenticated with a delegation token."""
+    client_host: Host = ""
+    listener: Name = ""
+    """The name of the broker's listener that the client is connected to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from quorate.quorum.controller.acls import create_acls, delete_acls
 from quorate.quorum.controller.alter_partition import alter_partition
+from quorate.quorum.controller.authorized import authorized
 from quorate.quorum.controller.client_quotas import alter_client_quotas
 from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
 from quorate.quorum.controller.context import Caller, Context
@@ -35,6 +37,7 @@ from quorate.quorum.controller.scram_credentials import alter_user_scram_credent
 from quorate.quorum.controller.topics import create_topics, delete_topics
 from quorate.quorum.controller.unregister import unregister_broker
 from quorate.quorum.controller.update_features import update_features
+from quorate.quorum.protocol.schemas.acls import CreateAclsRequest, DeleteAclsRequest
 from quorate.quorum.protocol.schemas.client_quotas import AlterClientQuotasRequest
 from quorate.quorum.protocol.schemas.configs import (
     AlterConfigsRequest,
@@ -75,6 +78,8 @@ RULES: dict[type, Callable[[Context, Any], Outcome]] = {
     UnregisterBrokerRequest: unregister_broker,
     UpdateFeaturesRequest: update_features,
     AlterClientQuotasRequest: alter_client_quotas,
+    CreateAclsRequest: create_acls,
+    DeleteAclsRequest: delete_acls,
     AlterUserScramCredentialsRequest: alter_user_scram_credentials,
 }
 """The rule of each request class. The request classes of clients are Kafka's schemas."""
@@ -91,7 +96,21 @@ def decide(
     context: Context, quotas: MutationQuotas, request: object, caller: Caller | None
 ) -> Outcome:
     """Apply the rule of the request's class. `caller` is None for a node's request, which has no
-    quota. Raise KeyError for an unknown class."""
+    quota. Raise KeyError for an unknown class.
+
+    If this controller has an authorizer, a client's request needs permissions."""
+    if caller is None or caller.client is None or context.permits is None:
+        return apply(context, quotas, request, caller)
+    permits = context.permits(caller, context.image)
+    return authorized(
+        permits, request, caller.version, lambda rest: apply(context, quotas, rest, caller)
+    )
+
+
+def apply(
+    context: Context, quotas: MutationQuotas, request: object, caller: Caller | None
+) -> Outcome:
+    """Apply the rule of the request's class under the quota of the caller."""
     rule, strict_since = RULES[type(request)], STRICT_SINCE.get(type(request))
     if caller is None or strict_since is None or not context.image.client_quotas:
         return rule(context, request)

@@ -1,6 +1,6 @@
 """The configuration of the controller's rules.
 
-`controller_settings` (`quorum/node/controller_node.py`) reads the values from the node's
+`controller_settings` (`quorum/node/controller_settings.py`) reads the values from the node's
 configuration. The text below a field names its key. Defaults are Kafka's unless that text says
 otherwise.
 """

@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quorate.config.node_config import NodeConfig
-from quorate.config.topic_keys import topic_defaults
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.messages import (
     AllocateProducerIdsRequest,
@@ -28,7 +27,6 @@ from quorate.quorum.controller.messages import (
     EnvelopeRequest,
 )
 from quorate.quorum.controller.result import AskReplicaLogs, Effect, ProbeBroker, Result
-from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -38,16 +36,17 @@ from quorate.quorum.node.broker_probes import BrokerProbes
 from quorate.quorum.node.committed_image import InstallImage
 from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_port import ControllerPort
+from quorate.quorum.node.controller_settings import controller_settings
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.controller_stages import controller_stages
 from quorate.quorum.node.listening import log_listening
+from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_requests import REFUSED, check_broker, check_controller
 from quorate.quorum.node.own_registration import OwnRegistration
 from quorate.quorum.node.replica_log_requests import ReplicaLogRequests
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
@@ -88,10 +87,12 @@ class ControllerNode:
     def __init__(self, core: NodeCore) -> None:
         self.core = core
         config, seams = core.config, core.seams
+        self.authorizer = node_authorizer(config, seams.clock, lambda: core.image)
         self.rules = Controller(
             controller_settings(config, core.cluster_id, bootstrap_of(core)),
             seams.random,
             lambda: voter_ids(core),
+            None if self.authorizer is None else self.authorizer.permits_of,
         )
         self.shell = ControllerShell(
             seams.clock,
@@ -104,7 +105,13 @@ class ControllerNode:
         self._replica_logs = ReplicaLogRequests(
             seams.clock, self.rules, self.shell, self._channel_of
         )
-        self.port = ControllerPort(core, self.shell, self._replica_logs.ask_before)
+        self.port = ControllerPort(
+            core,
+            self.shell,
+            self._replica_logs.ask_before,
+            authorizer=self.authorizer,
+            latest_image=lambda: self.rules.image,
+        )
         handlers: dict[type, Handler] = {**core.raft_handlers()}
         handlers[FetchRequest] = self._discarding_old_fetches(handlers[FetchRequest])
         for request in BROKER_REQUESTS:
@@ -338,30 +345,6 @@ def bootstrap_of(core: NodeCore) -> Sequence[MetadataRecord]:
     if core.image.last.offset >= 0:
         return ()
     return bootstrap_records(core.seams.disk, core.config.metadata_log_dir)
-
-
-def controller_settings(
-    config: NodeConfig, cluster_id: str, bootstrap: Sequence[MetadataRecord] = ()
-) -> ControllerSettings:
-    """Return the settings of the rules from the node's configuration."""
-    return ControllerSettings(
-        cluster_id=cluster_id,
-        node_id=config.node_id,
-        session_timeout_ms=config["broker.session.timeout.ms"],
-        default_replication_factor=config["default.replication.factor"],
-        default_partitions=config["num.partitions"],
-        topic_deletion=config["delete.topic.enable"],
-        auto_leader_rebalance=config["auto.leader.rebalance.enable"],
-        imbalance_check_interval_ms=config["leader.imbalance.check.interval.seconds"] * 1000,
-        imbalance_percentage=config["leader.imbalance.per.broker.percentage"],
-        unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
-        max_idle_interval_ms=config["metadata.max.idle.interval.ms"],
-        inter_broker_listener=config["inter.broker.listener.name"] or "REPLICATION",
-        hints=config["quorate.hints.enable"],
-        mutation_windows=Windows.of(config, "controller."),
-        topic_defaults=topic_defaults(config),
-        bootstrap_records=bootstrap,
-    )
 
 
 def voter_ids(core: NodeCore) -> list[int]:

@@ -12,10 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from quorate.quorum.authorization.apis import CONTROLLER_CHECKS, FORWARDED_CHECKS
+from quorate.quorum.controller.authorized import refusal_of
 from quorate.quorum.controller.context import Caller
-from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller.messages import (
+    EnvelopeRequest,
+    EnvelopeResponse,
+)
+from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.ids import METADATA_TOPIC
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.node.client_of_envelope import client_of_envelope
 from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
@@ -32,13 +40,15 @@ from quorate.quorum.quotas.client_quotas import ClientQuotas
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.rpc.channel import Reply
 from quorate.quorum.rpc.hello import Peer
-from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
+from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS, without_authorizer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
+from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
 from quorate.quorum.rpc.kafka.connection_quotas import (
     OTHERS_FILES,
     ConnectionLimits,
     ConnectionQuotas,
 )
+from quorate.quorum.rpc.kafka.describe_acls import DescribeAclsHandler
 from quorate.quorum.rpc.kafka.metering import Metering
 from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RequestContext, ServerSettings
@@ -69,6 +79,7 @@ RULED = (
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 )
 """The requests that the rules decide, apart from an UpdateFeatures of kraft.version."""
+VOTER_APIS = (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
 # Kafka's error for each refusal, for admin clients and for brokers that forward a request.
 REFUSALS = {
     Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
@@ -89,22 +100,37 @@ class ControllerPort:
     Owned by the node's event loop. Requests of links that are closed meanwhile are decided all the
     same; their answers are dropped."""
 
-    def __init__(self, core: NodeCore, shell: ControllerShell, ask_before: AskBefore) -> None:
-        """`ask_before` calls back when the rules have what they need to know before a request."""
+    def __init__(
+        self,
+        core: NodeCore,
+        shell: ControllerShell,
+        ask_before: AskBefore,
+        *,
+        authorizer: PortAuthorizer | None = None,
+        latest_image: Callable[[], MetadataImage] | None = None,
+    ) -> None:
+        """`ask_before` calls back when the rules have what they need to know before a request.
+        `latest_image` returns the image on which the rules decide."""
+        self._authorizer = authorizer
+        self._latest_image = latest_image or (lambda: core.image)
         self._ask_before = ask_before
         self._core = core
         self._shell = shell
         self._voters = VoterAdmin(core)
         handlers: dict[int, Handler] = {
-            ApiKey.DESCRIBE_QUORUM: self._describe_quorum_directly,
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
             **SASL_HANDLERS,
-            **ACL_HANDLERS,
             ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(
                 node=core.config, image=lambda: core.image
             ).handle,
         }
-        for key in (*RULED, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER):
+        if authorizer is None:
+            handlers |= ACL_HANDLERS
+        else:
+            handlers[ApiKey.DESCRIBE_ACLS] = DescribeAclsHandler(lambda: core.image).handle
+            handlers = authorizer.guarded(handlers, CONTROLLER_CHECKS)
+            handlers[ApiKey.CREATE_ACLS] = handlers[ApiKey.DELETE_ACLS] = self._direct
+        for key in (*RULED, ApiKey.DESCRIBE_QUORUM, *VOTER_APIS):
             handlers[key] = self._direct
         api_keys = (*handlers, ApiKey.API_VERSIONS)
         handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, core.features).handle
@@ -165,7 +191,14 @@ class ControllerPort:
 
         # The address tells links apart. The hash of a Peer covers its whole Hello, which costs more
         # than the rest of the queue.
-        caller = Caller(message.client_id, message.version)
+        try:
+            client = None
+            if self._authorizer is not None:
+                client = client_of_envelope(self._authorizer.authorizer, message, request)
+        except RequestRefused as error:
+            reply(EnvelopeResponse(error=error.error))
+            return
+        caller = Caller(message.client_id, message.version, message.api_key, client)
         self._ask(request, caller, peer.address, answer)
 
     def _direct(self, context: RequestContext, request: Message) -> None:
@@ -176,7 +209,10 @@ class ControllerPort:
             else:
                 context.respond_raw(response)
 
-        caller = Caller(context.client_id or "", context.version)
+        client = None
+        if self._authorizer is not None:
+            client = self._authorizer.client(context.principal, context.peer.host)
+        caller = Caller(context.client_id or "", context.version, context.api_key, client)
         self._ask(request, caller, context.connection, answer)
 
     def _ask(
@@ -191,7 +227,15 @@ class ControllerPort:
         def encoded(response: object) -> object:
             return response if isinstance(response, Refusal) else encode(response, caller.version)
 
-        if request.API_KEY == ApiKey.DESCRIBE_QUORUM:
+        of_raft = request.API_KEY == ApiKey.DESCRIBE_QUORUM
+        refusal: object | None = None
+        if self._authorizer is None:
+            refusal = without_authorizer(request)
+        elif of_raft or self._voters.handles(request):  # the rules check all other requests
+            refusal = self._refusal(request, caller)
+        if refusal is not None:
+            answer(encoded(refusal))
+        elif of_raft:
             answer(encoded(self._describe_quorum(request)))
         elif self._voters.handles(request):
             self._voters.ask(request, lambda response: answer(encoded(response)))
@@ -209,10 +253,13 @@ class ControllerPort:
                 ),
             )
 
-    def _describe_quorum_directly(
-        self, context: RequestContext, request: DescribeQuorumRequest
-    ) -> None:
-        self._direct(context, request)
+    def _refusal(self, request: Message, caller: Caller) -> object | None:
+        """Return the response to a request that the caller may not send, or None."""
+        if self._authorizer is None or caller.client is None:
+            return None
+        permits = self._authorizer.permits_of(caller, self._latest_image())
+        check = FORWARDED_CHECKS[request.API_KEY]
+        return refusal_of(request, finished(check(permits, request, caller.version)))
 
     def _describe_quorum(self, request: Message) -> object:
         from quorate.quorum.protocol.schemas.cluster import DescribeQuorumRequest

@@ -18,6 +18,7 @@ import pytest
 from quorate.broker.kafka.forwarding import _ConnectionQueue
 from quorate.broker.partition.producer_state import Producer
 from quorate.broker.replication.consumer_sessions import ConsumerSession
+from quorate.config.authorizer_keys import STANDARD_AUTHORIZER
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.snapshot_reader import SnapshotReader
 from quorate.quorum.protocol.apis import ApiKey
@@ -80,7 +81,11 @@ def use(node: PortCluster) -> None:
 def containers() -> Iterator[dict[str, type]]:
     """Return the containers of a cluster, by "Class.attribute", with a class that has it."""
     replicated = {"offsets_topic_replication_factor": "2", "default_replication_factor": "2"}
-    with running(controllers=3, brokers=2, **replicated) as node:
+    authorizer = {
+        "authorizer_class_name": STANDARD_AUTHORIZER,
+        "allow_everyone_if_no_acl_found": "true",
+    }
+    with running(controllers=3, brokers=2, **replicated, **authorizer) as node:
         use(node)
         disk = OsDisk()
         roots: list[object] = [disk, AioTransport()]

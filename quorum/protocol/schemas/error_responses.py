@@ -14,6 +14,7 @@ from collections.abc import Callable
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import (
+    acls,
     client_quotas,
     cluster,
     configs,
@@ -177,6 +178,18 @@ def _alter_user_scram_credentials(request: Message, error: ErrorCode, text: str)
     )
 
 
+def _create_acls(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, acls.CreateAclsRequest)
+    result = acls.AclCreationResult(error_code=error, error_message=text)
+    return acls.CreateAclsResponse(results=(result,) * len(request.creations))
+
+
+def _delete_acls(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, acls.DeleteAclsRequest)
+    result = acls.DeleteAclsFilterResult(error_code=error, error_message=text)
+    return acls.DeleteAclsResponse(filter_results=(result,) * len(request.filters))
+
+
 ERROR_RESPONSES: dict[int, Failure] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
@@ -185,6 +198,8 @@ ERROR_RESPONSES: dict[int, Failure] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
+    ApiKey.CREATE_ACLS: _create_acls,
+    ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.DESCRIBE_QUORUM: _describe_quorum,
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_reassignments,

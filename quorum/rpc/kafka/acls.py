@@ -21,6 +21,8 @@ from quorate.quorum.protocol.schemas.acls import (
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
+from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.server import Handler, RequestContext
 
 ERROR = ErrorCode.SECURITY_DISABLED
@@ -57,3 +59,11 @@ ACL_HANDLERS: Mapping[int, Handler] = {
     ApiKey.DELETE_ACLS: delete_acls,
 }
 """The handlers by API."""
+
+
+def without_authorizer(request: Message) -> Message | None:
+    """Return SECURITY_DISABLED for a forwarded request that changes ACLs, which a broker with an
+    authorizer may send. Return None for other requests."""
+    if request.API_KEY not in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
+        return None
+    return ERROR_RESPONSES[request.API_KEY](request, ERROR, NO_AUTHORIZER)

@@ -19,6 +19,8 @@ SINCE_4_2 = {"controller.quorum.auto.join.enable"}
 # Kafka declares these as text and splits it later; an absent list is null here.
 SPLIT_LATER = {"log.dirs", "controller.listener.names"}
 REMOTE_STORAGE = ("remote.", "local.")
+OF_THE_AUTHORIZER = {"super.users", "allow.everyone.if.no.acl.found"}
+"""The keys that Kafka's authorizer reads itself, so that Kafka's table does not have them."""
 
 
 def kafka_table(name: str) -> dict[str, tuple[str, str, str]]:
@@ -33,7 +35,8 @@ OUR_KEYS = [
     *(
         (key, KAFKA_NODE)
         for name, key in NODE_KEYS.items()
-        if not name.startswith(OURS) and name not in SINCE_4_2 | KIP_966_PART_2 | UNTIL_4_0
+        if not name.startswith(OURS)
+        and name not in SINCE_4_2 | KIP_966_PART_2 | UNTIL_4_0 | OF_THE_AUTHORIZER
     ),
     *((key, KAFKA_TOPIC) for name, key in TOPIC_KEYS.items() if name not in KIP_966_PART_2),
 ]

@@ -1,0 +1,104 @@
+"""The permissions of the client of one request, by one image of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quorate.quorum.authorization.authorizer import Authorizer
+from quorate.quorum.authorization.decision import Action, Client, Decision
+from quorate.quorum.ids import Uuid
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.protocol.acl_codes import CLUSTER_NAME, Operation, ResourceType
+from quorate.quorum.protocol.errors import ErrorCode
+
+Audit = Callable[[Client, Action, Decision], None]
+"""Records a decision that refused or permitted a request."""
+DENIED = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+}
+"""Kafka's error for a resource of each type that the client may not use."""
+SUPPORTED = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""The operations that exist for each type of resource, as far as responses list them (KIP-430)."""
+
+
+class Permits:
+    """The permissions of one client. `image` has the ACLs and the names of the topics."""
+
+    __slots__ = ("_audit", "_authorizer", "client", "image")
+
+    def __init__(
+        self, authorizer: Authorizer, image: MetadataImage, client: Client, audit: Audit
+    ) -> None:
+        """`audit` hears of every decision, except of those that only filter a list."""
+        self._authorizer = authorizer
+        self._audit = audit
+        self.image = image
+        self.client = client
+
+    def allows(
+        self, operation: Operation, resource_type: ResourceType, name: str, *, audited: bool = True
+    ) -> bool:
+        """Return True if the client may perform the operation on the resource. A decision that is
+        not `audited` only filters a list."""
+        action = Action(operation, resource_type, name)
+        decision = self._authorizer.decide(self.image.acls, self.client, action)
+        if audited:
+            self._audit(self.client, action, decision)
+        return decision.allowed
+
+    def topic(self, operation: Operation, name: str) -> bool:
+        """Return True if the client may perform the operation on the topic."""
+        return self.allows(operation, ResourceType.TOPIC, name)
+
+    def cluster(self, operation: Operation, *, audited: bool = True) -> bool:
+        """Return True if the client may perform the operation on the cluster."""
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, audited=audited)
+
+    def any_topic(self, operation: Operation) -> bool:
+        """Return True if the client may perform the operation on some topic (KIP-679)."""
+        acls = self.image.acls
+        return self._authorizer.permits_any(acls, self.client, operation, ResourceType.TOPIC)
+
+    def name_of(self, topic_id: Uuid) -> str | None:
+        """Return the name of the topic, or None if there is no topic with this id."""
+        topic = self.image.topics.get(topic_id)
+        return None if topic is None else topic.name
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """Return the bit field of the operations that the client may perform (KIP-430)."""
+        return sum(
+            1 << operation
+            for operation in SUPPORTED[resource_type]
+            if self.allows(operation, resource_type, name, audited=False)
+        )
