@@ -16,6 +16,7 @@ from typing import Any
 
 from quorate.broker.groups import loading
 from quorate.broker.partition.leadership import Leadership
+from quorate.broker.partition.producer_state import ProducerStates
 from quorate.cli.main import main
 from quorate.quorum.controller import broker_changes, partition_change, placement
 from quorate.quorum.controller.reassignment_completion import Completion
@@ -120,6 +121,7 @@ ABLATIONS: dict[str, Ablation] = {
         "now_ms",
         lambda self: self._inner.now_ms() + self.faults.rules.clock_offset_ms,
     ),
+    "deduplication": (ProducerStates, "check", lambda self, header: None),
     "group-loading": (loading.Loading, "_replay", load_nothing),
     "rack-placement": (placement, "usable_brokers", without_racks),
     "reassignment-completion": (partition_change, "completion", complete_early),

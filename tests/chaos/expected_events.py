@@ -10,6 +10,7 @@ LEADS = r"This broker now leads \d+"
 DISK = r"the node stops: /.* (topic|Then start the node)"
 
 EVENTS = {
+    "client-links": (CREATED, LEADS),
     "clock-skew": (CREATED, LEADS),
     "controller-kill": (*ELECTED, "does not answer or is gone"),
     "controller-partition": (*ELECTED, "resigned as the leader", "no longer the active controller"),
@@ -19,6 +20,7 @@ EVENTS = {
     "group-restart": (MOVED, REGISTERED, CREATED),
     "heartbeat-timeout": (FENCED, r"\[session-expired\]", MOVED),
     "leader-kill": (FENCED, r"\[connection-lost\]", MOVED, REGISTERED, "unfenced broker"),
+    "lost-messages": (FENCED, r"\[session-expired\]", MOVED, *ELECTED),
     "paused-broker": (FENCED, r"\[session-expired\]", MOVED),
     "paused-controller": ELECTED,
     "power-loss": (REGISTERED, "the active controller of epoch"),

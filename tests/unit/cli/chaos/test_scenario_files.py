@@ -33,6 +33,7 @@ ms = 5
 
 def test_the_bundled_scenarios() -> None:
     assert list(bundled_scenarios()) == [
+        "client-links",
         "clock-skew",
         "controller-kill",
         "controller-partition",
@@ -42,6 +43,7 @@ def test_the_bundled_scenarios() -> None:
         "group-restart",
         "heartbeat-timeout",
         "leader-kill",
+        "lost-messages",
         "paused-broker",
         "paused-controller",
         "power-loss",
@@ -122,7 +124,7 @@ def test_a_variant_stands_once() -> None:
 
 
 def test_neither_a_name_nor_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="it must be one of clock-skew, controller-kill"):
+    with pytest.raises(ScenarioError, match="it must be one of client-links, clock-skew,"):
         load("leader-kil")
     with pytest.raises(ScenarioError, match="cannot be read"):
         load(str(tmp_path / "none.toml"))
