@@ -8,7 +8,8 @@ one line.
 Files in reading order:
 
 - connection.py: one TCP connection, version agreement (KIP-511), framing and decoding.
-- client_properties.py: the security settings of --command-config, as Java and librdkafka name them.
+- client_properties.py, sasl_login.py: the security settings of --command-config, as Java and
+  librdkafka name them, and the login by SASL.
 - admin.py: requests to any node of the bootstrap list, or to one node by its id, with retries.
 - options.py: the click options of every command, and the Admin built from them.
 - partitions.py, by_leader.py: the leaders of partitions, and requests to many leaders.

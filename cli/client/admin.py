@@ -303,6 +303,7 @@ class Admin:
                 timeout_s=min(CONNECT_TIMEOUT_S, settings.timeout_s),
                 client_id=settings.client_id,
                 tls=settings.security.tls,
+                login=settings.security.login,
             )
             self._connections[address] = connection
         return connection

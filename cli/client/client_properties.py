@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.sasl_login import KEYS as SASL_KEYS
+from quorate.cli.client.sasl_login import SaslLogin, sasl_login
 from quorate.config.key import ConfigError, Value
+from quorate.config.listeners import SASL_PROTOCOLS, TLS_PROTOCOLS
 from quorate.config.tls_keys import TLS
 
 if TYPE_CHECKING:
@@ -22,11 +25,11 @@ if TYPE_CHECKING:
 
     from quorate.quorum.rpc.tls.settings import TlsSettings
 
-PROTOCOLS = ("PLAINTEXT", "SSL")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 ABOUT_SECURITY = re.compile(r"(security|ssl|sasl|enable\.(ssl|sasl))\..+|principal\..+")
 JAVA = {key.name: key for key in TLS}
 OURS = {
-    "security.protocol": ("plaintext", "ssl"),
+    "security.protocol": tuple(each.lower() for each in PROTOCOLS),
     "ssl.endpoint.identification.algorithm": ("https", "none", ""),
     "enable.ssl.certificate.verification": ("true", "false"),
     "ssl.protocol": ("tlsv1.3", "tls"),
@@ -54,9 +57,11 @@ PEM_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class ClientSecurity:
-    """The protection of a command's connections. Without `tls` they are not encrypted."""
+    """The protection of a command's connections. Without `tls` they are not encrypted, and without
+    `login` the command is anonymous, or the subject of its certificate."""
 
     tls: ssl.SSLContext | None = None
+    login: SaslLogin | None = None
 
 
 def client_security(client: Mapping[str, str]) -> ClientSecurity:
@@ -66,8 +71,10 @@ def client_security(client: Mapping[str, str]) -> ClientSecurity:
     certificates that cannot be used."""
     for name, value in client.items():
         _check(name, value)
-    if client.get("security.protocol", "PLAINTEXT").upper() == "PLAINTEXT":
-        return ClientSecurity()
+    protocol = client.get("security.protocol", "PLAINTEXT").strip().upper()
+    login = sasl_login(client) if protocol in SASL_PROTOCOLS else None
+    if protocol not in TLS_PROTOCOLS:
+        return ClientSecurity(login=login)
     from quorate.quorum.rpc.tls.context import client_context
 
     verify = client.get("enable.ssl.certificate.verification", "true").lower() == "true"
@@ -78,7 +85,7 @@ def client_security(client: Mapping[str, str]) -> ClientSecurity:
         )
     except ConfigError as error:
         raise Refused(str(error)) from None
-    return ClientSecurity(context)
+    return ClientSecurity(context, login)
 
 
 def _check(name: str, value: str) -> None:
@@ -90,6 +97,7 @@ def _check(name: str, value: str) -> None:
             raise Refused(f"{name}: value {value!r} must be one of {shown}")
         return
     known = (name in JAVA and name not in SERVERS_ONLY) or name in PEM_FILES or name in PEM_TEXTS
+    known = known or name in SASL_KEYS
     if ABOUT_SECURITY.fullmatch(name) and not known:
         raise Refused(f"{name}: the command line does not support this key")
 

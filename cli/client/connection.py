@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.sasl_login import SaslLogin, log_in
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import decode, reader, writer
 from quorate.quorum.protocol.headers import request_header
@@ -29,6 +31,8 @@ MAX_RESPONSE_BYTES = 1 << 30
 SOFTWARE_NAME = "quorate-cli"
 INT32 = struct.Struct(">i")
 UNSUPPORTED_VERSION = 35
+SESSION_SHARE = 0.85
+"""The share of a session after which a command logs in again, as clients of Java do (KIP-368)."""
 
 
 class ConnectionLost(Exception):
@@ -56,10 +60,11 @@ class Connection:
         timeout_s: float,
         client_id: str,
         tls: ssl.SSLContext | None = None,
+        login: SaslLogin | None = None,
     ) -> None:
-        """Connect within `timeout_s`, and again that for the handshake of `tls`. Raise
-        ConnectionLost if that fails, and Refused if one end does not accept the other's
-        certificate, protocol versions or cipher suites."""
+        """Connect within `timeout_s`, and again that for the handshake of `tls`. The first request
+        is preceded by the `login`. Raise ConnectionLost if that fails, and Refused if one end does
+        not accept the other's certificate, protocol versions or cipher suites."""
         self.address = f"{host}:{port}"
         self._client_id = client_id
         self._correlation_id = 0
@@ -72,6 +77,8 @@ class Connection:
             with self._closed_when_it_fails():
                 self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._versions: dict[int, tuple[int, int]] = {}
+        self._login = login
+        self._login_due_s: float | None = 0.0 if login else None  # None: never
 
     def call(self, request: Message, response: type[R], timeout_s: float) -> R:
         """Send a request and return its response.
@@ -121,6 +128,10 @@ class Connection:
 
     def _agreed(self, api: Api, timeout_s: float) -> int:
         self._agree(timeout_s)
+        self._authenticate(timeout_s)
+        return self._common(api)
+
+    def _common(self, api: Api) -> int:
         low, high = self._versions.get(api.key, (1, 0))
         version = min(high, api.max_version)
         if version < max(low, api.min_version):
@@ -146,6 +157,20 @@ class Connection:
         self._versions = {
             each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
         }
+
+    def _authenticate(self, timeout_s: float) -> None:
+        """Log in if that is due: before the first request, and again before the session ends."""
+        login, due_s = self._login, self._login_due_s
+        if login is None or due_s is None or time.monotonic() < due_s:
+            return
+
+        def ask(request: Message, response: type[Message]) -> Message:
+            api = APIS[request.API_KEY]
+            return cast(Message, self._exchange(api, self._common(api), request, timeout_s))
+
+        lifetime_ms = log_in(login, ask, self.address)
+        session_s = lifetime_ms * SESSION_SHARE / 1000
+        self._login_due_s = time.monotonic() + session_s if lifetime_ms else None
 
     def _exchange(self, api: Api, version: int, request: Message, timeout_s: float) -> object:
         self._send(api, version, request, timeout_s)

@@ -136,13 +136,14 @@ def configs(
     output: str,
     **short_forms: Any,
 ) -> None:
-    """Describe and alter the configs of topics and brokers, and the quotas of users, clients and
-    ips.
+    """Describe and alter the configs of topics and brokers, the quotas of users, clients and ips,
+    and the SCRAM credentials of users.
 
     \b
     quorate configs -b HOST:PORT --describe --topic orders --all
     quorate configs -b HOST:PORT --alter --topic orders --add-config retention.ms=3600000
-    quorate configs -b HOST:PORT --alter --client app --add-config producer_byte_rate=1048576"""
+    quorate configs -b HOST:PORT --alter --client app --add-config producer_byte_rate=1048576
+    quorate configs -b HOST:PORT --alter --user alice --add-config 'SCRAM-SHA-256=[password=x]'"""
     if do_describe == do_alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
     types, names = entities_of(entity_types, click.get_current_context().meta[NAMES], short_forms)

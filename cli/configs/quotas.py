@@ -1,4 +1,4 @@
-"""`quorate configs` for users, clients and ips: their quotas (KIP-546)."""
+"""`quorate configs` for users, clients and ips: quotas (KIP-546), and the credentials of users."""
 
 from __future__ import annotations
 
@@ -11,10 +11,18 @@ import click
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
+from quorate.cli.configs.credentials import (
+    alter_credentials,
+    describe_credentials,
+    is_credential,
+    print_credentials,
+)
 from quorate.cli.java_numbers import double_text
 from quorate.quorum.protocol.schemas import client_quotas as schemas
 
 EXACT, DEFAULT, ANY = 0, 1, 2
+BROKERS = 1
+"""The endpoint type of brokers (KIP-919)."""
 USER_AND_CLIENT_KEYS = frozenset(
     {
         "producer_byte_rate",
@@ -89,19 +97,34 @@ def described(admin: Admin, parts: Sequence[Part]) -> tuple[schemas.EntryData, .
 def describe_quotas(admin: Admin, parts: Sequence[Part], output: str) -> None:
     """Print the quotas of the matching entities, one line for each, as kafka-configs does."""
     entries = described(admin, parts)
+    credentials = described_credentials(admin, parts)
     if output == "json":
-        found = [
+        found: list[dict[str, object]] = [
             {
                 "entity": {part.entity_type: part.entity_name for part in each.entity},
                 "quotas": {value.key: value.value for value in each.values},
             }
             for each in entries
         ]
+        found += [
+            {"entity": {"user": user}, "scram_credentials": each}
+            for user, each in credentials.items()
+        ]
         click.echo(json.dumps(found, indent=2))
         return
     for each in entries:
         quotas = ", ".join(f"{value.key}={double_text(value.value)}" for value in each.values)
         click.echo(f"Quota configs for {', '.join(part_texts(each))} are {quotas}")
+    print_credentials(credentials)
+
+
+def described_credentials(admin: Admin, parts: Sequence[Part]) -> dict[str, dict[str, int]]:
+    """Return the SCRAM credentials of the user, or of all users, if `parts` name nothing else. Only
+    brokers describe them."""
+    (first, *others) = parts
+    if others or first.kind != "users" or first.name == "" or admin.endpoint_type != BROKERS:
+        return {}
+    return describe_credentials(admin, first.name)
 
 
 def part_texts(entry: schemas.EntryData) -> Iterator[str]:
@@ -131,6 +154,9 @@ def alter_quotas(
             "An entity name or --entity-default must be specified with --alter of "
             + " and ".join(part.kind for part in parts)
         )
+    (first, *others) = parts
+    if first.kind == "users" and first.name and not others:
+        added, deleted = alter_only_quotas(admin, first.name, added, deleted)
     unknown = [key for key in (*added, *deleted) if key not in parts[0].type.keys]
     if unknown:
         kinds = " and ".join(part.kind for part in parts)
@@ -144,12 +170,27 @@ def alter_quotas(
             raise Refused(f"Invalid config(s): {','.join(missing)}")
     ops = [schemas.OpData(key=key, value=value, remove=False) for key, value in values.items()]
     ops += [schemas.OpData(key=key, value=0.0, remove=True) for key in deleted]
-    send(admin, parts, ops)
-    first = parts[0]
+    if ops:
+        send(admin, parts, ops)
     if first.name:
         click.echo(f"Completed updating config for {first.kind[:-1]} {first.name}.")
     else:
         click.echo(f"Completed updating default config for {first.kind} in the cluster.")
+
+
+def alter_only_quotas(
+    admin: Admin, user: str, added: dict[str, str], deleted: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Change the SCRAM credentials of a user, and return the other changes. Raise UsageError or
+    Refused if a credential is not valid, or if the cluster refuses it."""
+    credentials = {key: text for key, text in added.items() if is_credential(key)}
+    removed = [key for key in deleted if is_credential(key)]
+    if credentials or removed:
+        alter_credentials(admin, user, credentials, removed)
+    return (
+        {key: text for key, text in added.items() if key not in credentials},
+        [key for key in deleted if key not in removed],
+    )
 
 
 def quota_value(key: str, text: str) -> float:

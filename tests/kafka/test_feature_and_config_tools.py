@@ -55,8 +55,6 @@ REFUSED = (
      "only groups of the classic protocol exist here"),
     ("--alter --entity-type client-metrics --entity-name m --add-config interval.ms=5000",
      NO_CONFIGS.format(16)),
-    ("--alter --entity-type users --entity-name u --add-config SCRAM-SHA-256=[password=x]",
-     "The node does not support ALTER_USER_SCRAM_CREDENTIALS"),
 )  # fmt: skip
 
 

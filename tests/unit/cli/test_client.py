@@ -339,6 +339,6 @@ def test_settings_from_a_command_config(tmp_path: Any) -> None:
     settings = admin_settings(None, None, str(file), None)
     assert settings.servers == (("a", 1), ("b", 2))
     assert (settings.timeout_s, settings.client_id) == (1.5, "me")
-    file.write_text("security.protocol=SASL_SSL\n")
-    with pytest.raises(Refused, match=r"security\.protocol: value 'SASL_SSL' must be one of PLAIN"):
+    file.write_text("security.protocol=SASL\n")
+    with pytest.raises(Refused, match=r"security\.protocol: value 'SASL' must be one of PLAINTEXT"):
         admin_settings("a:1", None, str(file), None)

@@ -8,6 +8,7 @@ import pytest
 
 from quorate.cli.client.client_properties import client_security
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.sasl_login import SaslLogin
 from tests.certificates import ALICE, Files, authority, certificate, files
 
 
@@ -87,10 +88,9 @@ def test_versions_and_suites() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("security.protocol", "SASL_PLAINTEXT", "must be one of PLAINTEXT, SSL"),
+        ("security.protocol", "SASL", "must be one of PLAINTEXT, SSL"),
         ("security.providers", "x", "does not support this key"),
-        ("sasl.mechanism", "PLAIN", "does not support this key"),
-        ("sasl.username", "x", "does not support this key"),
+        ("sasl.login.class", "x", "does not support this key"),
         ("ssl.crl.location", "/x", "does not support this key"),
         ("ssl.engine.factory.class", "x", "does not support this key"),
         ("ssl.client.auth", "none", "does not support this key"),
@@ -111,5 +111,53 @@ def test_what_cannot_be_honoured_is_refused_by_name(name: str, value: str, messa
 
 
 def test_a_key_about_security_is_refused_without_a_protocol_too() -> None:
-    with pytest.raises(Refused, match=r"sasl\.jaas\.config"):
-        client_security({"sasl.jaas.config": "x"})
+    with pytest.raises(Refused, match=r"sasl\.login\.class"):
+        client_security({"sasl.login.class": "x"})
+
+
+JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "u", "sasl.password": "canary"},
+        {"sasl.mechanisms": "SCRAM-SHA-256", "sasl.username": "u", "sasl.password": "canary"},
+        {
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.jaas.config": f'{JAAS} username="u" password="canary";',
+        },
+    ],
+)
+def test_the_login_of_both_families(entries: dict[str, str]) -> None:
+    found = client_security({"security.protocol": "SASL_PLAINTEXT", **entries})
+    assert found.login == SaslLogin("SCRAM-SHA-256", "u", "canary")
+    assert found.tls is None
+    assert "canary" not in repr(found)
+    assert client_security({"security.protocol": "SASL_SSL", **entries}).tls is not None
+    assert client_security({"security.protocol": "PLAINTEXT", **entries}).login is None
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"sasl.username": "u", "sasl.password": "canary"}, "default is GSSAPI"),
+        ({"sasl.mechanism": "OAUTHBEARER"}, "must be one of PLAIN"),
+        ({"sasl.mechanism": "PLAIN", "sasl.username": "u"}, "must name a user"),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": "canary"}, "is no JAAS value"),
+        (
+            {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{JAAS} password="canary";'},
+            "must begin with org.apache.kafka.common.security.plain",
+        ),
+        (
+            {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": f'{JAAS} x="canary";'},
+            "may only have the options",
+        ),
+        ({"sasl.kerberos.service.name": "kafka"}, "does not support this key"),
+    ],
+)
+def test_a_login_that_cannot_be_honoured_is_refused(entries: dict[str, str], message: str) -> None:
+    with pytest.raises(Refused) as error:
+        client_security({"security.protocol": "SASL_PLAINTEXT", **entries})
+    assert message in str(error.value)
+    assert "canary" not in str(error.value)
