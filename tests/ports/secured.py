@@ -21,7 +21,7 @@ from quorate.quorum.protocol.schemas import acls
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka import connection as connections
 from quorate.quorum.seams import Address, Link
-from tests.ports.node import BROKER_PORT, PortCluster, Raw, running
+from tests.ports.node import PortCluster, Raw, running
 from tests.ports.requests import World
 
 ROOT, ALICE, NOBODY = (Principal(USER, name) for name in ("root", "alice", "nobody"))
@@ -39,7 +39,7 @@ class Secured:
         self.world = World(0)
 
     def ask(
-        self, principal: Principal, request: Message, version: int, port: Address = BROKER_PORT
+        self, principal: Principal, request: Message, version: int, port: Address | None = None
     ) -> Message:
         """Send the request as this principal."""
         raw = self.connect(principal, port)
@@ -47,9 +47,10 @@ class Secured:
         raw.link.abort()
         return answer
 
-    def connect(self, principal: Principal, port: Address = BROKER_PORT) -> Raw:
+    def connect(self, principal: Principal, port: Address | None = None) -> Raw:
+        """Connect to a port, by default that of the first broker."""
         self.principal = principal
-        return self.node.connect(port)
+        return self.node.connect(port or self.node.broker_port)
 
     def allow(self, *needs: Need, principal: Principal = ALICE, deny: bool = False) -> None:
         """Add ACLs on all names."""

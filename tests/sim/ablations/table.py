@@ -10,6 +10,7 @@ from tests.sim.ablations import (
     features,
     lost_quorum,
     partitions,
+    permissions,
     quorum,
     quotas,
     storage,
@@ -29,6 +30,7 @@ ABLATIONS: dict[str, Ablation] = {
         compaction,
         untrusted,
         quotas,
+        permissions,
     )
     for each in table.ABLATIONS
 }

@@ -1,0 +1,67 @@
+"""Safeguards of permissions: what an acknowledged DENY forbids stays forbidden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quorate.broker.replication.consumer_fetches import ConsumerFetches, Fetch, ReadSome
+from quorate.quorum.authorization.authorizer import Authorizer
+from quorate.quorum.authorization.decision import Client
+from quorate.quorum.authorization.permits import Permits
+from quorate.quorum.controller import rules
+from quorate.quorum.controller.decision_steps import Outcome
+from quorate.quorum.controller.messages import EnvelopeRequest
+from quorate.quorum.node import controller_port
+from quorate.quorum.protocol.wire import Message
+from tests.ports.secured import ROOT
+from tests.sim.ablations import permission_scripts as scripts
+from tests.sim.ablations.ablation import Ablation
+from tests.sim.ablations.stories import Script
+
+
+def decide_unchecked(
+    permits: Permits, request: Any, version: int, rule: Callable[[Any], Outcome]
+) -> Outcome:
+    return rule(request)
+
+
+def believe_the_broker(
+    authorizer: Authorizer, envelope: EnvelopeRequest, request: Message
+) -> Client:
+    return authorizer.client(ROOT, "127.0.0.1")
+
+
+def read_unchecked(self: ConsumerFetches, fetch: Fetch) -> ReadSome:
+    return self._read_some
+
+
+ABLATIONS = (
+    Ablation(
+        "controller-permissions",
+        "the controller checks a forwarded request again, on the image that it decides on",
+        rules,
+        "authorized",
+        decide_unchecked,
+        Script(scripts.a_denied_client_deletes_topics_while_leaders_die),
+        "a denied client deleted a topic",
+    ),
+    Ablation(
+        "envelope-principal",
+        "the controller decides under the principal of the client, not of the broker (KIP-590)",
+        controller_port,
+        "client_of_envelope",
+        believe_the_broker,
+        Script(scripts.a_denied_client_deletes_topics_while_leaders_die),
+        "a denied client deleted a topic",
+    ),
+    Ablation(
+        "permissions-of-a-session",
+        "the partitions of a fetch session are checked with each fetch",
+        ConsumerFetches,
+        "_read_of",
+        read_unchecked,
+        Script(scripts.a_denied_client_continues_its_fetch_session),
+        "a denied client read records",
+    ),
+)
