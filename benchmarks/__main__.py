@@ -23,6 +23,7 @@ from benchmarks import (
     recovery,
     run,
     thousand_partitions,
+    tls,
 )
 
 MODULES = (
@@ -45,6 +46,7 @@ MODULES = (
     checks_alone,
     cost_of_checks,
     produce_while_cleaning,
+    tls,
 )
 
 run.main([module.BENCHMARK for module in MODULES])

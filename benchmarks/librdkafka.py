@@ -27,6 +27,8 @@ RETRY_S = 0.005
 """The pause before the next attempt, in s."""
 ANY_PARTITION = -1
 """The partition for which the client chooses one."""
+SETTINGS: dict[str, dict[str, Any]] = {}
+"""Further settings of all clients of a cluster, by its addresses, such as those for TLS."""
 EAGER: dict[str, Any] = {
     "retry_backoff_ms": 5,
     "retry_backoff_max_ms": 10,
@@ -41,12 +43,14 @@ the other targets get the same settings."""
 
 def admin(bootstrap: str) -> AdminClient:
     """Return an admin client."""
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}, logger=QUIET)
+    config = {"bootstrap.servers": bootstrap, "log_level": 0, **SETTINGS.get(bootstrap, {})}
+    return AdminClient(config, logger=QUIET)
 
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
     """Return a producer. `settings` are librdkafka's, with `_` for `.`. The default is acks=all."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
+    named = {**SETTINGS.get(bootstrap, {}), **named}
     config = {"bootstrap.servers": bootstrap, "log_level": 0, **named}
     return Producer(config, logger=QUIET)
 
@@ -63,6 +67,7 @@ def consumer(bootstrap: str, **settings: Any) -> Consumer:
             "group.id": "benchmarks",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
+            **SETTINGS.get(bootstrap, {}),
             **named,
         },
         logger=QUIET,

@@ -103,9 +103,11 @@ def test_frames_over_tls(loop: NewLoop, wires: tuple[Wire, ...]) -> None:
 
 @LOOPS
 @pytest.mark.parametrize("client_auth", ["requested", "required"])
+@pytest.mark.parametrize("wires", [(Wire.KAFKA,), (Wire.NODE, Wire.KAFKA, Wire.HTTP)])
 def test_the_handler_learns_the_identity_before_the_first_frame(
-    loop: NewLoop, client_auth: str, tmp_path: Path
+    loop: NewLoop, client_auth: str, wires: tuple[Wire, ...], tmp_path: Path
 ) -> None:
+    """On a port of several protocols, the link begins after the handshake."""
     keystore = tmp_path / "keystore.pem"
     keystore.write_bytes(certificate(ALICE).keystore_pem)
 
@@ -120,7 +122,7 @@ def test_the_handler_learns_the_identity_before_the_first_frame(
             handler.on_identified = connection.on_identified  # type: ignore[attr-defined]
             return handler(link)
 
-        address = await port.open(accept=accept)
+        address = await port.open(*wires, accept=accept)
         context = client_context()
         context.load_cert_chain(keystore)
         _, writer = await asyncio.open_connection(
