@@ -15,7 +15,13 @@ import click
 
 from quorate.cli.client.options import format_option
 from quorate.cli.history.explain import explain
-from quorate.cli.history.options import moment_ms, print_warnings, strict_option
+from quorate.cli.history.options import (
+    damages,
+    moment_ms,
+    permissive_option,
+    print_warnings,
+    strict_option,
+)
 from quorate.cli.history.questions import diff, top, whatif
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.stream import stream
@@ -206,15 +212,18 @@ def write(table: DataFrame, path: Path, kind: str) -> None:
     callback=moment_ms,
     help="The state at this time: ISO 8601 (UTC), or ms since 1970.",
 )
+@permissive_option
 @format_option
-def at(directory: Path, offset: int | None, time_ms: int | None, output: str) -> None:
+def at(
+    directory: Path, offset: int | None, time_ms: int | None, permissive: bool, output: str
+) -> None:
     """Print the state of the cluster at an offset or time of its metadata log."""
     from quorate.quorum.analytics.replay.moment import as_json, moment
 
     if offset is not None and time_ms is not None:
         raise click.UsageError("only one of --offset and --time can be given")
-    with history_in(directory) as source:
-        state = as_json(moment(source, offset=offset, time_ms=time_ms))
+    with history_in(directory) as source, damages(permissive) as found:
+        state = as_json(moment(source, offset=offset, time_ms=time_ms, found=found))
     if output == "json":
         click.echo(json.dumps(state))
         return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.client.options import format_option
+from quorate.cli.history.options import damages, permissive_option
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import story_json, story_lines
 from quorate.quorum.analytics.log.text import clock
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition of the topic.")
 @click.option("--broker", type=click.IntRange(min=0), help="Explain this broker.")
 @click.option("--quorum", is_flag=True, help="Explain the quorum of controllers.")
+@permissive_option
 @format_option
 def explain(
     directory: Path,
@@ -32,6 +34,7 @@ def explain(
     partition: int | None,
     broker: int | None,
     quorum: bool,
+    permissive: bool,
     output: str,
 ) -> None:
     """Print the history of a topic, a partition, a broker or the quorum: its changes with their
@@ -45,14 +48,14 @@ def explain(
         raise click.UsageError("give one of --topic, --broker and --quorum")
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
-    with history_in(directory) as source:
+    with history_in(directory) as source, damages(permissive) as found:
         if broker is not None:
-            _print([explain_broker(source, broker)], {}, output)
+            _print([explain_broker(source, broker, found=found)], {}, output)
         elif quorum:
-            _print([explain_quorum(source)], {}, output)
+            _print([explain_quorum(source, found=found)], {}, output)
         elif topic is not None:
-            whole = explain_topic(source, topic) if partition is None else []
-            stories = explain_partitions(source, topic, partition)
+            whole = explain_topic(source, topic, found=found) if partition is None else []
+            stories = explain_partitions(source, topic, partition, found=found)
             _print(whole, story_json(stories), output, story_lines(stories))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
+from quorate.quorum.analytics.log.damage import Damage, Found, refuse
 from quorate.quorum.analytics.replay.differences import Point
 
 if TYPE_CHECKING:
@@ -18,6 +21,36 @@ strict_option = click.option(
     help="Fail if the log is damaged, incomplete or of a newer version. Without this option, use "
     "what can be read, and print the errors.",
 )
+
+permissive_option = click.option(
+    "--permissive",
+    is_flag=True,
+    help="Continue behind damage, and print what is missing. The result may then be wrong. Without "
+    "this option, fail.",
+)
+MAX_DAMAGES = 10
+"""Maximum number of damages that have a line of their own."""
+
+
+@contextmanager
+def damages(permissive: bool) -> Iterator[Found]:
+    """Yield a function that takes the damage of a log, and print the damage on standard error at
+    the end of the block. Without `permissive`, the function raises DamagedLog.
+
+    A log that is read twice has the same damage twice, which is printed once."""
+    if not permissive:
+        yield refuse
+        return
+    met: dict[tuple[str, int], str] = {}
+
+    def found(damage: Damage) -> None:
+        met.setdefault((damage.kind, damage.first_offset), damage.text)
+
+    yield found
+    for (kind, _), text in list(met.items())[:MAX_DAMAGES]:
+        click.echo(f"error: {kind}: {text}", err=True)
+    if len(met) > MAX_DAMAGES:
+        click.echo(f"and {len(met) - MAX_DAMAGES:,} more errors", err=True)
 
 
 def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:

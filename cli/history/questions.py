@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.client.options import format_option
-from quorate.cli.history.options import point, print_warnings, strict_option
+from quorate.cli.history.options import (
+    damages,
+    permissive_option,
+    point,
+    print_warnings,
+    strict_option,
+)
 from quorate.cli.history.questions_text import (
     comparison_lines,
     each_broker_lines,
@@ -31,15 +37,16 @@ if TYPE_CHECKING:
 @directory_argument
 @click.argument("before", metavar="A", callback=point)
 @click.argument("after", metavar="B", callback=point)
+@permissive_option
 @format_option
-def diff(directory: Path, before: Point, after: Point, output: str) -> None:
+def diff(directory: Path, before: Point, after: Point, permissive: bool, output: str) -> None:
     """Print what differs between two points of the history.
 
     A and B are each an offset, or a time such as 2026-01-31T23:59:59 (UTC)."""
     from quorate.quorum.analytics.replay.differences import diff as compare
 
-    with history_in(directory) as source:
-        comparison = compare(source, before, after)
+    with history_in(directory) as source, damages(permissive) as found:
+        comparison = compare(source, before, after, found=found)
     if output == "json":
         click.echo(json.dumps(asdict(comparison)))
         return
@@ -80,6 +87,7 @@ def diff(directory: Path, before: Point, after: Point, output: str) -> None:
     help="The most partitions to print. JSON contains all.",
 )
 @rehearsal_options
+@permissive_option
 @format_option
 def whatif(
     directory: Path | None,
@@ -88,6 +96,7 @@ def whatif(
     racks: tuple[str, ...],
     at: Point | None,
     limit: int,
+    permissive: bool,
     output: str,
     **rehearsal: Any,
 ) -> None:
@@ -108,8 +117,10 @@ def whatif(
     point_in_time = at or Point()
     if rehearsal["scenario"] is None:
         refuse_without_scenario(rehearsal)
-    with history_in(given[0]) as source:
-        state = moment(source, offset=point_in_time.offset, time_ms=point_in_time.time_ms)
+    with history_in(given[0]) as source, damages(permissive) as found:
+        state = moment(
+            source, offset=point_in_time.offset, time_ms=point_in_time.time_ms, found=found
+        )
         if rehearsal["scenario"] is not None:
             play(state, given[0], brokers, racks, rehearsal, output)
             return

@@ -16,6 +16,8 @@ DAMAGED_BATCH = "damaged-batch"
 """The bytes of a batch are damaged. Its records are lost."""
 DAMAGED_RECORD = "damaged-record"
 """A record in a sound batch cannot be decoded."""
+CONTRADICTION = "contradiction"
+"""Records change objects that do not exist, because earlier records are missing."""
 GAP = "gap"
 """The offsets of two neighbouring batches do not continue each other."""
 

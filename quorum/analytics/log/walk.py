@@ -14,16 +14,27 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from quorate.quorum.analytics.log.damage import (
+    DAMAGED_BATCH,
+    DAMAGED_RECORD,
+    Damage,
+    Found,
+    refuse,
+)
 from quorate.quorum.analytics.log.forward import forward
 from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.segments import Slice, metadata_dir
-from quorate.quorum.log.batch import records_of
+from quorate.quorum.log.batch import BatchHeader, records_of
+from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.errors import MalformedRecord
 from quorate.quorum.metadata.record_text import control_message, metadata_message
 from quorate.quorum.metadata.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
 )
+from quorate.quorum.protocol.varint import DecodeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +62,15 @@ def never(logged: Logged) -> bool:
     return False
 
 
-def walk(directory: Path | str, *, past: Callable[[Logged], bool] = never) -> Iterator[Logged]:
+def walk(
+    directory: Path | str, *, past: Callable[[Logged], bool] = never, found: Found = refuse
+) -> Iterator[Logged]:
     """Yield the records that took effect, before the first record for which `past` returns True.
 
     The order is that in which they took effect. The records of a transaction therefore follow
-    control records that Raft wrote inside it. The markers of transactions are left out. Raise
-    NoMetadataLog or DamagedLog."""
-    for _, effective in settled(logged(forward(metadata_dir(str(directory)))), past=past):
+    control records that Raft wrote inside it. The markers of transactions are left out. `found`
+    is that of `logged`. Raise NoMetadataLog or DamagedLog."""
+    for _, effective in settled(logged(forward(metadata_dir(str(directory))), found), past=past):
         yield from effective
 
 
@@ -86,20 +99,30 @@ def settled(
             held.append(each)
 
 
-def logged(slices: Iterable[Slice]) -> Iterator[Logged]:
-    """Yield every record of the slices, including records that never take effect."""
+def logged(slices: Iterable[Slice], found: Found = refuse) -> Iterator[Logged]:
+    """Yield every record of the slices, including records that never take effect.
+
+    Call `found` for damage. If it returns, continue behind the damage. The default raises
+    DamagedLog, or the error of a record that cannot be decoded."""
     for piece in slices:
-        yield from _of_slice(piece)
+        yield from _of_slice(piece, found)
 
 
-def _of_slice(piece: Slice) -> Iterator[Logged]:
+def _of_slice(piece: Slice, found: Found) -> Iterator[Logged]:
     snapshot = piece.snapshot
-    for header, data, position in read_batches(piece):
+    for header, data, position in read_batches(piece, found):
         read = control_message if header.is_control else metadata_message
-        for record in records_of(data, position, header):
+        for record in _records(header, data, position, found):
             if snapshot is None and record.offset < piece.first_offset:
                 continue  # The base snapshot contains this record.
-            message, _ = read(record)
+            try:
+                message, _ = read(record)
+            except (MalformedRecord, DecodeError) as error:
+                if found is refuse:
+                    raise
+                text = f"the record at offset {record.offset} cannot be decoded: {error}"
+                found(Damage(DAMAGED_RECORD, record.offset, record.offset + 1, text))
+                continue
             yield Logged(
                 record.offset if snapshot is None else snapshot.end_offset - 1,
                 header.leader_epoch if snapshot is None else snapshot.epoch,
@@ -109,3 +132,15 @@ def _of_slice(piece: Slice) -> Iterator[Logged]:
                 of_snapshot=snapshot is not None,
                 of_raft=header.is_control,
             )
+
+
+def _records(header: BatchHeader, data: bytes, position: int, found: Found) -> Iterable[Record]:
+    """Return the records of a batch. If they cannot be read, call `found` and return none."""
+    if found is refuse:
+        return records_of(data, position, header)
+    try:
+        return list(records_of(data, position, header))
+    except CorruptBatch as error:
+        text = f"the batch at offset {header.base_offset} cannot be decoded: {error}"
+        found(Damage(DAMAGED_BATCH, header.base_offset, header.next_offset, text))
+        return []

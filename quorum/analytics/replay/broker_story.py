@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from quorate.quorum.analytics.log.damage import Found, refuse
 from quorate.quorum.analytics.replay.chronicle import (
     Batch,
     Chronicle,
@@ -29,11 +30,11 @@ STARTED = "A process of the broker started."
 LEFT = "Its controlled shutdown was complete."
 
 
-def explain_broker(directory: Path | str, broker_id: int) -> Chronicle:
+def explain_broker(directory: Path | str, broker_id: int, *, found: Found = refuse) -> Chronicle:
     """Return the story of a broker. Raise OutOfHistory if the log does not know it; other errors
     are those of `story.explain`."""
-    (found,) = chronicles(directory, BrokerTeller(broker_id), f"broker {broker_id}")
-    return found
+    (story,) = chronicles(directory, BrokerTeller(broker_id), f"broker {broker_id}", found)
+    return story
 
 
 class BrokerTeller:

@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from quorate.quorum.analytics.log.damage import Found, refuse
 from quorate.quorum.analytics.log.errors import OutOfHistory
 from quorate.quorum.analytics.log.walk import Logged, walk
 from quorate.quorum.analytics.replay.inference import Step, Together, why, why_created
@@ -135,25 +136,28 @@ class Teller(Protocol):
         """Return the chronicles after the last batch. It is empty if the log has no subject."""
 
 
-def chronicles(directory: Path | str, teller: Teller, subject: str) -> list[Chronicle]:
-    """Return the chronicles of a teller after it has taken the whole log. Block.
+def chronicles(
+    directory: Path | str, teller: Teller, subject: str, found: Found = refuse
+) -> list[Chronicle]:
+    """Return the chronicles of a teller after it has taken the whole log. Block. `found` takes
+    damage, as in `walk`.
 
     Raise OutOfHistory with `subject` if there is none. Other errors are those of `explain`
     (`story.py`)."""
     states, last = _Partitions(), None
     for _, together in groupby(
-        walk(directory), key=lambda each: (each.of_snapshot, each.batch_offset)
+        walk(directory, found=found), key=lambda each: (each.of_snapshot, each.batch_offset)
     ):
         records = list(together)
         last = records[-1]
         said = Together.of(each.message for each in records)
         teller.tell(Batch(records, states.moves(records), said))
-    found = list(teller.told())
-    if last is None or not found:
+    told = list(teller.told())
+    if last is None or not told:
         raise OutOfHistory(f"{directory}: this history knows no {subject}")
-    for each in found:
+    for each in told:
         each.end_offset, each.end_ms = last.offset, last.timestamp_ms
-    return found
+    return told
 
 
 class _Partitions:

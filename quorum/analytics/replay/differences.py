@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quorate.quorum.analytics.log.damage import Found, refuse
 from quorate.quorum.analytics.replay.moment import Moment, as_json, moment
 
 Fields = dict[str, Any]
@@ -50,12 +51,15 @@ class Point:
     time_ms: int | None = None
 
 
-def diff(directory: Path | str, before: Point, after: Point) -> Comparison:
+def diff(
+    directory: Path | str, before: Point, after: Point, *, found: Found = refuse
+) -> Comparison:
     """Return what differs between two points of a history. Block.
 
-    Errors are those of `moment`."""
+    `found` and the errors are those of `moment`."""
     states = [
-        moment(directory, offset=point.offset, time_ms=point.time_ms) for point in (before, after)
+        moment(directory, offset=point.offset, time_ms=point.time_ms, found=found)
+        for point in (before, after)
     ]
     old, new = states
     return Comparison(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.config.sensitive import HIDDEN, is_secret
+from quorate.quorum.analytics.log.damage import CONTRADICTION, Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import DamagedLog, OutOfHistory
 from quorate.quorum.analytics.log.forward import forward, log_from, pieces
 from quorate.quorum.analytics.log.leaders import leader_of
@@ -69,7 +70,11 @@ class Moment:
 
 
 def moment(
-    directory: Path | str, *, offset: int | None = None, time_ms: int | None = None
+    directory: Path | str,
+    *,
+    offset: int | None = None,
+    time_ms: int | None = None,
+    found: Found = refuse,
 ) -> Moment:
     """Return the cluster after the record at `offset`, or at the time `time_ms`. Without either,
     return the cluster at the end of the log.
@@ -88,11 +93,14 @@ def moment(
       lacks its objects.
     - NoMetadataLog: the directory holds no metadata log.
     - DamagedLog: bytes of the log that are not its torn end cannot be read.
-    - MalformedRecord, DecodeError or CorruptBatch: a record cannot be decoded (`walk.py`)."""
+    - MalformedRecord, DecodeError or CorruptBatch: a record cannot be decoded (`walk.py`).
+
+    If `found` is given, it takes all damage in place of these errors, and the replay leaves out
+    records that contradict the state before them. The result may then be wrong."""
     partition_dir = metadata_dir(str(directory))
     try:
-        state = _from_a_snapshot(partition_dir, offset, time_ms)
-        state = _up_to(partition_dir, state, _past(offset, time_ms))
+        state = _from_a_snapshot(partition_dir, offset, time_ms, found)
+        state = _up_to(partition_dir, state, _past(offset, time_ms), found)
         if state.last is None:
             raise OutOfHistory(f"{directory}: the history begins later: {_first(directory)}")
         if offset is not None and state.last.offset < offset:
@@ -105,7 +113,9 @@ def moment(
         ) from None
 
 
-def _from_a_snapshot(directory: Path, offset: int | None, time_ms: int | None) -> _Replay | None:
+def _from_a_snapshot(
+    directory: Path, offset: int | None, time_ms: int | None, found: Found
+) -> _Replay | None:
     """Return the state of the nearest sound snapshot, or None if the log must be replayed whole."""
     for piece in starts(directory, offset, time_ms):
         assert piece.snapshot is not None
@@ -115,6 +125,7 @@ def _from_a_snapshot(directory: Path, offset: int | None, time_ms: int | None) -
                 state.leader, state.voters = leader.leader_id, _ids(leader)
             state.take_all(logged(pieces(piece)))
             state.replay()
+            state.found = found
         except (DamagedLog, LogError, MetadataError, DecodeError):
             continue
         if state.last is not None:
@@ -124,14 +135,16 @@ def _from_a_snapshot(directory: Path, offset: int | None, time_ms: int | None) -
     return None
 
 
-def _up_to(directory: Path, state: _Replay | None, past: Callable[[Logged], bool]) -> _Replay:
+def _up_to(
+    directory: Path, state: _Replay | None, past: Callable[[Logged], bool], found: Found
+) -> _Replay:
     """Return the state after the log's records behind `state`, or after the whole history."""
     if state is None:
-        state = _Replay()
+        state = _Replay(found)
         slices = forward(directory)
     else:
         slices = log_from(directory, state.next_offset)
-    for _, effective in settled(logged(slices), past=past):
+    for _, effective in settled(logged(slices, found), past=past):
         state.take_all(effective)
     return state
 
@@ -139,7 +152,8 @@ def _up_to(directory: Path, state: _Replay | None, past: Callable[[Logged], bool
 class _Replay:
     """The state of the cluster while records are replayed."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: Found = refuse) -> None:
+        self.found = found
         self.leader: int | None = None
         self.voters: tuple[int, ...] = ()
         self.last: Logged | None = None
@@ -173,8 +187,27 @@ class _Replay:
             return
         # The records of a transaction follow control records with higher offsets.
         reached = end or max(self.image.last, EpochOffset(self.last.epoch, self.last.offset))
-        self.image, _ = replay(self.image, self._records, reached, self.last.timestamp_ms)
-        self._records = []
+        records, self._records = self._records, []
+        try:
+            self.image, _ = replay(self.image, records, reached, self.last.timestamp_ms)
+        except ReplayError as error:
+            if self.found is refuse:
+                raise
+            self._replay_one_by_one(records, reached, str(error))
+
+    def _replay_one_by_one(
+        self, records: list[MetadataRecord], reached: EpochOffset, text: str
+    ) -> None:
+        """Replay the records that do not contradict the image, and report the others."""
+        assert self.last is not None
+        first, left_out = self.image.last.offset + 1, 0
+        for record in records:
+            try:
+                self.image, _ = replay(self.image, [record], reached, self.last.timestamp_ms)
+            except ReplayError:
+                left_out += 1
+        text = f"{left_out} records contradict the state before them and are left out: {text}"
+        self.found(Damage(CONTRADICTION, first, reached.offset + 1, text.partition(". ")[0]))
 
     def at(self, offset: int) -> Moment:
         """Return the state, which is that after the record at `offset`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from quorate.quorum.analytics.log.damage import Found, refuse
 from quorate.quorum.analytics.log.text import span
 from quorate.quorum.analytics.replay.chronicle import Batch, Chronicle, chronicles
 from quorate.quorum.analytics.replay.inference import listed
@@ -16,11 +17,11 @@ FIRST = "The log does not reach back to an earlier election."
 BY_ADMINISTRATOR = "An administrator changed it."
 
 
-def explain_quorum(directory: Path | str) -> Chronicle:
+def explain_quorum(directory: Path | str, *, found: Found = refuse) -> Chronicle:
     """Return the story of the quorum. Raise OutOfHistory if the log holds no election, no voters
     and no features; other errors are those of `story.explain`."""
-    (found,) = chronicles(directory, QuorumTeller(), "quorum")
-    return found
+    (story,) = chronicles(directory, QuorumTeller(), "quorum", found)
+    return story
 
 
 class QuorumTeller:

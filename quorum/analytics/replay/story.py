@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from quorate.quorum.analytics.log.damage import Found, refuse
 from quorate.quorum.analytics.log.errors import OutOfHistory
 from quorate.quorum.analytics.log.text import span
 from quorate.quorum.analytics.log.walk import Logged, walk
@@ -107,17 +108,19 @@ class Stories:
     end_ms: int
 
 
-def explain(directory: Path | str, topic: str, partition: int | None = None) -> Stories:
+def explain(
+    directory: Path | str, topic: str, partition: int | None = None, *, found: Found = refuse
+) -> Stories:
     """Return the stories of a topic, or of one of its partitions.
 
     Deleted topics of this name are included. The call blocks while it reads the log. Raise
     OutOfHistory if the log holds no such partition. Raise NoMetadataLog or DamagedLog if the log
     cannot be read. Raise MalformedRecord, DecodeError or CorruptBatch for a record that cannot be
-    decoded (`walk.py`)."""
+    decoded (`walk.py`). If `found` is given, it takes the damage in place of these last errors."""
     teller = _Teller(topic, partition)
     last: Logged | None = None
     for _, batch in groupby(
-        walk(directory), key=lambda each: (each.of_snapshot, each.batch_offset)
+        walk(directory, found=found), key=lambda each: (each.of_snapshot, each.batch_offset)
     ):
         together = list(batch)
         teller.tell(together)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from quorate.quorum.analytics.log.damage import Found, refuse
 from quorate.quorum.analytics.replay.chronicle import (
     Batch,
     Chronicle,
@@ -25,11 +26,11 @@ from quorate.quorum.metadata.records import (
 BY_ADMINISTRATOR = "An administrator changed it."
 
 
-def explain_topic(directory: Path | str, topic: str) -> list[Chronicle]:
+def explain_topic(directory: Path | str, topic: str, *, found: Found = refuse) -> list[Chronicle]:
     """Return the stories of all topics of this name, one after the other: a topic that was deleted
     and created again has two. Raise OutOfHistory if there is none; other errors are those of
     `story.explain`."""
-    return chronicles(directory, TopicTeller(topic), topic)
+    return chronicles(directory, TopicTeller(topic), topic, found)
 
 
 class TopicTeller:

@@ -1,0 +1,107 @@
+"""`history at | explain | diff | whatif` refuse a damaged log, or read around the damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from crc32c import crc32c
+
+from quorate.cli.main import main
+from quorate.quorum.analytics.log.damage import Damage
+from quorate.quorum.analytics.replay.moment import moment
+from quorate.quorum.log.batch import HEADER_BYTES, build_value_batch
+from tests.unit.analytics.logs import START_MS, batches, write_segment
+
+CRC_AT = 17
+"""The position of the checksum in a batch."""
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["history", *map(str, arguments)])
+
+
+def damaged(directory: Path, batch: int) -> None:
+    """Write the log with a flipped bit in one batch."""
+    made = [bytearray(each) for each in batches()]
+    made[batch][-1] ^= 1
+    write_segment(directory, 0, b"".join(map(bytes, made)))
+
+
+QUESTIONS = (
+    ("at",),
+    ("explain", "--topic", "a"),
+    ("explain", "--broker", "1"),
+    ("explain", "--quorum"),
+    ("diff", "4", "38"),
+    ("whatif", "--kill", "1"),
+    ("whatif", "--scenario", "kill", "--kill", "2", "--at", "30", "--seed", "1"),
+)
+
+
+def asked(directory: Path, question: tuple[str, ...], *more: str) -> Result:
+    return run(question[0], directory, *question[1:], *more)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_damage_is_refused_or_read_around(tmp_path: Path, question: tuple[str, ...]) -> None:
+    damaged(tmp_path, 8)  # the end of a session and its elections
+    refused = asked(tmp_path, question)
+    assert refused.exit_code == 1 and "is damaged" in refused.output
+    read = asked(tmp_path, question, "--permissive")
+    assert read.exit_code == 0, read.output
+    lines = read.stderr.splitlines()
+    assert len([line for line in lines if line.startswith("error: damaged-batch: ")]) == 1
+
+
+def test_records_that_contradict_what_is_left_are_left_out(tmp_path: Path) -> None:
+    """The batch that created the topic is lost, and the log continues with its changes."""
+    sound = [b"".join(batches())]
+    write_segment(tmp_path / "sound", 0, sound[0])
+    creation = next(at for at, each in enumerate(batches()) if b"\x00a" in each or b"\x02a" in each)
+    damaged(tmp_path / "damaged", creation)
+    met: list[Damage] = []
+    state = moment(tmp_path / "damaged", found=met.append)
+    whole = moment(tmp_path / "sound")
+    assert state.offset == whole.offset and state.image.broker_ids() == whole.image.broker_ids()
+    kinds = {each.kind for each in met}
+    assert kinds == {"damaged-batch", "contradiction"}
+    (text,) = (each.text for each in met if each.kind == "contradiction")
+    assert "records contradict the state before them and are left out" in text
+    assert "node must stop" not in text, "advice for nodes does not help here"
+
+
+def test_a_record_that_cannot_be_decoded_is_left_out(tmp_path: Path) -> None:
+    made = batches()
+    end = moment_of(tmp_path / "x", made) + 1
+    bad = build_value_batch(
+        [bytes([1, 3, 0, 0xFF])], base_offset=end, leader_epoch=2, timestamp_ms=START_MS + 10**6
+    )
+    write_segment(tmp_path, 0, b"".join([*made, bytes(bad)]))
+    assert run("at", tmp_path).exit_code == 1
+    read = run("at", tmp_path, "--permissive", "--format", "json")
+    assert json.loads(read.stdout)["offset"] == end - 1
+    assert f"error: damaged-record: the record at offset {end} cannot be decoded" in read.stderr
+
+
+def test_a_batch_whose_records_do_not_fill_it_is_left_out(tmp_path: Path) -> None:
+    """Its checksum is right, so only the decoder of the records notices."""
+    made = batches()
+    end = moment_of(tmp_path / "x", made) + 1
+    short = bytearray(
+        build_value_batch([b"abc"], base_offset=end, leader_epoch=2, timestamp_ms=START_MS)
+    )
+    short[HEADER_BYTES] -= 2  # the length of the record
+    short[CRC_AT : CRC_AT + 4] = crc32c(bytes(short[CRC_AT + 4 :])).to_bytes(4, "big")
+    write_segment(tmp_path, 0, b"".join([*made, bytes(short)]))
+    assert run("at", tmp_path).exit_code == 1
+    read = run("at", tmp_path, "--permissive", "--format", "json")
+    assert json.loads(read.stdout)["offset"] == end - 1
+    assert f"error: damaged-batch: the batch at offset {end} cannot be decoded" in read.stderr
+
+
+def moment_of(directory: Path, made: list[bytes]) -> int:
+    write_segment(directory, 0, b"".join(made))
+    return moment(directory).offset
