@@ -21,6 +21,7 @@ from quorate.broker.controller.assignment_sender import AssignmentSender
 from quorate.broker.controller.lifecycle import BrokerLifecycle, State
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
+from quorate.broker.kafka.services import Services
 from quorate.broker.log_metrics import of_directories, of_flushes, of_recompressions
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.replica_manager import ReplicaManager
@@ -34,6 +35,7 @@ from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.watch.families import counter, counters, gauge, gauges
 from quorate.quorum.watch.metrics import lag_ms
 from quorate.quorum.watch.quotas import clients, throttles
+from quorate.quorum.watch.sasl import sasl_metrics
 
 REPLICAS = "kafka_server_replicamanager_"
 PARTITION = ("topic", "partition")
@@ -79,6 +81,7 @@ class MetricSources(Protocol):
     connections: ConnectionQuotas
     quotas: BrokerQuotas
     client_ports: list[KafkaServer]
+    services: Services
     lifecycle: BrokerLifecycle | None
 
 
@@ -148,6 +151,8 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_flushes(node.replicas.logs)
     yield from of_recompressions(node.replicas.recompressions)
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
+    if node.services.gates:
+        yield from sasl_metrics(node.services.gates)
     yield counter(
         "quorate_groups_rebuilt_shards_total",
         "Partitions of __consumer_offsets whose groups were loaded again after a failure.",

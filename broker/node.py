@@ -24,6 +24,7 @@ from quorate.broker.isr_proposals import proposals
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_port import client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
+from quorate.broker.kafka.sasl_listener import close_without_credential
 from quorate.broker.kafka.services import Services
 from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port
@@ -297,6 +298,7 @@ class BrokerNode:
             self.suspects.image_changed(delta)
             if delta.client_quotas:
                 self.quotas.apply(image)
+            close_without_credential(self.services.gates, delta)
             if any(kind == BROKER_RESOURCE for kind, _ in delta.configs):
                 self._dynamic_configs.apply(image)
         if self.lifecycle is None:

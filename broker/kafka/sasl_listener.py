@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from functools import partial
 from ipaddress import ip_address
 
 from quorate.broker.kafka.services import Services
 from quorate.config.listeners import SASL_PLAINTEXT
 from quorate.config.sasl_keys import FAILURE_DELAY, PLAIN
+from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate, SaslSettings
 from quorate.quorum.rpc.kafka.server import KafkaServer
@@ -37,10 +39,19 @@ def require_authentication(server: KafkaServer, services: Services, listener: st
             max_reauth_ms=settings.max_reauth_ms,
         ),
         services.clock,
+        listener,
     )
     server.new_connection = partial(SaslConnection, gate)
     services.gates.append(gate)
     warn_of_clear_passwords(services, listener)
+
+
+def close_without_credential(gates: Iterable[SaslGate], delta: ImageDelta) -> None:
+    """Close the connections whose SCRAM credential the delta removes."""
+    removed = [key for key, change in delta.scram_credentials.items() if change.new is None]
+    if removed:
+        for gate in gates:
+            gate.credentials_removed(removed)
 
 
 def warn_of_clear_passwords(services: Services, listener: str) -> None:

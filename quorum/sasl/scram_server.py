@@ -80,8 +80,10 @@ class ScramExchange:
         signature = mechanism.hmac(credential.stored_key, signed)
         client_key = bytes(a ^ b for a, b in zip(final.proof, signature, strict=False))
         proven = hmac.compare_digest(mechanism.hash(client_key), credential.stored_key)
+        unchanged = self._credential(first.user)[0] == credential
         reasons = (
             (known, "the user is unknown"),
+            (unchanged, "the credential was changed or removed meanwhile"),
             (final.nonce == self._nonce, "the nonce is not that of this exchange"),
             (final.binding == first.header.encode(), "the channel binding was changed"),
             (len(final.proof) == len(signature), "the proof has another length"),

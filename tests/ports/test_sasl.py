@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.metrics import broker_metrics
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode
@@ -119,14 +120,66 @@ def test_a_credential_of_the_log_admits_its_user_and_can_be_removed(mechanism: s
         ]
         assert [each.error_code for each in failures] == [58, 58]
         assert failures[0].error_message == failures[1].error_message
+        again: Any = node.connect(BROKER_PORT)
+        assert scram(node, again, mechanism, "carol", "pencil").error_code == 0
         removal = AlterUserScramCredentialsRequest(
             deletions=(ScramCredentialDeletion(name="carol", mechanism=BY_NAME[mechanism].number),),
             upsertions=(),
         )
         assert node.ask(admin, removal, 0).results[0].error_code == 0  # type: ignore[attr-defined]
         node.run(0.5)
-        again = node.connect(BROKER_PORT)
-        assert scram(node, again, mechanism, "carol", "pencil").error_code == 58
+        assert good.closed, "the connections of a removed credential are closed"
+        assert again.closed
+        assert not admin.closed
+        late = node.connect(BROKER_PORT)
+        assert scram(node, late, mechanism, "carol", "pencil").error_code == 58
+
+
+def test_only_the_connections_of_the_removed_credential_are_closed() -> None:
+    with secured() as node:
+        admin = node.connect(BROKER_PORT)
+        plain(node, admin)
+        for user in ("carol", "dave"):
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+                assert set_password(node, admin, user, mechanism, "pencil") == 0
+        carol, other, dave = (node.connect(BROKER_PORT) for _ in range(3))
+        scram(node, carol, "SCRAM-SHA-256", "carol", "pencil")
+        scram(node, other, "SCRAM-SHA-512", "carol", "pencil")
+        scram(node, dave, "SCRAM-SHA-256", "dave", "pencil")
+        half = node.connect(BROKER_PORT)
+        client = ScramClient(BY_NAME["SCRAM-SHA-256"], "carol", "pencil", "nonce")
+        shake_hands(node, half, "SCRAM-SHA-256")
+        first = token(node, half, client.first())
+        deletion = ScramCredentialDeletion(name="carol", mechanism=1)
+        removal = AlterUserScramCredentialsRequest(deletions=(deletion,), upsertions=())
+        ask(node, admin, removal, 0)
+        node.run(0.5)
+        assert [each.closed for each in (carol, other, dave, admin)] == [True, False, False, False]
+        last = token(node, half, client.final(bytes(first.auth_bytes)))
+        assert last.error_code == 58, "the credential was removed during the exchange"
+
+
+def test_the_metrics_of_a_listener() -> None:
+    with secured({"connections.max.reauth.ms": "2000"}) as node:
+        good, wrong = node.connect(BROKER_PORT), node.connect(BROKER_PORT)
+        plain(node, good)
+        plain(node, wrong, password="x")
+        node.run(2.5)
+        node.send(good, ListGroupsRequest(), 4, 7)
+        node.until(lambda: good.closed)
+        process = node.cluster.brokers[0].process
+        assert process is not None and process.broker is not None
+        found = {
+            sample.name.removeprefix("kafka_server_socket_server_metrics_"): sample.value
+            for family in broker_metrics(process.broker)
+            for sample in family.samples
+            if sample.labels == {"listener": "PLAINTEXT"}
+        }
+        assert found == {
+            "successful_authentication_total": 1,
+            "failed_authentication_total": 1,
+            "expired_connections_killed_total": 1,
+        }
 
 
 def test_no_request_is_served_before_the_authentication() -> None:

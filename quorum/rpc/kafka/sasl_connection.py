@@ -99,7 +99,13 @@ class SaslConnection(Connection):
         """Abandon the authentication and all requests."""
         self._stop_timer()
         self._exchange = None
+        if self._user is not None and self._mechanism is not None:
+            self._gate.forget(self, self._mechanism, self._user)
         super().on_closed(error)
+
+    def revoke(self) -> None:
+        """Ignore all further frames. The gate closes the connection."""
+        self._failing = True
 
     # --- the actions for frames
 
@@ -214,7 +220,8 @@ class SaslConnection(Connection):
         self._state = State.DONE
         self._stop_timer()
         self._limit_frames(None)
-        self._gate.successful += 1
+        assert self._mechanism is not None
+        self._gate.admit(self, self._mechanism, user)
         reauth_ms = self._gate.settings.max_reauth_ms
         self._expires_ms = self.clock.now_ms() + reauth_ms if reauth_ms else None
         if not self._spoke:
