@@ -8,6 +8,12 @@ AT = "--bootstrap-server b1:9092"
 MOVES = "--reassignment-json-file moves.json"
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
+    "acls": (
+        f"--add --allow-principal User:alice --operation Read --topic orders {AT}",
+        f"--add --allow-principal User:app --producer --topic orders {AT}",
+        f"--remove --topic orders --force {AT}",
+        f"--list {AT}",
+    ),
     "broker-api-versions": (AT,),
     "chaos compare": ("before.json after.json",),
     "chaos describe": ("leader-kill",),

@@ -30,6 +30,7 @@ class LazyCommand:
 
 
 COMMANDS = {
+    "acls": LazyCommand("acls.command", "Add, remove and list ACLs."),
     "broker-api-versions": LazyCommand(
         "broker_api_versions", "List the APIs and versions that each broker supports."
     ),

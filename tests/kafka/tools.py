@@ -13,6 +13,7 @@ TOOL_TIMEOUT_S = 60.0
 JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 # `quorate NAME` stands for kafka-NAME.sh, which runs this class.
 CLASSES = {
+    "acls": "org.apache.kafka.tools.AclCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "configs": "kafka.admin.ConfigCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
