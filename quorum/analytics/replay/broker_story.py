@@ -24,6 +24,7 @@ from quorate.quorum.metadata.records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
+from quorate.quorum.metadata.redaction import redacted
 
 CAUGHT_UP = "It had caught up with the metadata log."
 STARTED = "A process of the broker started."
@@ -95,7 +96,8 @@ class BrokerTeller:
                 yield self._unfenced("")
             case ConfigRecord(resource_type=kind, resource_name=name) as record:
                 if kind == BROKER_RESOURCE and name == str(self._id):
-                    value = "unset" if record.value is None else f"set to {record.value}"
+                    shown = redacted(record).value
+                    value = "unset" if shown is None else f"set to {shown}"
                     yield f"{record.name} was {value}.", "An administrator changed it.", ""
 
     def _of_change(self, record: BrokerRegistrationChangeRecord) -> Iterator[tuple[str, str, str]]:

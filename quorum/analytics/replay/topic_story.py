@@ -22,6 +22,7 @@ from quorate.quorum.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from quorate.quorum.metadata.redaction import redacted
 
 BY_ADMINISTRATOR = "An administrator changed it."
 
@@ -52,7 +53,8 @@ class TopicTeller:
                     begins = True
                 case ConfigRecord(resource_type=kind, resource_name=self._topic) as record:
                     if kind == TOPIC_RESOURCE and self._living is not None:
-                        value = "unset" if record.value is None else f"set to {record.value}"
+                        shown = redacted(record).value
+                        value = "unset" if shown is None else f"set to {shown}"
                         sentences.append(f"{record.name} was {value}.")
         moves = [move for move in batch.moves if move.topic_id == self._living]
         if sentences and not moves:

@@ -26,6 +26,7 @@ from quorate.quorum.metadata import records as r
 from quorate.quorum.metadata.acl_records import AccessControlEntryRecord
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.metadata.record_text import Unknown
+from quorate.quorum.metadata.redaction import redacted
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
 
 COLUMNS: dict[str, str] = {
@@ -163,6 +164,11 @@ def _config_topic_at_once(resource_type: Ints, name: Spans) -> Spans:
 CONFIG_TOPIC = Fill(_config_topic, ("resource_type", "resource_name"), _config_topic_at_once)
 
 
+def _config_values(records: list[r.ConfigRecord]) -> list[str | None]:
+    """Return the values, but HIDDEN for a secret one."""
+    return [redacted(each).value for each in records]
+
+
 def _voters(records: list[LeaderChangeMessage | VotersRecord]) -> list[list[int]]:
     return [sorted(voter.voter_id for voter in each.voters) for each in records]
 
@@ -233,7 +239,8 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
     },
     r.ConfigRecord: {
         "topic": CONFIG_TOPIC,
-        **_same("resource_type", "resource_name", "name", "value"),
+        **_same("resource_type", "resource_name", "name"),
+        "value": Fill(_config_values),
     },
     r.ClientQuotaRecord: {"name": Fill(_keys), "value": Fill(_quotas)},
     r.FeatureLevelRecord: _same("name", "feature_level"),
