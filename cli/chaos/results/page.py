@@ -56,7 +56,7 @@ OVER = (MUTED, CUT, PAUSED, SLOW, BAD_DISK, SKEWED)
 OWN_STYLE = """
 :root { --good:#2f7d3b; --ok:#8cc295; --quiet:#b9bec5; --silent:#d99a1b; --silent2:#f3dca8;
   --active:#2b6cb0; --down:#5b6068; }
-@media (prefers-color-scheme: dark) { :root { --good:#72c480; --ok:#3f7a4a; --quiet:#4a5058;
+@media (prefers-color-scheme: dark) { :root { --good:#72c480; --ok:#33683e; --quiet:#4a5058;
   --silent:#e2ad45; --silent2:#5f4a1c; --active:#5b95d3; --down:#a3a9b2; } }
 .card.good b { color:var(--good); }
 .scale { position:relative; }
@@ -73,7 +73,8 @@ OWN_STYLE = """
 .s-standby { background:var(--track); }
 .track i.s-serving, .track i.s-fenced, .track i.s-standby { color:var(--fg); }
 .track i.s-dead { color:var(--panel); }
-.frame:has(#availability) { width:fit-content; min-width:min(36rem,100%); }
+.frame:has(#availability) { width:fit-content; max-width:100%;
+  min-width:min(36rem,100%); }
 .two .track { height:86%; background:none; }
 .two .track i { bottom:40%; }
 .two .track i.up, .two .track i.lost { top:66%; bottom:0; border-left:0; }
@@ -175,7 +176,8 @@ def _nodes(result: Result, scale: Scale) -> str:
         if state in used
     )
     return (
-        f"<h2>Nodes</h2><div class=bar>{keys}</div><div class=chart><div class=scale>"
+        f"<h2>Nodes</h2><div class=bar>{keys}</div>"
+        "<div class=chart tabindex=0 role=region aria-label=nodes><div class=scale>"
         f"{scale.axis()}{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"
     )
 
@@ -241,7 +243,8 @@ def _partitions(result: Result, scale: Scale) -> str:
         "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
         f'{keys}<span class=key><i class="up"></i>clients write</span>'
         '<span class=key><i class="lost"></i>no leader, or clients wait</span></div>'
-        f'{cut}<div class=chart><div class="scale{dense}" id=lanes>{scale.axis()}'
+        f"{cut}<div class=chart tabindex=0 role=region aria-label=partitions>"
+        f'<div class="scale{dense}" id=lanes>{scale.axis()}'
         f"{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"
     )
 
@@ -278,13 +281,13 @@ def _availability(result: Result) -> str:
     by_length = sorted(result.unavailable_ms().items(), key=lambda item: (-item[1], item[0]))
     rows = []
     for partition, ms in by_length[:MAX_LANES]:
-        share, at_once = min(100.0, 100 * ms / whole_ms), longest.get(partition, 0)
+        share, at_once = max(0.0, 100 - 100 * ms / whole_ms), longest.get(partition, 0)
         rows.append(
             f"<tr><td class=n data-v={partition}>{partition}</td>"
             f"<td class=n data-v={ms}>{ms:,} ms</td>"
             f"<td class=n data-v={at_once}>{at_once:,} ms</td>"
-            f'<td data-v="{ms}"><span class=meter><i style="width:{share:.2f}%"></i></span>'
-            f"{100 - share:.2f} %</td></tr>"
+            f'<td data-v="{ms}"><span class="meter up"><i style="width:{share:.2f}%"></i></span>'
+            f"{share:.2f} %</td></tr>"
         )
     heads = ("#partition", "#not writable", "#longest", "available")
     return f"<h2>Availability for clients</h2>{_table('availability', heads, rows)}"
@@ -311,10 +314,12 @@ def _event_rows(timeline: Sequence[Event]) -> Iterator[str]:
 
 def _table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
     shown = "".join(
-        f"<th class=n>{head[1:]}</th>" if head.startswith("#") else f"<th>{head}</th>"
+        f"<th class=n scope=col><button>{head[1:]}</button></th>"
+        if head.startswith("#")
+        else f"<th scope=col><button>{head}</button></th>"
         for head in heads
     )
     return (
-        f"<div class=frame><table id={name}><thead><tr>{shown}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<div class=frame tabindex=0 role=region aria-label='{name}'><table id={name}>"
+        f"<thead><tr>{shown}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )

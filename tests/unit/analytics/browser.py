@@ -21,8 +21,7 @@ PROBE = """
 addEventListener('error', event => problems.push(event.message));
 console.error = console.warn = text => problems.push(String(text));</script>
 """
-REPORT = """
-<script>
+MEASURES = """
 function channel(text) { return (text.match(/[\\d.]+/g) || []).map(Number); }
 function light([r, g, b]) {
   const part = v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
@@ -50,6 +49,9 @@ function contrasts() {
   }
   return found;
 }
+"""
+"""Functions that measure the contrasts of a page."""
+LOOKS = """
 function seen(selector) {
   const chart = document.querySelector('.chart').getBoundingClientRect();
   return [...document.querySelectorAll(selector)].filter(node => {
@@ -93,8 +95,8 @@ function seenLanes() {
   return [...document.querySelectorAll('#lanes .rule ~ .lane')].filter(each => !each.hidden).length;
 }
 settle();
-</script>
 """
+REPORT = f"<script>{MEASURES}{LOOKS}</script>"
 
 
 def find_browser() -> str | None:
@@ -103,9 +105,13 @@ def find_browser() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-def look_at(page: str, browser: str, width: int, *, dark: bool = False) -> dict[str, Any]:
-    """Return what the page looks like in a window of this width, in CSS pixels."""
-    probed = page.replace("<head>", f"<head>{PROBE}", 1).replace("</body>", f"{REPORT}</body>", 1)
+def look_at(
+    page: str, browser: str, width: int, *, dark: bool = False, report: str = REPORT
+) -> dict[str, Any]:
+    """Return what the page looks like in a window of this width, in CSS pixels.
+
+    `report` is the script that appends the result as JSON in an element with the id `probe`."""
+    probed = page.replace("<head>", f"<head>{PROBE}", 1).replace("</body>", f"{report}</body>", 1)
     with TemporaryDirectory() as directory:
         file = Path(directory) / "page.html"
         file.write_text(probed)
