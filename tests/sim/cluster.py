@@ -32,7 +32,15 @@ from tests.sim.distances import distances
 from tests.sim.host import Host
 from tests.sim.loop import SimLoop
 from tests.sim.network import SimNetwork
-from tests.sim.shape import CLIENT_PORT, CONTROLLER_PORT, Shape, name_of, node_config, voters_of
+from tests.sim.shape import (
+    CLIENT_PORT,
+    CONTROLLER_PORT,
+    Shape,
+    machine_of,
+    name_of,
+    node_config,
+    voters_of,
+)
 from tests.sim.transport import SimTransport
 
 __all__ = [
@@ -394,8 +402,7 @@ class SimCluster:
             self.fail(failure)
 
     def _reader_of(self, damage: CorruptLog) -> NodeCore:
-        """Return the node of a damaged log. Each log directory begins with its machine's name."""
-        machine = self.machines[damage.path.split("/")[1].partition("-")[0]]
+        machine = self.machines[machine_of(damage.path)]
         assert machine.process is not None
         return machine.process.core
 

@@ -19,7 +19,7 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.errors import CorruptBatch, CorruptCheckpoint
 from quorate.quorum.log.names import LOG_SUFFIX
-from tests.sim.cluster import Machine, SimCluster
+from tests.sim.cluster import Machine, Process, SimCluster
 from tests.sim.disk import SimDisk
 from tests.sim.disk_faults import DISK_FAULTS, DISK_LIES
 from tests.sim.effects import Effects
@@ -64,6 +64,11 @@ def backup_of(machine: Machine) -> Backup | None:
 def losses_of(machine: Machine) -> tuple[int, int]:
     """Return the number of wipes and of lost metadata directories of a machine."""
     return machine.wipes, machine.metadata_losses
+
+
+def has_offline_directory(process: Process) -> bool:
+    """Return True if a log directory has failed, and the broker goes on with the others."""
+    return process.broker is not None and bool(process.broker.replicas.logs.offline)
 
 
 def is_in_an_epoch(content: bytes, position: int) -> bool:
@@ -128,7 +133,8 @@ class Damage:
         self._stops[machine.name] = 0
 
     def failing(self, machine: Machine, fault: Fault) -> Undo:
-        """The disk does not do what it is asked, and says so, until it is mended."""
+        """The disk does not do what it is asked, and says so, until it is mended. A broker that
+        goes on without a log directory is killed then; the caller starts what does not run."""
         machine.may_fail = True
         disk = machine.disk
         mend = DISK_FAULTS[fault.kind](disk, Random(fault.seed))
@@ -139,6 +145,8 @@ class Damage:
             mend()
             machine.may_fail = False
             self._effects.mark(fault, disk.hurt)
+            if machine.process is not None and has_offline_directory(machine.process):
+                self._cluster.kill(machine)  # the caller starts it, and it looks at the disk again
 
         return mended
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
-from tests.sim.cluster import Machine, Process, SimCluster
+from tests.sim.cluster import Machine, SimCluster
 from tests.sim.damage import Damage
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.effects import Effects
@@ -307,8 +307,6 @@ class Faults:
             mended()
             if self.limits.may_lose_unsynced(machine):
                 self.damage.cut_power(machine)
-            elif machine.process is not None and has_offline_directory(machine.process):
-                self._cluster.kill(machine)  # so that it looks at the mended disk
             if machine.process is None:
                 self._cluster.start(machine)
 
@@ -412,8 +410,3 @@ class Faults:
                 path.settings = path.usual
 
         return undo
-
-
-def has_offline_directory(process: Process) -> bool:
-    """Return True if a log directory has failed, and the broker goes on with the others."""
-    return process.broker is not None and bool(process.broker.replicas.logs.offline)

@@ -5,7 +5,7 @@ A fetch at an offset says that the follower has everything below it, and the lea
 true (KIP-320, KIP-903).
 
 Invariant: a member of a leader's maximal ISR that knows no later leader epoch has every record that
-the leader counts for it.
+the leader counts for it, unless the leader does not know of the member's restart yet.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 
 from quorate.broker.replication.hosted_partition import HostedPartition
 from tests.sim.cluster import SimCluster
-from tests.sim.watermarks import Trusted
+from tests.sim.watermarks import Trusted, knows_process
 
 
 class FollowerProgress:
@@ -34,6 +34,8 @@ class FollowerProgress:
         for follower_id, progress in leadership.replicas.items():
             process = self._brokers[follower_id].process
             if progress.end_offset < 0 or process is None or follower_id not in maximal:
+                continue
+            if not knows_process(leadership, self._brokers[follower_id]):
                 continue
             assert process.broker is not None
             follower = process.broker.replicas.registry.get(hosted.key)

@@ -1,6 +1,6 @@
 """The disks of several machines as one disk, for an operator that has mounted all of them.
 
-The first name of a path is the name of the machine that owns the disk.
+The first name of a path begins with the name of the machine that owns the disk.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from quorate.quorum.seams import DirectoryLock, Disk, File
+from tests.sim.shape import machine_of
 
 T = TypeVar("T")
 
@@ -20,7 +21,7 @@ class Mounts:
         self._disks = disks
 
     def _of(self, path: str) -> Disk:
-        return self._disks[path.split("/")[1]]
+        return self._disks[machine_of(path)]
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         return self._of(path).open(path, create=create, writable=writable)

@@ -75,6 +75,12 @@ def name_of(node_id: int, role: str) -> str:
     return f"{role[0]}{node_id}"
 
 
+def machine_of(path: str) -> str:
+    """Return the name of the machine whose log directory holds `path`. Each name of a directory
+    begins with it."""
+    return path.split("/")[1].partition("-")[0]
+
+
 def voters_of(shape: Shape, keys: Mapping[int, ReplicaKey]) -> Sequence[InitialVoter]:
     """Of a dynamic quorum, as its first members are formatted."""
     if shape.quorum is not Quorum.DYNAMIC:

@@ -290,6 +290,9 @@ def test_a_follower_that_lacks_what_its_leader_counts(stage: Simulation) -> None
         assert f"counts b{follower.broker_id} up to" in progress.look(hosted)
         with changed(leadership, "epoch", -1):
             assert progress.look(hosted) == "", "the follower knows a later epoch"
+        process = running(stage.cluster.machines[f"b{follower.broker_id}"])
+        with changed(process.core, "incarnation", process.core.cluster_id):
+            assert progress.look(hosted) == "", "the leader does not know of the restart"
         lost = FollowerProgress(stage.cluster, lambda machine, key: False)
         assert lost.look(hosted) == ""
 

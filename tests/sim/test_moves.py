@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.sim.faults import has_offline_directory
+from tests.sim.damage import has_offline_directory
+from tests.sim.faults import Fault
 from tests.sim.invariants import Violation
 from tests.sim.log_directory_scenarios import fail_directory
 from tests.sim.run import Simulation, play, simulation
@@ -44,12 +45,13 @@ async def one_directory_is_offline(stage: Simulation) -> None:
     broker = stage.cluster.brokers[0]
     process = broker.process
     assert process is not None and not has_offline_directory(process)
-    broker.may_fail = True
+    fault = Fault(kind="io_errors", at_s=stage.loop.time(), names=(broker.name,))
+    mended = stage.faults.damage.failing(broker, fault)
     fail_directory(broker, f"/{broker.name}-two")
     await stage.until(lambda: has_offline_directory(process), "offline", 5)
     assert broker.process is process
-    broker.may_fail = False
-    stage.cluster.kill(broker)
+    mended()
+    assert broker.process is None
     await healed(stage)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from quorate.broker.partition.leadership import Leadership
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
 from quorate.quorum.log import checkpoints
 from quorate.quorum.metadata.image import Partition
@@ -81,6 +82,8 @@ class Watermarks:
             return problem
         for other in self._cluster.brokers:
             if other.id not in leadership.isr.committed or not self._trusted(other, key):
+                continue
+            if not knows_process(leadership, other):
                 continue
             end = log_end(other, key)
             if end is None:
@@ -163,6 +166,19 @@ class Watermarks:
                         f"{hosted.partition.high_watermark}, it was {highest} before"
                     )
         return ""
+
+
+def knows_process(leadership: Leadership, follower: Machine) -> bool:
+    """Return True if the process of a follower is the one that its leader knows.
+
+    A restart may cut off unflushed records that the rest of the ISR has. The broker has left the
+    ISR then, and a leader that does not know it yet counts what the broker had before."""
+    known = leadership._brokers(follower.id)
+    return (
+        known is not None
+        and follower.process is not None
+        and known.incarnation_id == follower.process.core.incarnation
+    )
 
 
 def hosted_by(machine: Machine) -> dict[Key, HostedPartition]:

@@ -16,6 +16,7 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from tests.sim.clients import Unreachable
 from tests.sim.workloads.workload import EARLIEST, LATEST, TIMEOUT_MS, Workload, require
 
 NAME = "trimmed"
@@ -89,7 +90,10 @@ class Trimmed(Workload):
     async def check(self) -> None:
         start = None
         while start is None:
-            start = await self.offset_of(NAME, EARLIEST)
+            try:
+                start = await self.offset_of(NAME, EARLIEST)
+            except Unreachable:
+                await self.refresh()
         records = dict(await self.read(NAME, 0, start))
         for offset, value in self._acknowledged.items():
             require(
