@@ -221,6 +221,11 @@ class SimCluster:
         seams = Seams(clock, random, SimTransport(self.network, host), machine.disk)
         try:
             core = NodeCore(machine.config, seams, lambda error: self._stopped(machine, error))
+            process = Process(host, clock, core)
+            if machine.is_broker:
+                process.broker = BrokerNode(core)
+            else:
+                process.controller = ControllerNode(core)
         except Exception as error:
             allowed = machine.may_refuse or machine.scarred
             if not (allowed or (machine.may_fail and is_of_the_disk(error))):
@@ -231,13 +236,9 @@ class SimCluster:
             if machine.scarred:
                 self.found_damage(machine)
             return
-        process = machine.process = Process(host, clock, core)
+        machine.process = process
         if machine.killed:
             self.after_kills[core.incarnation] = None
-        if machine.is_broker:
-            process.broker = BrokerNode(core)
-        else:
-            process.controller = ControllerNode(core)
         for each in self.started:
             each(machine, process)
         host.spawn(_run(process)).add_done_callback(self.task_done)

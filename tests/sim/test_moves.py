@@ -51,7 +51,7 @@ async def one_directory_is_offline(stage: Simulation) -> None:
     await stage.until(lambda: has_offline_directory(process), "offline", 5)
     assert broker.process is process
     mended()
-    assert broker.process is None
+    assert stage.cluster.machines[broker.name].process is None
     await healed(stage)
 
 
