@@ -32,6 +32,7 @@ from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.quotas.connection_rates import CONNECTION_CREATION_RATE
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
+from quorate.quorum.watch.authorizer import authorizer_metrics
 from quorate.quorum.watch.families import counter, counters, gauge, gauges
 from quorate.quorum.watch.metrics import lag_ms
 from quorate.quorum.watch.quotas import clients, throttles
@@ -153,6 +154,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     if node.services.gates:
         yield from sasl_metrics(node.services.gates)
+    yield from authorizer_metrics(node.services.authorizer, "broker", image)
     yield counter(
         "quorate_groups_rebuilt_shards_total",
         "Partitions of __consumer_offsets whose groups were loaded again after a failure.",

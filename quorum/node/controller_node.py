@@ -212,8 +212,10 @@ class ControllerNode:
 
     def _metrics(self) -> Iterator[Metric]:
         from quorate.quorum.node.controller_metrics import controller_metrics
+        from quorate.quorum.watch.authorizer import authorizer_metrics
 
-        return controller_metrics(self.core, self.rules, self.shell)
+        yield from controller_metrics(self.core, self.rules, self.shell)
+        yield from authorizer_metrics(self.authorizer, "controller", self.rules.image)
 
     # -- changes of the metadata -----------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.metrics import broker_metrics
 from quorate.quorum.controller.messages import NODE_PRINCIPAL, EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.protocol.acl_codes import Operation, PatternType, PermissionType
 from quorate.quorum.protocol.apis import ApiKey
@@ -409,3 +410,38 @@ def test_refusals_are_logged_in_kafkas_form(
         f"on resource = Topic:LITERAL:{READ} for request = Metadata with resourceRefCount = 1 "
         "based on rule DefaultDeny"
     )
+
+
+def test_decisions_and_acls_are_counted() -> None:
+    """A filtered list counts for none."""
+    with secured_cluster() as secured:
+        broker = secured.node.cluster.brokers[0].process
+        controller = secured.node.cluster.controllers[0].process
+        assert broker is not None and broker.broker is not None
+        assert controller is not None and controller.controller is not None
+
+        def counts() -> dict[tuple[str, str], float]:
+            families = (*broker_metrics(broker.broker), *controller.controller._metrics())
+            return {
+                (sample.name, sample.labels.get("result", "")): sample.value
+                for family in families
+                if "authorizer" in family.name
+                for sample in family.samples
+            }
+
+        before = counts()
+        secured.ask(NOBODY, described(READ), DESCRIBE_VERSION)
+        secured.ask(NOBODY, described(), DESCRIBE_VERSION)
+        secured.ask(NOBODY, create("never"), 5)
+        assert created(secured, acl()) == [0]
+        after = counts()
+        changed = {
+            name: after[name] - before[name] for name in after if after[name] != before[name]
+        }
+        assert changed == {
+            ("quorate_broker_authorizer_decisions_total", "denied"): 1,
+            ("quorate_controller_authorizer_decisions_total", "denied"): 1,
+            ("quorate_controller_authorizer_decisions_total", "allowed"): 1,
+            ("quorate_broker_authorizer_acls", ""): 1,
+            ("quorate_controller_authorizer_acls", ""): 1,
+        }

@@ -30,13 +30,13 @@ class PortAuthorizer:
     ) -> None:
         self.authorizer = authorizer
         self._image = image
-        self._audit = audit
+        self.audit = audit
 
     def permits(self, context: RequestContext) -> Permits:
         """Return the permissions of the client that sent the request, by the newest image."""
         client = self.authorizer.client(context.principal, context.peer.host)
         return Permits(
-            self.authorizer, self._image(), client, self._audit.of_request(context.api_key)
+            self.authorizer, self._image(), client, self.audit.of_request(context.api_key)
         )
 
     def client(self, principal: Principal, host: str) -> Client:
@@ -46,7 +46,7 @@ class PortAuthorizer:
     def permits_of(self, caller: Caller, image: MetadataImage) -> Permits:
         """Return the permissions of the caller of a controller's rule, by the image of the rule."""
         assert caller.client is not None
-        audit = self._audit.of_request(caller.api_key)
+        audit = self.audit.of_request(caller.api_key)
         return Permits(self.authorizer, image, caller.client, audit)
 
     def guarded(
