@@ -7,7 +7,7 @@
 - `virtual_replicas.py`: the replicas, which leave ISRs, catch up and join them.
 - `virtual_cluster.py`: the nodes, which heartbeat, stop, start, and fail over.
 - `scenarios.py`: the scenarios, each a generator of waits.
-- `ledger.py`: the times during which partitions could not be written.
+- `troubles.py`: the times during which partitions could not be written.
 - `outcome.py`, `rehearse.py`: the outcome of one run, and the distribution over many seeds.
 
 Production code: sessions, fencing, elections (clean and unclean), controlled shutdown,

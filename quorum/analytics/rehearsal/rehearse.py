@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from quorate.quorum.analytics.log.errors import BadOption
 from quorate.quorum.analytics.rehearsal.assumptions import Assumptions, drawn
-from quorate.quorum.analytics.rehearsal.ledger import Trouble
 from quorate.quorum.analytics.rehearsal.outcome import (
     MEASURES,
     Outcome,
@@ -16,6 +15,7 @@ from quorate.quorum.analytics.rehearsal.outcome import (
     spread,
 )
 from quorate.quorum.analytics.rehearsal.scenarios import SCENARIOS, Scenario
+from quorate.quorum.analytics.rehearsal.troubles import Trouble
 from quorate.quorum.analytics.rehearsal.virtual_cluster import VirtualCluster
 from quorate.quorum.analytics.replay.moment import Moment
 from quorate.quorum.analytics.replay.what_if import brokers_in_racks
@@ -104,8 +104,8 @@ def _run(
     brokers = chosen or _by_seed(at, scenario, chance)
     cluster = VirtualCluster(at, assumptions, chance)
     _play(cluster, scenario, brokers)
-    timeline, ledger = cluster.timeline, cluster.replicas.ledger
-    durations, ended_ms = ledger.durations(timeline.now_ms), ledger.recovered_ms
+    timeline, troubles = cluster.timeline, cluster.replicas.troubles
+    durations, ended_ms = troubles.durations(timeline.now_ms), troubles.recovered_ms
     leaderless, below = durations[Trouble.LEADERLESS], durations[Trouble.BELOW_MIN]
     return Outcome(
         seed=seed,

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from quorate.quorum.analytics.rehearsal.assumptions import Assumptions, drawn
-from quorate.quorum.analytics.rehearsal.ledger import Ledger, Trouble
 from quorate.quorum.analytics.rehearsal.requests import proposal
 from quorate.quorum.analytics.rehearsal.timeline import Timeline
+from quorate.quorum.analytics.rehearsal.troubles import Trouble, Troubles
 from quorate.quorum.analytics.rehearsal.virtual_controller import VirtualController
 from quorate.quorum.analytics.replay.what_if import setting
 from quorate.quorum.controller.eligible_leaders import MIN_INSYNC_REPLICAS
@@ -39,7 +39,7 @@ class VirtualReplicas:
         random: Random,
         is_up: Callable[[int], bool],
     ) -> None:
-        self.ledger = Ledger()
+        self.troubles = Troubles()
         self.leader_moves = 0
         self.unclean_elections = 0
         self._controller, self._timeline = controller, timeline
@@ -58,7 +58,7 @@ class VirtualReplicas:
             self._last_leader[key] = partition.leader
             for each in partition.replicas:
                 self._keys[each].add(key)
-            self.ledger.begin(key, self._troubles(key, partition))
+            self.troubles.begin(key, self._troubles(key, partition))
         for broker_id in sorted(self._keys):
             if self.is_in_service(broker_id):
                 self._catch_up(broker_id)
@@ -179,7 +179,7 @@ class VirtualReplicas:
     def _weigh(self, keys: Iterable[PartitionKey]) -> None:
         for key in keys:
             troubles = self._troubles(key, self._partition(key))
-            self.ledger.update(key, frozenset(troubles), self._timeline.now_ms)
+            self.troubles.update(key, frozenset(troubles), self._timeline.now_ms)
 
     def _troubles(self, key: PartitionKey, partition: Partition) -> list[Trouble]:
         """Return the reasons for which the partition cannot be written now."""

@@ -32,7 +32,7 @@ class Duration:
     partitions: int = 0
 
 
-class Ledger:
+class Troubles:
     """The troubles of each partition. A trouble that a partition has in the beginning never counts
     for it, because no fault of the rehearsal caused it."""
 
