@@ -415,13 +415,12 @@ def test_refusals_are_logged_in_kafkas_form(
 def test_decisions_and_acls_are_counted() -> None:
     """A filtered list counts for none."""
     with secured_cluster() as secured:
-        broker = secured.node.cluster.brokers[0].process
-        controller = secured.node.cluster.controllers[0].process
-        assert broker is not None and broker.broker is not None
-        assert controller is not None and controller.controller is not None
+        processes: Any = [each.process for each in secured.node.cluster.machines.values()]
+        (broker,) = (each.broker for each in processes if each.broker is not None)
+        (controller,) = (each.controller for each in processes if each.controller is not None)
 
         def counts() -> dict[tuple[str, str], float]:
-            families = (*broker_metrics(broker.broker), *controller.controller._metrics())
+            families = (*broker_metrics(broker), *controller._metrics())
             return {
                 (sample.name, sample.labels.get("result", "")): sample.value
                 for family in families
