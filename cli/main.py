@@ -34,6 +34,7 @@ COMMANDS = {
     "broker-api-versions": LazyCommand(
         "broker_api_versions", "List the APIs and versions that each broker supports."
     ),
+    "certs": LazyCommand("certs.command", "Make and renew certificates for TLS."),
     "chaos": LazyCommand(
         "chaos.command", "Run failure scenarios on a real cluster and check the outcome."
     ),

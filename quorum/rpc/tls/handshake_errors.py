@@ -8,11 +8,13 @@ NOT_TLS = "not TLS"
 TIMED_OUT = "timed out"
 CLOSED = "closed by the client"
 REFUSED_IDENTITY = "no principal"
+UNEXPECTED = "unexpected"
 
 EXPLANATIONS = {
     NOT_TLS: "the client does not begin a TLS handshake (security.protocol=PLAINTEXT?)",
     TIMED_OUT: "the client did not complete it in time",
     REFUSED_IDENTITY: "the client's certificate gives no principal",
+    UNEXPECTED: "an error that no code expects",
     CLOSED: "the client closed the connection during it",
     "CERTIFICATE_VERIFY_FAILED": "the client's certificate is refused",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has sent no certificate, and "

@@ -30,6 +30,7 @@ def identity_of(session: ssl.SSLObject, rules: Sequence[MappingRule]) -> PeerIde
     if encoded is None:
         return ANONYMOUS_PEER
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
         certificate = x509.load_der_x509_certificate(encoded)
@@ -39,7 +40,12 @@ def identity_of(session: ssl.SSLObject, rules: Sequence[MappingRule]) -> PeerIde
             for each in certificate.extensions
             if isinstance(each.value, x509.SubjectAlternativeName)
         ]
-    except ValueError as error:
+    except (
+        ValueError,
+        x509.DuplicateExtension,
+        x509.UnsupportedGeneralNameType,
+        UnsupportedAlgorithm,
+    ) as error:
         raise IdentityRefused(f"the certificate cannot be read: {error}") from None
     kind = x509.UniformResourceIdentifier
     uris = [uri for each in names for uri in each.get_values_for_type(kind)]

@@ -15,6 +15,7 @@ from quorate.quorum.rpc.tls.handshake_errors import (
     NOT_TLS,
     REFUSED_IDENTITY,
     TIMED_OUT,
+    UNEXPECTED,
     reason_of,
 )
 from quorate.quorum.rpc.tls.handshakes import Handshakes
@@ -169,6 +170,9 @@ class TlsProtocol(asyncio.Protocol):
             return
         except IdentityRefused as error:
             self._fail(REFUSED_IDENTITY, error)
+            return
+        except Exception as error:  # what a client sends must not stop the node
+            self._fail(UNEXPECTED, error)
             return
         else:
             self._timer.cancel()

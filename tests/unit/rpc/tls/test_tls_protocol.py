@@ -291,6 +291,30 @@ def test_a_required_certificate_gives_the_identity(tmp_path: Path) -> None:
     run(scenario)
 
 
+def test_an_error_that_no_code_expects_ends_only_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A library may raise anything about the certificate of a client."""
+
+    def fail(self: Side, session: ssl.SSLObject) -> None:
+        raise RuntimeError("a surprise of a library")
+
+    unhandled: list[object] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, each: unhandled.append(each))
+        side = Side(context())
+        connection, other = (Connection(side, Client(client_context())) for _ in range(2))
+        with monkeypatch.context() as patched:
+            patched.setattr(Side, "identity_of", fail)
+            await connection.exchange()
+        assert connection.socket.is_closing() and side.failures == ["unexpected"]
+        await other.handshake()
+
+    run(scenario)
+    assert not unhandled
+
+
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 @pytest.mark.parametrize("wrong", ["none", "expired", "other authority"])
 def test_a_wrong_certificate_is_refused_with_an_alert(

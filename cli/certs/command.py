@@ -1,0 +1,123 @@
+"""`quorate certs`: an authority, and the certificates of nodes and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from quorate.cli.client.errors import Refused
+from quorate.cli.suggesting_group import SuggestingGroup
+
+if TYPE_CHECKING:
+    from quorate.cli.certs.authority_dir import AuthorityDir
+
+F = TypeVar("F", bound=Callable[..., Any])
+DAYS_OF_AUTHORITY, DAYS = 3650, 365
+MAX_DAYS = 36_500
+MAX_NAME = 64
+"""The most characters of a common name (X.520)."""
+
+
+def common_options(days: int, *, renewable: bool) -> Callable[[F], F]:
+    """Return a decorator that adds --dir and --days, and --renew if `renewable`."""
+
+    def decorated(command: F) -> F:
+        if renewable:
+            command = click.option(
+                "--renew", is_flag=True, help="Replace the certificate and its key."
+            )(command)
+        command = click.option(
+            "--days",
+            type=click.IntRange(1, MAX_DAYS),
+            default=days,
+            show_default=True,
+            help="The validity, at most that of the authority.",
+        )(command)
+        return click.option(
+            "--dir",
+            "root",
+            type=click.Path(file_okay=False, path_type=Path),
+            required=True,
+            help="The directory of the authority.",
+        )(command)
+
+    return decorated
+
+
+@click.group(cls=SuggestingGroup)
+def certs() -> None:
+    """Make and renew certificates for TLS.
+
+    The directory of the authority holds its key. Keep it where no node and no client can read
+    it, and copy the directory of a node to that node."""
+
+
+@certs.command()
+@common_options(DAYS_OF_AUTHORITY, renewable=False)
+@click.option("--name", default="Quorate", show_default=True, help="The name of the authority.")
+def authority(root: Path, days: int, name: str) -> None:
+    """Create a certificate authority."""
+    directory = of(root)
+    directory.create(checked(name), days)
+    click.echo(f"Created {directory.certificate}, which nodes and clients need as a truststore.")
+
+
+@certs.command()
+@common_options(DAYS, renewable=True)
+@click.option("--id", "node_id", type=click.IntRange(min=0), required=True, help="The node id.")
+@click.option(
+    "--host", "hosts", multiple=True, help="A host in advertised.listeners. May be repeated."
+)
+def node(root: Path, days: int, renew: bool, node_id: int, hosts: tuple[str, ...]) -> None:
+    """Make the certificate of a node, and print the lines for its properties file.
+
+    With --renew, the hosts remain if none is given. A running node notices the new file."""
+    if not hosts and not renew:
+        raise click.UsageError("--host must be given, because clients compare it")
+    name = f"node-{node_id}"
+    directory = of(root)
+    keystore = directory.issue(name, name, days, hosts, renew=renew)
+    click.echo(f"ssl.keystore.type=PEM\nssl.keystore.location={keystore.absolute()}")
+    click.echo("ssl.truststore.type=PEM")
+    click.echo(f"ssl.truststore.location={directory.certificate.absolute()}")
+
+
+@certs.command()
+@common_options(DAYS, renewable=True)
+@click.option("--name", required=True, help="The user. The principal is User:CN=NAME.")
+def client(root: Path, days: int, renew: bool, name: str) -> None:
+    """Make the certificate of a client, with a file for clients of Java and one for librdkafka."""
+    from quorate.cli.certs.authority_dir import PRIVATE, write
+
+    directory = of(root)
+    keystore = directory.issue(f"client-{checked(name)}", name, days, (), renew=renew).absolute()
+    ca = directory.certificate.absolute()
+    java = (
+        "security.protocol=SSL\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={ca}\nssl.keystore.type=PEM\nssl.keystore.location={keystore}\n"
+    )
+    librdkafka = (
+        f"security.protocol=ssl\nssl.ca.location={ca}\n"
+        f"ssl.certificate.location={keystore.with_name('cert.pem')}\n"
+        f"ssl.key.location={keystore.with_name('key.pem')}\n"
+    )
+    for file, text in (("client.properties", java), ("librdkafka.properties", librdkafka)):
+        write(keystore.with_name(file), text.encode(), PRIVATE)
+        click.echo(f"Wrote {keystore.with_name(file)}")
+
+
+def of(root: Path) -> AuthorityDir:
+    """Return the directory of an authority."""
+    from quorate.cli.certs.authority_dir import AuthorityDir
+
+    return AuthorityDir(root)
+
+
+def checked(name: str) -> str:
+    """Return a name that a certificate and a file can have, else raise Refused."""
+    if not name or len(name) > MAX_NAME or "/" in name or not name.isprintable():
+        raise Refused(f"--name: value {name!r} must have 1 to {MAX_NAME} characters and no slash")
+    return name

@@ -1,0 +1,116 @@
+"""`quorate certs`: the files work with TLS, their permissions, and what is refused."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from quorate.cli.certs.authority_dir import hosts_of
+from quorate.cli.certs.command import certs
+from quorate.cli.client.client_properties import client_security
+from quorate.config import properties
+from quorate.quorum.rpc.tls.context import server_context
+from quorate.quorum.rpc.tls.settings import TlsSettings
+from tests.unit.rpc.tls.test_stores import shaken
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(certs, arguments)
+
+
+def made(tmp: Path) -> Path:
+    """Return the directory of an authority with a node and a client."""
+    root = tmp / "ca"
+    hosts = ("--host", "localhost", "--host", "127.0.0.1")
+    for arguments in (
+        ("authority", "--dir", str(root)),
+        ("node", "--dir", str(root), "--id", "4", *hosts),
+        ("client", "--dir", str(root), "--name", "alice"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+    return root
+
+
+def entries(text: str) -> dict[str, str]:
+    return {each.name: each.value for each in properties.parse(text, "test")}
+
+
+def server_of(text: str) -> ssl.SSLContext:
+    """Return the context of a node with these lines in its file."""
+    from quorate.config.tls_keys import TLS
+
+    given = {**entries(text), "ssl.client.auth": "required"}
+    keys = {key.name: key for key in TLS}
+    return server_context(
+        TlsSettings.of(
+            lambda name: keys[name].parse(given[name]) if name in given else keys[name].default
+        )
+    )
+
+
+@pytest.mark.parametrize("family", ["client.properties", "librdkafka.properties"])
+def test_a_node_and_a_client_trust_each_other(tmp_path: Path, family: str) -> None:
+    root = made(tmp_path)
+    printed = run("node", "--dir", str(root), "--id", "4", "--renew")
+    client = client_security(entries((root / "client-alice" / family).read_text())).tls
+    assert client is not None
+    assert shaken(server_of(printed.stdout), client).startswith("TLSv1.3")
+
+
+def test_only_the_owner_can_read_keys(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    for path in root.rglob("*"):
+        mode = path.stat().st_mode & 0o777
+        if path.is_dir():
+            assert mode == 0o700, path
+        elif b"PRIVATE KEY" in path.read_bytes() or path.suffix == ".properties":
+            assert mode == 0o600, path
+        else:
+            assert mode == 0o644, path
+        assert not path.name.startswith(".")
+
+
+def test_a_renewal_keeps_the_subject_and_the_hosts(tmp_path: Path) -> None:
+    root = made(tmp_path)
+    keystore = root / "node-4" / "keystore.pem"
+    before = keystore.read_bytes()
+    assert run("node", "--dir", str(root), "--id", "4", "--renew").exit_code == 0
+    assert keystore.read_bytes() != before
+    assert hosts_of(keystore) == ("localhost", "127.0.0.1")
+    more = ("--renew", "--host", "other.example")
+    assert run("node", "--dir", str(root), "--id", "4", *more).exit_code == 0
+    assert hosts_of(keystore) == ("other.example",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("authority",), "has a certificate authority already"),
+        (("node", "--id", "4", "--host", "x"), "--renew replaces it"),
+        (("node", "--id", "5", "--renew"), "cannot be renewed"),
+        (("node", "--id", "5"), "--host must be given"),
+        (("client", "--name", "alice"), "--renew replaces it"),
+        (("client", "--name", "../alice"), "and no slash"),
+        (("client", "--name", "a\nb"), "and no slash"),
+        (("client", "--name", "x" * 65), "1 to 64 characters"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    root = made(tmp_path)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    result = run(arguments[0], "--dir", str(root), *arguments[1:])
+    assert result.exit_code != 0
+    assert message in result.output
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_without_an_authority_nothing_is_issued(tmp_path: Path) -> None:
+    result = run("client", "--dir", str(tmp_path / "none"), "--name", "alice")
+    assert result.exit_code == 1 and "`quorate certs authority` creates one" in result.output
+    (tmp_path / "ca.key").write_text("nothing")
+    (tmp_path / "ca.pem").write_text("nothing")
+    assert run("client", "--dir", str(tmp_path), "--name", "alice").exit_code == 1
