@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.quorum.authorization.authorizer import Authorizer
-from quorate.quorum.authorization.decision import Action, Client, Decision
+from quorate.quorum.authorization.decision import (
+    DEFAULT_ALLOW,
+    DEFAULT_DENY,
+    Action,
+    Client,
+    Decision,
+)
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.acl_codes import CLUSTER_NAME, Operation, ResourceType
@@ -73,6 +79,8 @@ class Permits:
         not `audited` only filters a list."""
         action = Action(operation, resource_type, name)
         decision = self._authorizer.decide(self.image.acls, self.client, action)
+        if decision is DEFAULT_ALLOW and self.image.last.offset < 0:
+            decision = DEFAULT_DENY  # no record is replayed yet, so the ACLs are unknown
         if audited:
             self._audit(self.client, action, decision)
         return decision.allowed

@@ -12,7 +12,10 @@ from quorate.quorum.authorization import authorizer as module
 from quorate.quorum.authorization.authorizer import Authorizer, AuthorizerSettings
 from quorate.quorum.authorization.decision import Action, Client, Decision, decide
 from quorate.quorum.authorization.hosts import canonical_host
+from quorate.quorum.authorization.permits import Permits
+from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.acls import EMPTY, Acl, AclSet
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.principal import ANONYMOUS, USER, Principal
 from quorate.quorum.protocol.acl_codes import (
     Operation,
@@ -176,3 +179,17 @@ def test_a_removed_acl_leaves_no_trace() -> None:
         assert found.contains(found.by_id[acl_id])
         found = found.without(acl_id)
     assert found == EMPTY
+
+
+def test_before_any_record_only_super_users_are_served() -> None:
+    """An empty image has no ACLs, and allow.everyone.if.no.acl.found must not open it."""
+    authorizer = Authorizer(AuthorizerSettings(frozenset({"User:root"}), allow_everyone=True))
+    loaded = MetadataImage(last=EpochOffset(1, 5))
+    for image, user, expected in (
+        (MetadataImage(), "alice", False),
+        (MetadataImage(), "root", True),
+        (loaded, "alice", True),
+    ):
+        client = authorizer.client(Principal(USER, user), "10.0.0.1")
+        permits = Permits(authorizer, image, client, lambda *decision: None)
+        assert permits.topic(Operation.READ, "a") == expected
