@@ -108,10 +108,10 @@ class VirtualCluster:
     def is_settled(self) -> bool:
         """Return True if nothing will happen any more without another fault, but for periodic
         tasks of the controller."""
-        if self._failing_over or not self.replicas.are_settled:
-            return False
+        if not self._controller.is_active:
+            return not self._failing_over
         brokers = self.image.brokers
-        return not self._controller.is_active or all(
+        return self.replicas.are_settled and all(
             brokers[each.broker_id].active if each.runs else brokers[each.broker_id].fenced
             for each in self._processes.values()
         )

@@ -16,7 +16,7 @@ from quorate.quorum.controller.partition_index import PartitionKey
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import Change, ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition
-from quorate.quorum.metadata.records import NO_LEADER
+from quorate.quorum.metadata.records import NO_LEADER, RECOVERED
 from quorate.quorum.seams import Random
 
 RETRY_MS = 500
@@ -125,7 +125,8 @@ class VirtualReplicas:
         """Let the leader add a replica that has caught up."""
         key, broker_id = catching_up
         partition = self._partition(key)
-        if broker_id in partition.isr or not self.is_in_service(broker_id):
+        joined_or_removed = broker_id in partition.isr or broker_id not in partition.replicas
+        if joined_or_removed or not self.is_in_service(broker_id):
             self._catching_up.discard(catching_up)
         elif not self._is_led(partition):
             self._catching_up.discard(catching_up)
@@ -171,7 +172,7 @@ class VirtualReplicas:
         if new is None or new.leader in (NO_LEADER, self._last_leader.get(key, NO_LEADER)):
             return False
         self._last_leader[key] = new.leader
-        if old is not None and new.leader not in (*old.isr, *old.elr):
+        if old is not None and _is_unclean(old, new):
             self.unclean_elections += 1
             self._timeline.tell(f"unclean election: broker {new.leader} may lack records")
         return True
@@ -205,6 +206,15 @@ class VirtualReplicas:
     def _min_isr_of(self, key: PartitionKey) -> int:
         found = setting(self._image, self._image.topics[key[0]].name, MIN_INSYNC_REPLICAS)
         return self._assumptions.min_isr if found is None else int(found)
+
+
+def _is_unclean(old: Partition, new: Partition) -> bool:
+    """Return True if the new leader may lack records.
+
+    The end of a reassignment may elect a replica that joins the ISR in the same change."""
+    if new.leader in (*old.isr, *old.elr):
+        return False
+    return not old.reassigning or new.leader_recovery_state != RECOVERED
 
 
 def _lost_its_leader(change: Change[Partition]) -> bool:

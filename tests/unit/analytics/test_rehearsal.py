@@ -133,6 +133,21 @@ def test_without_a_majority_no_leader_is_elected(tmp_path: Path) -> None:
     assert outcome(alone, "kill-and-return", 1, 2).leaderless_ms in NOTICED_MS
 
 
+def test_a_run_ends_if_no_controller_will_be_active_again(tmp_path: Path) -> None:
+    """The replica on broker 2 is caught up, but no controller lets it join the ISR."""
+    at = cluster(tmp_path, partition(0, (3, 2), (3,)), voters=(1,))
+    assert outcome(at, "kill", 1).duration_ms < 2 * FIXED.observed_ms
+
+
+def test_a_reassignment_completes_and_elects_cleanly(tmp_path: Path) -> None:
+    """The replica on broker 1 completes it, so that the one on broker 3 need not catch up."""
+    moving = replace(partition(0, (1, 2, 3), (2,)), adding_replicas=(1,), removing_replicas=(2, 3))
+    at = cluster(tmp_path, moving)
+    found = outcome(at, "kill-and-return", 1, catch_up_ms=(1_000, 1_000))
+    assert (found.leader_moves, found.unclean_elections) == (1, 0)
+    assert found.duration_ms < 2 * FIXED.observed_ms
+
+
 def test_old_troubles_do_not_count(tmp_path: Path) -> None:
     """The broker 4 is fenced, so the partition 0 has a dead leader from the beginning."""
     at = cluster(tmp_path, partition(0, (4, 1), (4,)), partition(1, (1,), (1,)))
