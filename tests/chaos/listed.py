@@ -15,10 +15,10 @@ CONFIG = {
     "broker.heartbeat.interval.ms": 400,
     "offsets.topic.replication.factor": 3,
     "offsets.topic.num.partitions": 3,
+    "group.initial.rebalance.delay.ms": 0,
 }
-BOUNDS = "\n".join(
-    ("[expect]", *(f"max_{each}_ms = 15000" for each in ("unavailable", "unread", "metadata_wait")))
-)
+BOUNDED = ("unavailable", "unread", "metadata_wait", "admin_wait")
+BOUNDS = "\n".join(("[expect]", *(f"max_{each}_ms = 15000" for each in BOUNDED)))
 """Kafka fences a killed broker at the end of its session. The scenarios expect it earlier."""
 
 

@@ -38,7 +38,8 @@ def healthy(nodes: ThreeNodes) -> Iterator[ThreeNodes]:
 
 
 @pytest.mark.parametrize(
-    "scenario", ["leader-kill", "controller-kill", "paused-broker", "rolling-restart"]
+    "scenario",
+    ["leader-kill", "controller-kill", "paused-broker", "rolling-restart", "group-restart"],
 )
 def test_a_scenario_is_good(healthy: ThreeNodes, scenario: str) -> None:
     assert_good(run_on(healthy, scenario, healthy.node_file(head=BOUNDS)))

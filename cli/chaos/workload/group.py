@@ -124,8 +124,7 @@ class Group:
         assert process.stdout is not None
         try:
             async for line in process.stdout:
-                if number in self._processes:
-                    self.log.take(number, json.loads(line))
+                self.log.take(number, json.loads(line))
         except Exception as error:
             self._failed = error
 

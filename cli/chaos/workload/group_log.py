@@ -43,14 +43,16 @@ class GroupLog:
     joins: int = 0
     _ranges: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     _seen: list[Seen] = field(default_factory=list)
+    _killed: set[int] = field(default_factory=set)
     _assigned: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def take(self, member: int, said: Mapping[str, Any]) -> None:
-        """Apply one event of a member."""
+        """Apply one event of a member. Those of a killed member count, but it has no partitions."""
         at_s = said["at_s"]
         if said["event"] == "joined":
             self.joins += 1
-            self._assigned[member] = frozenset(said["partitions"])
+            if member not in self._killed:
+                self._assigned[member] = frozenset(said["partitions"])
             self._add(at_s, said["committed"], True)
             self._complete(at_s)
         elif said["event"] == "committed":
@@ -63,6 +65,7 @@ class GroupLog:
 
     def killed(self, member: int, at_s: float) -> None:
         """Record the kill of a member. Its partitions have no member until others get them."""
+        self._killed.add(member)
         self._assigned.pop(member, None)
         self.rebalances.append(Rebalance(at_s, None))
 

@@ -60,6 +60,16 @@ def test_a_member_that_finds_an_older_offset_is_reported() -> None:
     assert list(log.went_back()) == ["partition 0: a member found 3 after 5"]
 
 
+def test_the_last_lines_of_a_killed_member_count() -> None:
+    log = GroupLog(1)
+    log.take(0, joined(1.0, [0]))
+    log.killed(0, 2.0)
+    log.take(0, read(p0=[0, 5]))
+    log.take(0, joined(1.9, [0]))
+    assert log.missing({0: 5}) == {}
+    assert not log.complete()
+
+
 def test_offsets_that_are_not_kept_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_log, "MAX_EVENTS", 2)
     log = GroupLog(1)
