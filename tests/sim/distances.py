@@ -15,7 +15,7 @@ FAR_SHARE = 0.4
 """The share of the directions between two hosts that are far."""
 LONGEST_MS = 60.0
 RETRANSMISSION_BACKOFF = 1.0
-"""What a block held back arrives up to as long again after its end, on each link on its own."""
+"""After a block, what it held back is delayed up to as long again, on each link separately."""
 
 
 def distances(seed: int | str) -> Callable[[str, str], PathSettings]:
