@@ -124,7 +124,8 @@ class Group:
         assert process.stdout is not None
         try:
             async for line in process.stdout:
-                self.log.take(number, json.loads(line))
+                if line.endswith(b"\n"):  # a kill may cut the last line
+                    self.log.take(number, json.loads(line))
         except Exception as error:
             self._failed = error
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import json
+from typing import Any, cast
 
 import pytest
 
 from quorate.cli.chaos.workload import group_log
+from quorate.cli.chaos.workload.group import Group
 from quorate.cli.chaos.workload.group_log import GroupLog, Rebalance
 
 
@@ -91,3 +94,23 @@ def test_a_rebalance_ends_when_every_partition_has_a_member() -> None:
     assert log.rebalances == [Rebalance(4.0, 9.0)]
     log.killed(1, 12.0)
     assert log.rebalances[1] == Rebalance(12.0, None)
+
+
+async def test_a_line_that_a_kill_has_cut_is_no_error() -> None:
+    stdout = asyncio.StreamReader()
+    stdout.feed_data(json.dumps(read(p0=[0, 5])).encode() + b'\n{"event": "rea')
+    stdout.feed_eof()
+    process = cast(Any, type("P", (), {"stdout": stdout}))
+    log = GroupLog(1)
+    group = Group(
+        bootstrap="h:1",
+        topic="t",
+        members=1,
+        session_ms=6_000,
+        kill_interval_s=0,
+        log=log,
+        say=lambda what: None,
+    )
+    await group._follow(0, process)
+    await group.stop()
+    assert log.missing({0: 5}) == {}
