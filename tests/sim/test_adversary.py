@@ -64,7 +64,7 @@ def test_moves_left_out_do_not_change_the_others() -> None:
     whole, some = (moves_of(None), moves_of(["c3", "n"]))
     assert {name for name in some if name[0] == "c"} == {"c3"}
     assert whole["c3"] == some["c3"]
-    assert {"c1", "c2"} <= set(whole) - set(some)
+    assert len([name for name in set(whole) - set(some) if name[0] == "c"]) > 2
 
 
 def moves_of(only: list[str] | None) -> dict[str, str]:
