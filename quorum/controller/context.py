@@ -27,6 +27,7 @@ from quorate.quorum.metadata.image import (
     Topic,
 )
 from quorate.quorum.metadata.persistent_map import PersistentMap
+from quorate.quorum.principal import ANONYMOUS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.quotas.mutation_quotas import MutationQuota
 from quorate.quorum.seams import Random
@@ -41,13 +42,15 @@ NO_CONFIGS: PersistentMap[str, str] = PersistentMap()
 class Caller:
     """The client that sent a request: its client id, and the version and API of the request.
 
-    `client` is its principal and host. It is None if this controller has no authorizer, and for a
-    request that a broker sends for itself."""
+    `user` is the name of its principal, which quotas count by. `client` is its principal and host
+    as ACLs name them. It is None if this controller has no authorizer, and for a request that a
+    broker sends for itself."""
 
     client_id: str
     version: int
     api_key: int = -1
     client: Client | None = None
+    user: str = ANONYMOUS.name
 
 
 PermitsOf = Callable[[Caller, MetadataImage], Permits]

@@ -119,6 +119,7 @@ def apply(
         caller.client_id,
         context.now_ms,
         strict=caller.version >= strict_since,
+        user=caller.user,
     )
     return under_quota(context, quotas, request, quota)
 

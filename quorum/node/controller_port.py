@@ -30,6 +30,7 @@ from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.voter_admin import VoterAdmin
+from quorate.quorum.principal import ANONYMOUS
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
 from quorate.quorum.protocol.codec import DecodeError, decode, encode
@@ -198,7 +199,9 @@ class ControllerPort:
         except RequestRefused as error:
             reply(EnvelopeResponse(error=error.error))
             return
-        caller = Caller(message.client_id, message.version, message.api_key, client)
+        # Brokers of earlier releases name no principal.
+        user = message.principal_name or ANONYMOUS.name
+        caller = Caller(message.client_id, message.version, message.api_key, client, user)
         self._ask(request, caller, peer.address, answer)
 
     def _direct(self, context: RequestContext, request: Message) -> None:
@@ -212,7 +215,8 @@ class ControllerPort:
         client = None
         if self._authorizer is not None:
             client = self._authorizer.client(context.principal, context.peer.host)
-        caller = Caller(context.client_id or "", context.version, context.api_key, client)
+        user = context.principal.name
+        caller = Caller(context.client_id or "", context.version, context.api_key, client, user)
         self._ask(request, caller, context.connection, answer)
 
     def _ask(

@@ -8,7 +8,7 @@ throttle the client until the debt is paid.
 
 from __future__ import annotations
 
-from quorate.quorum.quotas.matching import ANONYMOUS, Bucket, Quotas, matching
+from quorate.quorum.quotas.matching import Bucket, Quotas, matching
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.quotas.token_bucket import TokenBucket, debt_ms
 from quorate.quorum.quotas.tracked import Tracked
@@ -63,7 +63,7 @@ class MutationQuotas:
         self._buckets: Tracked[Bucket, TokenBucket] = Tracked()
 
     def of_request(
-        self, quotas: Quotas, client_id: str, now_ms: int, *, strict: bool, user: str = ANONYMOUS
+        self, quotas: Quotas, client_id: str, now_ms: int, *, strict: bool, user: str
     ) -> MutationQuota:
         """Return the quota of a request that arrives now."""
         match = matching(quotas, CONTROLLER_MUTATION_RATE, user, client_id)

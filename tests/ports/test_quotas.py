@@ -11,6 +11,7 @@ import pytest
 
 from quorate.broker.metrics import broker_metrics
 from quorate.quorum.node.controller_metrics import controller_metrics
+from quorate.quorum.principal import Principal
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.client_quotas import (
     AlterationData,
@@ -30,6 +31,7 @@ from quorate.quorum.protocol.schemas.topics import (
 )
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster, Raw
 from tests.ports.requests import READ, World, produced
+from tests.ports.secured import ALICE, ROOT, secured_cluster
 
 ME = {"client-id": "test"}
 
@@ -217,6 +219,25 @@ def test_mutations_are_refused_and_the_client_is_muted(node: PortCluster, addres
     other = node.connect(address)
     gone: Any = node.ask(other, deleted, 6)
     assert gone.responses[0].error_code == 0
+
+
+def test_mutations_count_for_the_authenticated_user() -> None:
+    """Forwarded or not, the quota of alice bounds her on all ports, and does not bound root."""
+    with secured_cluster(allow_everyone_if_no_acl_found="true") as secured:
+        change(secured.node, {"user": "alice"}, controller_mutation_rate=1.0)
+
+        def made(name: str, principal: Principal, port: Any) -> int:
+            answer: Any = secured.ask(principal, topic(name, 13), 7, port)
+            code: int = answer.topics[0].error_code
+            return code
+
+        exceeded = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        for port in (BROKER_PORT, CONTROLLERS_PORT):
+            assert made(f"alice-{port.port}", ALICE, port) == 0
+            for other in (BROKER_PORT, CONTROLLERS_PORT):
+                assert made("more", ALICE, other) == exceeded
+            assert made(f"root-{port.port}", ROOT, port) == 0
+            secured.node.run(30.0)  # the debt is paid
 
 
 def test_connections_above_the_rate_of_their_address_are_closed(node: PortCluster) -> None:

@@ -33,14 +33,21 @@ def quota_of_two() -> Driver:
     return driver
 
 
-def ask(driver: Driver, request: object, *, client: str = "c", strict: bool = True) -> Any:
+def ask(
+    driver: Driver,
+    request: object,
+    *,
+    client: str = "c",
+    strict: bool = True,
+    user: str = "ANONYMOUS",
+) -> Any:
     version = STRICT[type(request)] - (not strict)
     return driver.take(
         driver.controller.handle(
             request,
             now_ms=driver.now_ms,
             next_offset=len(driver.log),
-            caller=Caller(client, version),
+            caller=Caller(client, version, user=user),
         )
     )
 
@@ -109,6 +116,17 @@ def test_other_clients_and_nodes_are_not_bounded() -> None:
     assert codes(ask(driver, create(("b", 30)), client="other")) == [0]
     driver.handle(create(("c", 30)))
     assert "c" in driver.image.topic_ids
+
+
+def test_a_quota_of_a_user_counts_all_its_client_ids() -> None:
+    driver = Driver()
+    driver.start(1)
+    entity = (QuotaEntity(entity_type="user", entity_name="alice"),)
+    driver.append([ClientQuotaRecord(entity=entity, key="controller_mutation_rate", value=2.0)])
+    assert codes(ask(driver, create(("a", 30)), client="x", user="alice")) == [0]
+    assert codes(ask(driver, create(("b", 1)), client="y", user="alice")) == [EXCEEDED]
+    assert codes(ask(driver, create(("b", 1)), client="x", user="bob")) == [0]
+    assert codes(ask(driver, create(("c", 1)), client="x")) == [0]
 
 
 def test_the_partitions_of_a_request_to_validate_count() -> None:

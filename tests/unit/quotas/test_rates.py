@@ -122,7 +122,7 @@ def test_a_quota_that_is_no_bound_bounds_nothing(bound: float) -> None:
     rates.configure({entity: {"producer_byte_rate": bound}})
     assert rates.record("c", 10**9, 0) == 0
     mutations = MutationQuotas(Windows()).of_request(
-        {entity: {"controller_mutation_rate": bound}}, "c", 0, strict=True
+        {entity: {"controller_mutation_rate": bound}}, "c", 0, strict=True, user="ANONYMOUS"
     )
     assert all(mutations.accepts(10**6) for _ in range(3))
     addresses = ConnectionRates(Windows())
