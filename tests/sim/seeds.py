@@ -172,6 +172,7 @@ def run_seed(
 ) -> Report:
     """`trace` gets a line for everything that happened, also when the run fails."""
     logger = logging.getLogger("quorate")
+    level = logger.level
     started_s = time.process_time()
     with simulation(seed, shape_of(seed, plan)) as stage:
         stage.cluster.trace = trace if trace is not None else []
@@ -185,6 +186,7 @@ def run_seed(
             moves = [move for each in stage.adversaries for move in each.done]
             raise SeedFailed(seed, error, plan, stage.faults.done, moves) from error
         finally:
+            logger.setLevel(level)
             logger.removeHandler(lines)
         return _report(stage, seed, time.process_time() - started_s)
 
