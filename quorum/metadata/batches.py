@@ -7,7 +7,7 @@ returned without records, because they occupy offsets and the image's `last` mus
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import BatchHeader, batches, records_of
@@ -21,8 +21,7 @@ MAX_KEPT_BYTES = 1 << 20
 after 20 ms at most (`BEHIND_MS`), so a follower needs a fraction of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataBatch:
+class MetadataBatch(NamedTuple):
     """One batch of the metadata log.
 
     Data batches have no gaps: record i has the offset `base_offset + i`. `last` is the epoch and

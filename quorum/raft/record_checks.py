@@ -19,11 +19,12 @@ def check_records(core: Core, data: Buffer) -> Placed:
     """
     view = memoryview(data)
     placed = list(batches(view))
+    epoch, check_batch = core.epoch, core.check_batch
     for position, header in placed:
-        if header.leader_epoch > core.epoch:
+        if header.leader_epoch > epoch:
             raise CorruptBatch(
                 f"batch at offset {header.base_offset} has epoch {header.leader_epoch}, but its "
-                f"leader leads epoch {core.epoch}"
+                f"leader leads epoch {epoch}"
             )
         try:
             if header.is_control:
@@ -33,7 +34,7 @@ def check_records(core: Core, data: Buffer) -> Placed:
                         raise CorruptBatch(f"record {record.offset} is in the place of {offset}")
                     decode_control(record.key, record.value)
             else:
-                core.check_batch(view, position, header)
+                check_batch(view, position, header)
         except Exception as error:  # reading changes nothing: the data is at fault
             reason = clipped(f"{type(error).__name__}: {error}")
             message = f"batch at offset {header.base_offset} cannot be read: {reason}"
