@@ -243,6 +243,7 @@ class Admin:
                     raise NotReachable(f"the outcome of the request is unknown: {error}") from None
                 if time.monotonic() > deadline:
                     raise NotReachable(str(error)) from None
+                time.sleep(RETRY_DELAY_S)
                 continue
             except Unsupported as error:
                 raise Refused(str(error)) from None

@@ -17,7 +17,14 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.sasl_login import KEYS as SASL_KEYS
 from quorate.cli.client.sasl_login import SaslLogin, sasl_login
 from quorate.config.key import ConfigError, Value
-from quorate.config.listeners import SASL_PROTOCOLS, TLS_PROTOCOLS
+from quorate.config.listeners import (
+    PLAINTEXT,
+    SASL_PLAINTEXT,
+    SASL_PROTOCOLS,
+    SASL_SSL,
+    SSL,
+    TLS_PROTOCOLS,
+)
 from quorate.config.tls_keys import TLS
 
 if TYPE_CHECKING:
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
     from quorate.quorum.rpc.tls.settings import TlsSettings
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 ABOUT_SECURITY = re.compile(r"(security|ssl|sasl|enable\.(ssl|sasl))\..+|principal\..+")
 JAVA = {key.name: key for key in TLS}
 OURS = {
@@ -62,6 +69,13 @@ class ClientSecurity:
 
     tls: ssl.SSLContext | None = None
     login: SaslLogin | None = None
+
+    @property
+    def protocol(self) -> str:
+        """Return the security protocol of the connections, one of PROTOCOLS."""
+        if self.login is None:
+            return PLAINTEXT if self.tls is None else SSL
+        return SASL_PLAINTEXT if self.tls is None else SASL_SSL
 
 
 def client_security(client: Mapping[str, str]) -> ClientSecurity:

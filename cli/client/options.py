@@ -29,6 +29,12 @@ format_option = click.option(
     help="Format of the output.",
 )
 
+command_config_option = click.option(
+    "--command-config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A .properties file with client settings, such as security.protocol.",
+)
+
 
 def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
     """Return a decorator that adds the cluster options to a command.
@@ -45,11 +51,7 @@ def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
             help="Time limit of each request with its retries, in seconds. [default: "
             "default.api.timeout.ms of --command-config, or 30]",
         )(command)
-        command = click.option(
-            "--command-config",
-            type=click.Path(exists=True, dir_okay=False),
-            help="A .properties file with client settings, such as security.protocol.",
-        )(command)
+        command = command_config_option(command)
         if controllers:
             command = click.option(
                 "--bootstrap-controller",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.nodes.client_protocol import listener_of_commands
 from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
 from quorate.quorum.log.disk import OsDisk
@@ -23,6 +24,9 @@ from quorate.quorum.log.os_file import FILE_MODE
 from quorate.quorum.rpc.ports import free_socket
 
 HOST = "127.0.0.1"
+CLIENT_LISTENER = "PLAINTEXT"
+"""The name of the listener for clients of a new cluster's brokers. Overrides can give it another
+security protocol."""
 MAX_CLUSTER_BYTES = 1 << 20
 MAX_PID = 1 << 22
 TEXTS = ("cluster_id", "bootstrap", "bootstrap_controllers")
@@ -147,7 +151,7 @@ class ClusterDir:
             listener = f"CONTROLLER://{HOST}:{port}"
             self._write_node(node_id, "controller", listener, voters, shape)
         for node_id, port in enumerate(ports[: shape.brokers], shape.controllers + 1):
-            self._write_node(node_id, "broker", f"PLAINTEXT://{HOST}:{port}", voters, shape)
+            self._write_node(node_id, "broker", f"{CLIENT_LISTENER}://{HOST}:{port}", voters, shape)
 
     @staticmethod
     def ports(shape: Shape) -> Sequence[int]:
@@ -218,8 +222,8 @@ def entry_of(config: NodeConfig) -> NodeEntry:
 
     Its address is the advertised one of the first client listener. If the node has none, it is that
     of the first controller listener."""
-    listeners = config.listeners.client or config.listeners.controller
-    advertised = config.listeners.advertisement(listeners[0].name) or listeners[0]
+    listener = listener_of_commands(config.listeners)
+    advertised = config.listeners.advertisement(listener.name) or listener
     return NodeEntry(
         id=config.node_id,
         pid=None,

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import click
 
+from quorate.cli.client.client_properties import client_security
 from quorate.cli.client.errors import PARTLY, NotReachable, Refused
+from quorate.cli.client.options import command_config_option, read_client_config
+from quorate.cli.nodes.client_protocol import refuse_other_protocol
 from quorate.cli.nodes.cluster_dir import (
     HOST,
     ClusterDir,
@@ -28,10 +31,12 @@ from quorate.cli.nodes.ports_in_use import require_free
 from quorate.cli.nodes.readiness import Readiness
 from quorate.cli.nodes.server import level_override, load_config, log_level_option, pair_of
 from quorate.cli.nodes.supervisor import Supervisor, run_loop
+from quorate.config.listeners import PLAINTEXT
 from quorate.config.node_config import NodeConfig
 
 READY_TIMEOUT_S = 60.0
 READY_POLL_S = 0.03
+REMEDY = "Give --command-config a file with this security.protocol and its settings"
 
 
 @click.command()
@@ -78,6 +83,7 @@ READY_POLL_S = 0.03
     metavar="KEY=VALUE",
     help="Set a configuration key on every node. May be repeated.",
 )
+@command_config_option
 @log_level_option
 @click.pass_context
 def up(
@@ -92,17 +98,20 @@ def up(
     faults: bool,
     until_eof: bool,
     overrides: tuple[str, ...],
+    command_config: str | None,
     log_level: str | None,
 ) -> None:
     """Run a cluster on this machine, one process per node.
 
     The first `up` formats the directory. A later `up` runs the same cluster again. The command
-    prints `ready HOST:PORT,...` when every broker is unfenced. Ctrl-C or `quorate down` stops the
-    cluster cleanly.
+    prints `ready HOST:PORT,...` when every broker is unfenced. It asks the brokers as a client
+    does, so it needs --command-config if they demand TLS or SASL. Ctrl-C or `quorate down` stops
+    the cluster cleanly.
 
     If a minority of the controllers refuses to start, the others run. Each one that refuses is
     listed with its reason, and the exit code is 4."""
     directory = ClusterDir(Path(root))
+    security = client_security(read_client_config(command_config))
     shape = Shape(
         controllers=controllers,
         brokers=brokers,
@@ -120,13 +129,15 @@ def up(
     if port and not directory.node_ids():
         users = {(HOST, each): "the new cluster" for each in directory.ports(shape)}
         require_free(users)
-    configs = prepare(directory, shape, explicit)
+    configs = prepare(directory, shape, explicit, security.protocol)
     require_free(ports_of(configs, running))
+    entries = directory.read()["brokers"]
+    readiness = Readiness({each["id"]: (each["host"], each["port"]) for each in entries}, security)
     supervisor = Supervisor(directory, configs, say, restart, faults)
     lifeline = lifeline_of_stdin() if until_eof else None
     if detach:
-        sys.exit(detached(supervisor, lifeline))
-    sys.exit(supervise(supervisor, sys.stdout.fileno(), lifeline))
+        sys.exit(detached(supervisor, readiness, lifeline))
+    sys.exit(supervise(supervisor, readiness, sys.stdout.fileno(), lifeline))
 
 
 def ports_of(configs: Sequence[NodeConfig], running: set[int]) -> dict[tuple[str, int], str]:
@@ -153,13 +164,16 @@ def refuse_if_running(directory: ClusterDir) -> None:
         )
 
 
-def prepare(directory: ClusterDir, shape: Shape, explicit: set[str]) -> list[NodeConfig]:
+def prepare(
+    directory: ClusterDir, shape: Shape, explicit: set[str], protocol: str = PLAINTEXT
+) -> list[NodeConfig]:
     """Return the configs of the nodes, whose files are created and formatted on first use.
 
     Overrides are written to the files of existing nodes, even if the call then fails. cluster.json
-    is written again. `explicit` names the fields of `shape` that the user has given. Raise Refused
-    if a config is invalid, if a number of nodes in `explicit` contradicts the existing cluster, or
-    as `format_nodes` does."""
+    is written again. `explicit` names the fields of `shape` that the user has given. `protocol` is
+    the security protocol of this command's connections to the brokers. Raise Refused if a config is
+    invalid, if a number of nodes in `explicit` contradicts the existing cluster, if the brokers'
+    listeners have another protocol, or as `format_nodes` does."""
     node_ids = directory.node_ids()
     if not node_ids:
         directory.create(shape)
@@ -169,6 +183,7 @@ def prepare(directory: ClusterDir, shape: Shape, explicit: set[str]) -> list[Nod
             directory.override(node_id, dict(shape.overrides))
     configs = [load_config(str(directory.node_file(node_id))) for node_id in node_ids]
     refuse_other_shape(directory, configs, shape, explicit)
+    refuse_other_protocol(configs, protocol, REMEDY)
     cluster_id = format_nodes(configs)
     directory.write(cluster_id, configs)
     return configs
@@ -237,10 +252,10 @@ def format_nodes(configs: Sequence[NodeConfig]) -> str:
     return cluster_id
 
 
-def detached(supervisor: Supervisor, lifeline: int | None = None) -> int:
+def detached(supervisor: Supervisor, readiness: Readiness, lifeline: int | None = None) -> int:
     """Supervise in a new session, and return the exit code once the cluster is ready.
 
-    `lifeline` is that of `supervise`.
+    `readiness` and `lifeline` are those of `supervise`.
 
     The exit code is 0, or PARTLY if a node has ended. Print the `ready` line and a line for each
     node that ended. If the cluster does not get ready, raise NotReachable with the last line of
@@ -258,7 +273,7 @@ def detached(supervisor: Supervisor, lifeline: int | None = None) -> int:
             os.dup2(null, 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            status = supervise(supervisor, writing, lifeline)
+            status = supervise(supervisor, readiness, writing, lifeline)
         except BaseException:
             traceback.print_exc()
             raise
@@ -280,18 +295,20 @@ def detached(supervisor: Supervisor, lifeline: int | None = None) -> int:
     )
 
 
-async def wait_ready(supervisor: Supervisor, stop: asyncio.Event) -> bool:
+async def wait_ready(supervisor: Supervisor, readiness: Readiness, stop: asyncio.Event) -> bool:
     """Wait until every broker is ready, and return True.
 
-    Return False if `stop` is set or after READY_TIMEOUT_S. Without `restart` of the supervisor also
-    return False if a broker ended, or so many controllers that no majority is left."""
-    directory = supervisor.directory
-    brokers = directory.read()["brokers"]
-    readiness = Readiness({node["id"]: (node["host"], node["port"]) for node in brokers})
+    Return False if `stop` is set, after READY_TIMEOUT_S, or if a broker refuses the connection of
+    `readiness`. Without `restart` of the supervisor also return False if a broker ended, or so many
+    controllers that no majority is left."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline:
-        if await asyncio.to_thread(readiness.poll):
-            return True
+        try:
+            if await asyncio.to_thread(readiness.poll):
+                return True
+        except Refused as refused:
+            say(refused.message)
+            return False
         if stop.is_set():
             return False
         if not supervisor.serves_clients and not supervisor.restart:
@@ -311,13 +328,16 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def supervise(supervisor: Supervisor, output: int, lifeline: int | None = None) -> int:
+def supervise(
+    supervisor: Supervisor, readiness: Readiness, output: int, lifeline: int | None = None
+) -> int:
     """Start the nodes, write the `ready` line to `output`, and run until a signal stops them.
 
-    The end of the file descriptor `lifeline` also stops them (`lifeline.py`). If the cluster does
-    not get ready, stop the nodes. `output` is standard output, or a pipe. A pipe also gets a line
-    for each node that ended, and is closed then. Return the exit code: 0, 3 if the cluster did not
-    get ready, or PARTLY if a node had ended when it got ready."""
+    `readiness` is the check after which the line is written. The end of the file descriptor
+    `lifeline` also stops the nodes (`lifeline.py`). If the cluster does not get ready, stop the
+    nodes. `output` is standard output, or a pipe. A pipe also gets a line for each node that ended,
+    and is closed then. Return the exit code: 0, 3 if the cluster did not get ready, or PARTLY if a
+    node had ended when it got ready."""
     directory = supervisor.directory
     write_private(directory.supervisor_file, f"{os.getpid()}\n")
     status = 0
@@ -331,7 +351,7 @@ def supervise(supervisor: Supervisor, output: int, lifeline: int | None = None) 
         if lifeline is not None:
             loop.add_reader(lifeline, watch_lifeline, lifeline, loop, stop, say)
         watching = loop.create_task(supervisor.watch(stop))
-        if await wait_ready(supervisor, stop):
+        if await wait_ready(supervisor, readiness, stop):
             bootstrap = addresses(directory.read()["brokers"])
             lines = [f"ready {bootstrap}"]
             if supervisor.failures:

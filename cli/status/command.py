@@ -87,7 +87,7 @@ def status(
     line with --format json."""
     if changes and (topic is not None or broker is not None or only):
         raise click.UsageError("--changes cannot be combined with --topic, --broker or --only")
-    if bootstrap_server is None and command_config is None:
+    if bootstrap_server is None and (root is not None or command_config is None):
         bootstrap_server = local_bootstrap(root)
     with connected(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s

@@ -15,12 +15,15 @@ from quorate.quorum.protocol.schemas.cluster import (
 
 TIMEOUT_S = 2.0
 CLIENT_ID = "quorate-chaos"
+ANSWERS = {ErrorCode.NONE: True, ErrorCode.NOT_CONTROLLER: False}
 
 
 def is_active(host: str, port: int) -> bool | None:
-    """Return True if the controller at the address answers as the active one, else False.
+    """Return True if the controller at the address answers as the active one, and False if it
+    answers that it is not.
 
-    Return None if it does not answer within TIMEOUT_S. The call blocks."""
+    Return None if it does not answer within TIMEOUT_S, or with another error, such as that of an
+    authorizer. The call blocks."""
     topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),))
     try:
         connection = Connection(host, port, timeout_s=TIMEOUT_S, client_id=CLIENT_ID)
@@ -31,4 +34,4 @@ def is_active(host: str, port: int) -> bool | None:
             connection.close()
     except (ConnectionLost, Refused):
         return None
-    return ErrorCode.of(answer.error_code) is not ErrorCode.NOT_CONTROLLER
+    return ANSWERS.get(ErrorCode.of(answer.error_code))

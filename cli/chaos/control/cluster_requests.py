@@ -21,6 +21,7 @@ NO_NEED = frozenset(
     }
 )
 """The results of a preferred election, which need not change anything."""
+PLAINTEXT_ONLY = "The clients of `quorate chaos` use neither TLS nor SASL"
 HEAL_TIMEOUT_S = 60.0
 """The default time, in s, for which `wait_healed` waits."""
 

@@ -8,10 +8,11 @@ from quorate.cli.chaos.checks.move_checks import ISR_MOVES, LEADER_MOVES
 from quorate.cli.chaos.checks.record_checks import REPLICAS
 from quorate.cli.chaos.control.answered_facts import AnsweredFacts
 from quorate.cli.chaos.control.cluster import Cluster
+from quorate.cli.chaos.control.cluster_requests import PLAINTEXT_ONLY
 from quorate.cli.chaos.control.command_control import CommandControl
 from quorate.cli.chaos.loading.node_file import BROKER, CONTROLLER, NodeList
 from quorate.cli.chaos.workload.brokers import Brokers
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.metadata_quorum.command import describe_quorum
 from quorate.quorum.protocol.schemas import configs
 
@@ -80,11 +81,15 @@ class ListedCluster(Cluster):
         return {each.node_id: each.rack for each in brokers if each.rack is not None}
 
     def refuse_other_nodes(self) -> None:
-        """Raise Refused if the brokers that run or the voters differ from the nodes of the file."""
+        """Raise Refused if the brokers that run or the voters differ from the nodes of the file.
+
+        Raise NotReachable if no broker answers, for example because it demands TLS or SASL."""
         admin = self.admin()
         try:
             running = {each.node_id for each in admin.metadata(()).brokers}
             voters = {each.replica_id for each in describe_quorum(admin).state.current_voters}
+        except NotReachable as error:
+            raise NotReachable(f"{error.message}. {PLAINTEXT_ONLY}") from None
         finally:
             admin.close()
         for role, found, listed in (

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quorate.cli.chaos.control.cluster import Cluster
+from quorate.cli.chaos.control.cluster_requests import PLAINTEXT_ONLY
 from quorate.cli.chaos.control.local_cluster import LocalCluster
 from quorate.cli.chaos.loading.loader import require_nodes
 from quorate.cli.chaos.loading.reading import ScenarioError
@@ -27,8 +28,10 @@ from quorate.cli.chaos.run.run import run_scenario
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.scenario.scenario import Scenario, Variant
 from quorate.cli.client.errors import Refused
-from quorate.cli.nodes.cluster_dir import alive
+from quorate.cli.nodes.client_protocol import refuse_other_protocol
+from quorate.cli.nodes.cluster_dir import CLIENT_LISTENER, alive
 from quorate.cli.nodes.server import load_config, pair_of
+from quorate.config.listeners import PLAINTEXT, PROTOCOL_MAP, split_protocol_map
 from quorate.config.node_keys import NODE_KEYS
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,8 +65,9 @@ def existing_cluster(
     """Return the cluster in `directory`.
 
     Raise Refused if there is no cluster, if a node does not run, if one lacks the fault socket that
-    the scenario needs, or if the scenario names a node that the cluster does not have. Unless
-    `keep_config`, also raise it if a node lacks a config of the scenario."""
+    the scenario needs, if the scenario names a node that the cluster does not have, or if brokers
+    demand TLS or SASL. Unless `keep_config`, also raise it if a node lacks a config of the
+    scenario."""
     cluster = LocalCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
@@ -86,6 +90,9 @@ def existing_cluster(
         [node["id"] for node in entry["controllers"]],
         [node["id"] for node in entry["brokers"]],
     )
+    broker_files = [cluster.directory.node_file(node["id"]) for node in entry["brokers"]]
+    configs = (load_config(str(file)) for file in broker_files)
+    refuse_other_protocol(configs, PLAINTEXT, PLAINTEXT_ONLY)
     if not keep_config:
         files = {node["id"]: cluster.directory.node_file(node["id"]) for node in nodes}
         refuse_other_configs(scenario, directory, files)
@@ -152,6 +159,14 @@ def without_leftovers(result: Result, what: str, remove: Callable[[], None]) -> 
     return result
 
 
+def refuse_tls_and_sasl(config: Mapping[str, str]) -> None:
+    """Raise Refused if the brokers of a new cluster with these configs would demand TLS or SASL."""
+    protocols = split_protocol_map(config.get(PROTOCOL_MAP, ""))
+    found = protocols.get(CLIENT_LISTENER, PLAINTEXT)
+    if found != PLAINTEXT:
+        raise Refused(f"{PROTOCOL_MAP}: {CLIENT_LISTENER} has {found}. {PLAINTEXT_ONLY}")
+
+
 def run_on_temporary_cluster(
     scenario: Scenario,
     variants: tuple[Variant, ...],
@@ -163,12 +178,14 @@ def run_on_temporary_cluster(
     """Run the scenario on a new cluster in a temporary directory, removed unless `keep`.
 
     `overrides` (KEY=VALUE) replace configs of the scenario. Raise UsageError or Refused for a wrong
-    override or an unknown node. A cluster that does not start is a bad result."""
+    override, an unknown node, or brokers that demand TLS or SASL. A cluster that does not start is
+    a bad result."""
     shape = scenario.cluster
     config = {**shape.config, **dict(pair_of(each) for each in overrides)}
     count = shape.controllers
     brokers = range(count + 1, count + shape.brokers + 1)
     refuse_unknown_nodes(scenario, range(1, count + 1), brokers)
+    refuse_tls_and_sasl(config)
     root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
     cluster = LocalCluster(root / "cluster", faults=scenario.needs_faults)
     options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]

@@ -61,6 +61,15 @@ def test_a_read_is_sent_again_when_the_connection_breaks(admin_of: AdminOf) -> N
         assert len(server.requests) == 2
 
 
+def test_a_server_that_closes_every_connection_is_not_flooded() -> None:
+    """As a listener with SASL does, if a command does not log in."""
+    with fake_kafka({metadata.MetadataRequest: lambda _: None}) as server:
+        admin = Admin(AdminSettings(servers=((server.host, server.port),), timeout_s=0.3))
+        with pytest.raises(NotReachable, match="it closed the connection"):
+            admin.metadata(())
+        assert 2 <= len(server.requests) <= 8
+
+
 def test_an_api_that_is_not_served_is_refused(admin_of: AdminOf) -> None:
     with fake_kafka({}) as server, pytest.raises(Refused, match="does not serve Metadata"):
         admin_of(server).metadata(())

@@ -26,6 +26,7 @@ from quorate.config.loader import load
 from quorate.quorum.node.meta_properties import META_COPY, META_FILE
 
 NODE_ID = 1
+SCRAM = "SCRAM-SHA-512"
 
 
 def cluster(root: Path) -> ClusterDir:
@@ -83,6 +84,25 @@ def test_a_damaged_identity_does_not_keep_the_other_nodes_from_starting(tmp_path
             (Path(config.log_dir) / name).write_text("?")
     with pytest.raises(Refused, match="Restore it from a backup"):
         prepare(directory, shape, set())
+
+
+def test_a_command_that_cannot_connect_to_the_brokers_formats_nothing(tmp_path: Path) -> None:
+    directory = ClusterDir(tmp_path / "cluster")
+    protocols = "PLAINTEXT:SASL_PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    overrides = (("listener.security.protocol.map", protocols), ("sasl.enabled.mechanisms", SCRAM))
+    shape = Shape(controllers=1, brokers=1, port=0, overrides=overrides)
+    for protocol in ("PLAINTEXT", "SSL", "SASL_SSL"):
+        with pytest.raises(Refused) as refused:
+            prepare(directory, shape, set(), protocol)
+        assert refused.value.message == (
+            "listener PLAINTEXT of broker 2 has the protocol SASL_PLAINTEXT, and this command "
+            f"connects with {protocol}. Give --command-config a file with this security.protocol "
+            "and its settings"
+        )
+        assert not directory.file.exists()
+        assert not list(directory.root.glob("nodes/*/data"))
+    prepare(directory, shape, set(), "SASL_PLAINTEXT")
+    assert len(list(directory.root.glob("nodes/*/data"))) == 2
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,22 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.chaos import command
+from quorate.cli.chaos.actions.controller_question import is_active
 from quorate.cli.chaos.command import chaos
+from quorate.cli.chaos.control.listed_cluster import ListedCluster
 from quorate.cli.chaos.control.pause_guard import is_stopped, process_state
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
+from quorate.cli.chaos.loading.node_file import NodeList
 from quorate.cli.chaos.run.cluster_runs import existing_cluster
 from quorate.cli.chaos.scenario.scenario import Scenario
 from quorate.cli.chaos.scenario.steps import STEPS
+from quorate.cli.client.errors import NotReachable
 from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
+from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas import metadata
+from quorate.quorum.protocol.schemas.cluster import DescribeQuorumRequest, DescribeQuorumResponse
 from tests.unit.cli.chaos.histories import result
+from tests.unit.cli.fake_kafka import fake_kafka
 
 
 def run(*arguments: str) -> Result:
@@ -115,6 +123,56 @@ def test_a_cluster_with_another_config_is_refused(tmp_path: Path) -> None:
     nodes.override(4, {"broker.session.timeout.ms": "3000"})
     existing_cluster(load(str(scenario)), tmp_path, keep_config=True)
     assert run("run", "leader-kill", "--keep-config").exit_code == 2
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT"])
+def test_brokers_that_demand_tls_or_sasl_are_refused(tmp_path: Path, protocol: str) -> None:
+    key = "listener.security.protocol.map"
+    protocols = f"plaintext:{protocol},REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    reason = "The clients of `quorate chaos` use neither TLS nor SASL"
+    ended = run("run", "leader-kill", "--override", f"{key}={protocols}")
+    assert ended.exit_code == 1
+    assert f"{key}: PLAINTEXT has {protocol}. {reason}" in ended.output
+    directory = cluster(tmp_path, os.getpid())
+    nodes = ClusterDir(tmp_path)
+    settings = {
+        "SSL": {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/keystore"},
+        "SASL_PLAINTEXT": {"sasl.enabled.mechanisms": "SCRAM-SHA-512"},
+    }[protocol]
+    secured = ((key, protocols), *settings.items())
+    nodes.create(Shape(controllers=3, brokers=1, port=0, overrides=secured))
+    ended = run("run", "leader-kill", "--dir", directory)
+    assert ended.exit_code == 1
+    assert f"listener PLAINTEXT of broker 4 has the protocol {protocol}" in ended.output
+    assert reason in ended.output
+
+
+def test_a_listed_cluster_that_answers_nobody_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listener with SASL closes the connection after a request other than ApiVersions."""
+    with fake_kafka({metadata.MetadataRequest: lambda _: None}) as server:
+        listed = ListedCluster(
+            NodeList(nodes={}, expect={}, command_timeout_ms=0), ((server.host, server.port),)
+        )
+        admin = listed.admin(0.1)
+        monkeypatch.setattr(listed, "admin", lambda: admin)
+        with pytest.raises(NotReachable, match="use neither TLS nor SASL"):
+            listed.refuse_other_nodes()
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ErrorCode.NONE, True),
+        (ErrorCode.NOT_CONTROLLER, False),
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None),
+    ],
+)
+def test_only_an_answer_without_error_is_that_of_the_active_controller(
+    error: ErrorCode, expected: bool | None
+) -> None:
+    answer = DescribeQuorumResponse(error_code=error, topics=(), nodes=())
+    with fake_kafka({DescribeQuorumRequest: lambda _: answer}) as server:
+        assert is_active(server.host, server.port) is expected
 
 
 def test_the_seed_is_chosen_by_the_user_or_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
