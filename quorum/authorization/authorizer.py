@@ -24,6 +24,9 @@ from quorate.quorum.protocol.acl_codes import Operation, ResourceType
 
 MAX_CACHED = 10_000
 """Maximum number of decisions, and of clients, that an authorizer remembers."""
+MAX_CACHED_CHARS = 256
+"""Decisions about longer names are not remembered. A name in a request may have 32 KB, and a client
+without permissions may send as many as it likes. No topic has such a name."""
 ANY_NAME = "hardcode"
 """The name of a topic that Kafka checks before it looks for permissions of any topic."""
 
@@ -58,6 +61,8 @@ class Authorizer:
 
     def decide(self, acls: AclSet, client: Client, action: Action) -> Decision:
         """Return the decision about one action of the client, by `acls` and the settings."""
+        if len(action.resource_name) > MAX_CACHED_CHARS:
+            return self._decided(acls, client, action)
         if acls is not self._acls:
             self._forget(acls)
         decision = self._decisions.get((client, action))

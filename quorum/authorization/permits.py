@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.quorum.authorization.authorizer import Authorizer
+from quorate.quorum.authorization.authorizer import ANY_NAME, Authorizer
 from quorate.quorum.authorization.decision import (
     DEFAULT_ALLOW,
     DEFAULT_DENY,
@@ -95,6 +95,8 @@ class Permits:
 
     def any_topic(self, operation: Operation) -> bool:
         """Return True if the client may perform the operation on some topic (KIP-679)."""
+        if self.image.last.offset < 0:  # the ACLs are unknown
+            return self.allows(operation, ResourceType.TOPIC, ANY_NAME, audited=False)
         acls = self.image.acls
         return self._authorizer.permits_any(acls, self.client, operation, ResourceType.TOPIC)
 

@@ -165,6 +165,22 @@ def test_a_decision_is_remembered_until_the_acls_change(monkeypatch: pytest.Monk
         assert len(authorizer._decisions) <= 2
 
 
+def test_decisions_about_long_names_are_not_remembered() -> None:
+    """A client without permissions must not fill the memory of the node with its names."""
+    authorizer = Authorizer(CLOSED)
+    client = authorizer.client(ALICE, "10.0.0.1")
+    names: list[str] = []
+    for length in (module.MAX_CACHED_CHARS, module.MAX_CACHED_CHARS + 1, 32_000):
+        name = "a" * length
+        acls = acl_set([acl(name="aa", pattern=PatternType.PREFIXED)])
+        for operation, expected in ((Operation.READ, True), (Operation.WRITE, False)):
+            action = READ_A._replace(resource_name=name, operation=operation)
+            assert authorizer.decide(acls, client, action).allowed == expected
+        names = [each.resource_name for _, each in authorizer._decisions]
+        assert all(len(each) <= module.MAX_CACHED_CHARS for each in names)
+    assert names, "shorter names are remembered"
+
+
 def test_a_removed_acl_leaves_no_trace() -> None:
     """The index of an emptied set equals that of a new one."""
     acls = [
@@ -193,3 +209,4 @@ def test_before_any_record_only_super_users_are_served() -> None:
         client = authorizer.client(Principal(USER, user), "10.0.0.1")
         permits = Permits(authorizer, image, client, lambda *decision: None)
         assert permits.topic(Operation.READ, "a") == expected
+        assert permits.any_topic(Operation.WRITE) == expected
