@@ -1,13 +1,15 @@
 """The audit log of an authorizer, in the lines of Kafka's StandardAuthorizer.
 
 A refusal is logged at INFO, and a permission at DEBUG. A client can cause refusals as fast as it
-sends requests. Of equal refusals, one is therefore logged in each interval, with the number of
-those that were left out.
+sends requests, and chooses the names in them. Its refusals are therefore divided into LINES kinds
+by API and action. Of each kind, one is logged in each interval, with the number of those that were
+left out. Equal refusals are always of one kind.
 """
 
 from __future__ import annotations
 
 import logging
+import zlib
 
 from quorate.quorum.authorization.decision import Action, Client, Decision
 from quorate.quorum.authorization.permits import Audit
@@ -23,6 +25,9 @@ from quorate.quorum.protocol.acl_codes import (
 )
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.seams import Clock
+
+LINES = 32
+"""Maximum number of refusals of one client that are logged in the interval of `LogLimit`."""
 
 logger = logging.getLogger("kafka.authorizer.logger")
 
@@ -50,9 +55,15 @@ class AuditLog:
             return
         self.denied += 1
         if logger.isEnabledFor(logging.INFO):
-            left_out = self._lines.passes((api_key, client, action))
+            left_out = self._lines.passes((client, kind_of(api_key, action)))
             if left_out is not None:
                 logger.info("%s%s", line(api_key, client, action, decision), left_out)
+
+
+def kind_of(api_key: int, action: Action) -> int:
+    """Return the kind of a refusal of one client, from 0 to LINES - 1."""
+    fields = f"{api_key} {action.operation} {action.resource_type} {action.resource_name}"
+    return zlib.crc32(fields.encode()) % LINES
 
 
 def line(api_key: int, client: Client, action: Action, decision: Decision) -> str:
