@@ -10,12 +10,20 @@ class AuthenticationFailed(Exception):
 
     `message` is the text for the client, or None for the text that is the same for all causes.
     `reason` is for the log of the node, and `user` is the claimed name, or None if there is
-    none."""
+    none. `kind` is the reason without texts and numbers that the client chose. Lines of equal kinds
+    are limited."""
 
-    def __init__(self, reason: str, user: str | None = None, message: str | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        user: str | None = None,
+        message: str | None = None,
+        kind: str | None = None,
+    ) -> None:
         self.reason = reason
         self.user = user
         self.message = message
+        self.kind = reason if kind is None else kind
         super().__init__(reason)
 
 

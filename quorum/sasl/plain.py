@@ -27,7 +27,7 @@ class PlainExchange:
         parts = token.decode("utf-8", "replace").split("\0")
         if len(parts) != TOKENS:
             text = f"Invalid SASL/PLAIN response: expected {TOKENS} tokens, got {len(parts)}"
-            raise AuthenticationFailed(text, message=text)
+            raise AuthenticationFailed(text, message=text, kind="another number of tokens")
         authorization_id, user, password = parts
         for name, value in (("username", user), ("password", password)):
             if not value:

@@ -126,7 +126,8 @@ class SaslConnection(Connection):
         if name not in names:
             error = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             response = SaslHandshakeResponse(error_code=error, mechanisms=names)
-            failure = AuthenticationFailed(f"the mechanism {quoted(name)} is not enabled")
+            text = "the mechanism %s is not enabled"
+            failure = AuthenticationFailed(text % quoted(name), kind=text)
             self._fail(failure, lambda: context.respond(response))
             return
         context.respond(SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=names))
@@ -191,9 +192,8 @@ class SaslConnection(Connection):
             )
 
     def _close(self, frame: memoryview) -> None:
-        self._gate.report_failure(
-            self.peer, self._mechanism, self._user, f"an unexpected frame: {self._state.value}"
-        )
+        failure = AuthenticationFailed(f"an unexpected frame: {self._state.value}", self._user)
+        self._gate.report_failure(self.peer, self._mechanism, failure)
         self.close_with("it does not authenticate", logging.DEBUG)
 
     # --- the outcome
@@ -234,7 +234,7 @@ class SaslConnection(Connection):
         self._failing = True
         self._exchange = None
         self._stop_timer()
-        self._gate.report_failure(self.peer, self._mechanism, failure.user, failure.reason)
+        self._gate.report_failure(self.peer, self._mechanism, failure)
         delay_ms = self._gate.settings.failure_delay_ms
 
         def end() -> None:
@@ -257,7 +257,8 @@ class SaslConnection(Connection):
     def _late(self) -> None:
         self._timer = None
         seconds = self._gate.settings.timeout_ms / 1000
-        self._gate.report_failure(self.peer, self._mechanism, None, "it took too long")
+        failure = AuthenticationFailed("it took too long")
+        self._gate.report_failure(self.peer, self._mechanism, failure)
         self.close_with(f"it did not authenticate within {seconds:g} s", logging.DEBUG)
 
     # --- reading

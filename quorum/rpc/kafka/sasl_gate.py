@@ -14,6 +14,7 @@ from typing import Protocol
 from quorate.quorum.clipped import quoted
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import ScramKey
+from quorate.quorum.sasl.exchange import AuthenticationFailed
 from quorate.quorum.sasl.mechanisms import Mechanisms
 from quorate.quorum.sasl.scram_mechanisms import BY_NAME
 from quorate.quorum.seams import Address, Clock
@@ -101,18 +102,18 @@ class SaslGate:
             self._clock.call_soon(self._close_revoked)
 
     def report_failure(
-        self, peer: Address, mechanism: str | None, user: str | None, reason: str
+        self, peer: Address, mechanism: str | None, failure: AuthenticationFailed
     ) -> None:
-        """Count a failed authentication and log it. Equal failures of one address are logged once
-        in each interval."""
+        """Count a failed authentication and log it. Failures of one address and kind are logged
+        once in each interval."""
         self.failed += 1
-        left_out = self._lines.passes((peer.host, mechanism, reason))
+        left_out = self._lines.passes((peer.host, mechanism, failure.kind))
         if left_out is not None:
             logger.warning(
                 "a client at %s failed to authenticate as %s by %s: %s%s",
                 peer,
-                "an unnamed user" if user is None else quoted(user),
+                "an unnamed user" if failure.user is None else quoted(failure.user),
                 mechanism or "no mechanism",
-                reason,
+                failure.reason,
                 left_out,
             )

@@ -199,6 +199,22 @@ def test_an_unknown_mechanism_is_answered_with_the_list_and_closed_after_the_del
     assert port.is_closed()
 
 
+@pytest.mark.parametrize("what", ["mechanism", "tokens"])
+def test_a_client_cannot_fill_the_log_with_failures(
+    what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It chooses a part of the reason, and connects as often as it likes."""
+    port = Port()
+    for number in range(2, 30):
+        port.link = LimitedLink()
+        port.connection = port.server.accept(port.link)
+        port.handshake(f"mechanism-{number}" if what == "mechanism" else "PLAIN")
+        if what == "tokens":
+            port.token(bytes(number + 1))
+    assert port.gate.failed == 28
+    assert len([each for each in caplog.records if each.levelno == logging.WARNING]) == 1
+
+
 def test_another_request_instead_of_a_token_gets_its_own_response() -> None:
     port = Port()
     port.handshake()
