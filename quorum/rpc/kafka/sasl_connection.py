@@ -25,8 +25,9 @@ from quorate.quorum.protocol.schemas.sasl_authenticate import SaslAuthenticateRe
 from quorate.quorum.protocol.schemas.sasl_handshake import SaslHandshakeResponse
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.rpc.kafka.api_versions import names_its_software
+from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.rpc.kafka.connection import Connection
-from quorate.quorum.rpc.kafka.context import RequestContext
+from quorate.quorum.rpc.kafka.context import NO_FRAME, RequestContext
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
 from quorate.quorum.rpc.kafka.server_state import ServerState
 from quorate.quorum.sasl.exchange import AuthenticationFailed, Exchange
@@ -73,7 +74,7 @@ class SaslConnection(Connection):
 
     def on_frame(self, frame: memoryview) -> None:
         """Handle one frame as `request_order.py` demands. Ignore it if the authentication has
-        failed."""
+        failed. An exception that no code expects fails the authentication, and not the node."""
         if self._failing or self._refused:
             return
         do = action(self._state, int.from_bytes(frame[:2], "big", signed=True))
@@ -91,6 +92,13 @@ class SaslConnection(Connection):
             ACTIONS[do](self, frame)
         except DecodeError as error:
             self.refuse(f"malformed request: {error}")
+        except Exception as error:
+            if is_node_failure(error):
+                raise
+            # The line must not contain a hash of the frame, which may hold a password.
+            client = f"a client at {self.peer}"
+            self.server.boundary.report(error, "an authentication", 0, client, NO_FRAME)
+            self._fail(AuthenticationFailed(f"an unexpected {type(error).__name__}", self._user))
 
     def on_identified(self, identity: PeerIdentity) -> None:
         """Ignore the certificate of the client. Its principal is that of SASL."""

@@ -35,6 +35,7 @@ from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate, SaslSettings
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.sasl.mechanisms import Mechanisms
+from quorate.quorum.sasl.plain import PlainExchange
 from quorate.quorum.sasl.unknown_users import UnknownUsers
 from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 from tests.unit.rpc.kafka.test_server import frame
@@ -197,6 +198,29 @@ def test_an_unknown_mechanism_is_answered_with_the_list_and_closed_after_the_del
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert answer.mechanisms == ("PLAIN", "SCRAM-SHA-256")
     assert port.is_closed()
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_an_exception_in_an_exchange_closes_only_the_connection(
+    version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An exception of `on_frame` would stop the node."""
+
+    def fail(exchange: PlainExchange, token: bytes) -> bytes:
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(PlainExchange, "respond", fail)
+    port = Port()
+    port.handshake(version=version)
+    if version:
+        port.token(GOOD)
+    else:
+        port.send(GOOD)
+    assert not port.is_closed()
+    port.clock.advance(DELAY_MS)
+    assert port.is_closed()
+    assert "ValueError: a defect (frame of 0 bytes" in caplog.text
+    assert port.gate.failed == 1
 
 
 @pytest.mark.parametrize("what", ["mechanism", "tokens"])
