@@ -28,6 +28,9 @@ HANDSHAKE_TIMEOUT_S = 10.0
 HANDSHAKE_RECORD = 0x16
 """The first byte of a client that begins a handshake."""
 READ_BYTES = 256 * 1024
+MAX_ANSWER_BYTES = 16 * 1024
+"""The bytes that OpenSSL itself may answer on one connection after the handshake. A client of TLS
+1.2 that asks for a renegotiation gets an alert of 31 bytes each time."""
 
 
 class TlsSide(Protocol):
@@ -73,6 +76,7 @@ class TlsProtocol(asyncio.Protocol):
         self._paused = False  # by the protocol above
         self._ended = False  # the peer sends nothing more
         self._half_open = False  # and the protocol above still sends
+        self._answered_bytes = 0  # by OpenSSL itself, after the handshake
 
     # --- asyncio.Protocol
 
@@ -220,6 +224,8 @@ class TlsProtocol(asyncio.Protocol):
             if session is None or plain is None:
                 return
             size, over = _read(session, buffer)
+            if self._outgoing.pending and not self._send_answers():
+                return
             if size:
                 plain.data_received(bytes(memoryview(buffer)[:size]))
             if over is True and not self._peer_ended():
@@ -228,6 +234,17 @@ class TlsProtocol(asyncio.Protocol):
                 self._upper.abort()
             if size < len(buffer):
                 return
+
+    def _send_answers(self) -> bool:
+        """Send the answers that OpenSSL has made while it decrypted. If there were too many on this
+        connection, close it and return False. Otherwise they would fill the memory."""
+        answers = self._outgoing.read()
+        self._answered_bytes += len(answers)
+        if self._answered_bytes > MAX_ANSWER_BYTES:
+            self._upper.abort()
+            return False
+        self._lower.write(answers)
+        return True
 
     def _peer_ended(self) -> bool:
         """Tell the protocol above once that the peer sends nothing more. Return True if it wants to

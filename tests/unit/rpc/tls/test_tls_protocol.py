@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from tests.certificates import ALICE, authority, certificate
 from tests.unit.rpc.tls.memory import Client, Connection, Side, client_context
 
 FULL_ABOVE_BYTES = 64 * 1024
+ALERT = b"an alert of OpenSSL, 31 bytes.."
 PIECES = st.lists(st.integers(1, 600), max_size=40)
 
 
@@ -237,6 +239,43 @@ def test_a_large_response_is_encrypted_as_the_socket_takes_it() -> None:
         assert bytes(connection.client.received) == data
         assert connection.client.ended
         assert connection.plain.calls[-1] == "resume"
+
+    run(scenario)
+
+
+class AnsweringSession(ssl.SSLObject):
+    """A session that answers whatever it reads, as that of TLS 1.2 answers each demand for a
+    renegotiation with an alert. It begins when `outgoing` is set."""
+
+    outgoing: ssl.MemoryBIO | None = None
+
+    def read(self, *args: Any, **how: Any) -> Any:
+        if self.outgoing is not None:
+            self.outgoing.write(ALERT)
+        return super().read(*args, **how)
+
+
+def test_the_answers_of_openssl_are_sent_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They must not gather in memory until the protocol above sends something."""
+
+    async def scenario() -> None:
+        made = server_context(settings_of())
+        monkeypatch.setattr(made, "sslobject_class", AnsweringSession)
+        connection = Connection(Side(made), Client(client_context()))
+        await connection.handshake()
+        session = connection.protocol._session
+        assert isinstance(session, AnsweringSession)
+        session.outgoing = connection.protocol._outgoing
+        answered = 0
+        for _ in range(tls_protocol.MAX_ANSWER_BYTES):
+            await connection.deliver(connection.client.send(b"x"))
+            if connection.socket.aborted:
+                break
+            sent = connection.socket.take()
+            assert sent and not sent.replace(ALERT, b"")
+            answered += len(sent)
+        assert connection.socket.aborted
+        assert 0 < answered <= tls_protocol.MAX_ANSWER_BYTES
 
     run(scenario)
 
