@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from quorate.config.dynamic_broker_keys import SCRAM_SECRET
 from quorate.config.key import Kind
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.config_resources import (
@@ -16,7 +17,7 @@ from quorate.quorum.controller.config_resources import (
     invalid_request,
     kind_of,
 )
-from quorate.quorum.controller.context import NO_CONFIGS, Context
+from quorate.quorum.controller.context import CLUSTER_DEFAULT, NO_CONFIGS, Context
 from quorate.quorum.controller.min_isr_configs import check_min_isr, clear_elr_records
 from quorate.quorum.controller.result import (
     MAX_RECORDS_PER_USER_OP,
@@ -126,6 +127,7 @@ def alter_one(
     kind.check_name(context, name, only_deletes=sets_nothing(resource))
     current = dict(context.image.configs.get((resource_type, name), NO_CONFIGS).items())
     values = values_of(kind, current, resource)
+    check_scram_secret(context, (resource_type, name), values)
     kind.check_values(name, current, values)
     check_min_isr(context, resource_type, name, values)
     check_room(before + len(values))
@@ -142,6 +144,16 @@ def alter_one(
     records += clear_elr_records(context, resource_type, name, written)
     check_room(before + len(records))
     return records
+
+
+def check_scram_secret(context: Context, resource: tuple[int, str], values: Values) -> None:
+    """Raise RequestRefused if the request deletes SCRAM_SECRET while there are credentials."""
+    deletes = resource == CLUSTER_DEFAULT and values.get(SCRAM_SECRET, "") is None
+    if deletes and context.image.scram_credentials:
+        raise invalid_request(
+            f"Cannot delete {SCRAM_SECRET} while there are SCRAM credentials: each broker would "
+            "give unknown users other salts, which tells them apart from users. Set another value."
+        )
 
 
 def sets_nothing(resource: AlterConfigsResource | IncrementalAlterConfigsResource) -> bool:
@@ -185,13 +197,16 @@ def replacing_values(
     kind: ConfigResourceKind, current: Mapping[str, str], resource: AlterConfigsResource
 ) -> Values:
     """Return the new values for AlterConfigs, which deletes each current config that the request
-    does not name."""
+    does not name. It keeps SCRAM_SECRET, which clients do not know, because the controller sets
+    it."""
     values: Values = {}
     for config in resource.configs:
         if config.value is None:
             raise invalid_request(f"Null value not supported for : {clipped(config.name)}")
         values[config.name] = config.value
-    values.update((name, None) for name in sorted(current) if name not in values)
+    values.update(
+        (name, None) for name in sorted(current) if name not in values and name != SCRAM_SECRET
+    )
     return values
 
 

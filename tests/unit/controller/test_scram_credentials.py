@@ -9,10 +9,19 @@ import pytest
 
 from quorate.config.dynamic_broker_keys import SCRAM_SECRET
 from quorate.quorum.controller import scram_credentials as rules
+from quorate.quorum.controller.configs import DELETE, SET
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import MetadataImage, ScramKey
 from quorate.quorum.metadata.snapshot import image_of_snapshot, snapshot_records
 from quorate.quorum.protocol.errors import ErrorCode
+from quorate.quorum.protocol.schemas.configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
 from quorate.quorum.protocol.schemas.user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -57,6 +66,15 @@ def stored(driver: Driver) -> set[ScramKey]:
 
 def secret(driver: Driver) -> str | None:
     return driver.image.config(4, "").get(SCRAM_SECRET)
+
+
+def change_config(driver: Driver, name: str, value: str | None) -> int:
+    """Set a dynamic config of all brokers, or delete it."""
+    operation = DELETE if value is None else SET
+    change = IncrementalAlterableConfig(name=name, config_operation=operation, value=value)
+    resource = IncrementalAlterConfigsResource(resource_type=4, resource_name="", configs=(change,))
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    return int(driver.handle(request).responses[0].error_code)
 
 
 def test_only_keys_made_of_the_salted_password_are_stored() -> None:
@@ -130,6 +148,28 @@ def test_a_change_is_refused_and_its_neighbour_is_made(
     driver = Driver()
     assert alter(driver, change, upsertion("other")) == {change.name: error, "other": 0}
     assert stored(driver) == {("other", 1)}
+
+
+def test_changes_of_configs_do_not_lose_the_secret() -> None:
+    """AlterConfigs deletes all configs that it does not name, and clients cannot know the
+    secret."""
+    driver = Driver()
+    alter(driver, upsertion("a"))
+    before = secret(driver)
+    fetchers = AlterableConfig(name="num.replica.fetchers", value="2")
+    of_all = AlterConfigsResource(resource_type=4, resource_name="", configs=(fetchers,))
+    request = AlterConfigsRequest(resources=(of_all,), validate_only=False)
+    assert driver.handle(request).responses[0].error_code == 0
+    assert driver.image.config(4, "")["num.replica.fetchers"] == "2"
+    assert secret(driver) == before is not None
+    assert change_config(driver, SCRAM_SECRET, None) == ErrorCode.INVALID_REQUEST
+    assert change_config(driver, "num.replica.fetchers", None) == ErrorCode.NONE
+    assert secret(driver) == before
+    assert change_config(driver, SCRAM_SECRET, "x" * 40) == ErrorCode.NONE
+    assert secret(driver) == "x" * 40
+    alter(driver, deletion("a"))
+    assert change_config(driver, SCRAM_SECRET, None) == ErrorCode.NONE
+    assert secret(driver) is None
 
 
 def test_no_credential_of_a_user_changes_if_one_is_refused() -> None:
