@@ -85,14 +85,14 @@ def client_security(client: Mapping[str, str]) -> ClientSecurity:
     certificates that cannot be used."""
     for name, value in client.items():
         _check(name, value)
-    protocol = client.get("security.protocol", "PLAINTEXT").strip().upper()
+    protocol = _ours(client, "security.protocol", "PLAINTEXT").upper()
     login = sasl_login(client) if protocol in SASL_PROTOCOLS else None
     if protocol not in TLS_PROTOCOLS:
         return ClientSecurity(login=login)
     from quorate.quorum.rpc.tls.context import client_context
 
-    verify = client.get("enable.ssl.certificate.verification", "true").lower() == "true"
-    algorithm = client.get("ssl.endpoint.identification.algorithm", "https").lower()
+    verify = _ours(client, "enable.ssl.certificate.verification", "true") == "true"
+    algorithm = _ours(client, "ssl.endpoint.identification.algorithm", "https")
     try:
         context = client_context(
             _settings(_in_java(client)), verify=verify, check_host=verify and algorithm == "https"
@@ -105,7 +105,7 @@ def client_security(client: Mapping[str, str]) -> ClientSecurity:
 def _check(name: str, value: str) -> None:
     """Raise Refused if a key about security is not known, or if its value is not allowed."""
     if name in OURS:
-        if value.strip().lower() not in OURS[name]:
+        if _ours({name: value}, name, "") not in OURS[name]:
             allowed = PROTOCOLS if name == "security.protocol" else OURS[name]
             shown = ", ".join(each or "empty" for each in allowed)
             raise Refused(f"{name}: value {value!r} must be one of {shown}")
@@ -114,6 +114,12 @@ def _check(name: str, value: str) -> None:
     known = known or name in SASL_KEYS
     if ABOUT_SECURITY.fullmatch(name) and not known:
         raise Refused(f"{name}: the command line does not support this key")
+
+
+def _ours(client: Mapping[str, str], name: str, default: str) -> str:
+    """Return the value of a key of OURS in lower case, without the blanks that a line may end
+    with."""
+    return client.get(name, default).strip().lower()
 
 
 def _in_java(client: Mapping[str, str]) -> dict[str, str]:

@@ -68,6 +68,8 @@ def test_the_certificates_of_both_families(alice: Files, kind: str) -> None:
     [
         ({}, True, True),
         ({"ssl_endpoint_identification_algorithm": "https"}, True, True),
+        ({"ssl_endpoint_identification_algorithm": "https "}, True, True),
+        ({"enable_ssl_certificate_verification": "true "}, True, True),
         ({"ssl_endpoint_identification_algorithm": ""}, True, False),
         ({"ssl_endpoint_identification_algorithm": "none"}, True, False),
         ({"enable_ssl_certificate_verification": "false"}, False, False),
