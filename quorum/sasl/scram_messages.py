@@ -10,6 +10,9 @@ import binascii
 import re
 from typing import NamedTuple
 
+MAX_BYTES = 16 * 1024
+"""Maximum size of a message. No user has a name of more than 1,024 bytes. Longer messages would
+only cost time and memory before the authentication."""
 SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
 VALUE = r"[\x01-\x2b\x2d-\x7f]+"
@@ -101,7 +104,9 @@ def sasl_name_of(user: str) -> str:
 
 
 def text_of(token: bytes) -> str:
-    """Return the token as text. Raise Malformed if it is not UTF-8."""
+    """Return the token as text. Raise Malformed if it is too large or not UTF-8."""
+    if len(token) > MAX_BYTES:
+        raise Malformed(f"a message of the client has more than {MAX_BYTES} bytes")
     try:
         return token.decode()
     except UnicodeDecodeError:

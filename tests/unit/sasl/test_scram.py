@@ -13,6 +13,7 @@ from quorate.quorum.sasl.mechanisms import Mechanisms
 from quorate.quorum.sasl.random_text import random_text, text_of
 from quorate.quorum.sasl.scram_client import ScramClient, ServerRefused
 from quorate.quorum.sasl.scram_mechanisms import BY_NAME, SHA_256, SHA_512, ScramMechanism, keys_of
+from quorate.quorum.sasl.scram_messages import MAX_BYTES
 from quorate.quorum.sasl.scram_server import ScramExchange
 from quorate.quorum.sasl.unknown_users import UnknownUsers
 
@@ -128,6 +129,15 @@ def test_a_malformed_first_message_fails(first: bytes) -> None:
         server.respond(first)
     with pytest.raises(AuthenticationFailed, match="after the last one"):
         server.respond(client().first())
+
+
+def test_a_message_is_bounded() -> None:
+    """The longest name is accepted in its longest form, and a larger message is not looked at."""
+    longest = b"n,,n=" + 1024 * b"=3D" + b",r=x"
+    assert exchange().respond(longest).startswith(b"r=x")
+    larger = b"n,,n=" + MAX_BYTES * b"a" + b",r=x"
+    with pytest.raises(AuthenticationFailed, match="has more than 16384 bytes"):
+        exchange().respond(larger)
 
 
 def test_an_authorization_id_must_be_the_user() -> None:
