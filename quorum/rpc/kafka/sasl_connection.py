@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from quorate.quorum.clipped import quoted
+from quorate.quorum.clipped import quoted, shown
 from quorate.quorum.principal import USER, Principal
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
@@ -221,8 +221,9 @@ class SaslConnection(Connection):
         before."""
         principal = Principal(USER, user)
         if self._user not in (None, user):
-            text = f"Cannot change principals during re-authentication from {self.principal}"
-            raise AuthenticationFailed(text, user, text)
+            text = "Cannot change principals during re-authentication from %s"
+            reason = text % shown(str(self.principal))
+            raise AuthenticationFailed(reason, user, text % str(self.principal), kind=text)
         self._user, self.principal = user, principal
         self._exchange = None
         self._state = State.DONE

@@ -64,7 +64,7 @@ class Port:
         random = Random(1)
         mechanisms = Mechanisms(
             ("PLAIN", "SCRAM-SHA-256"),
-            plain_users={"alice": "secret", "bob": "word"},
+            plain_users={"alice": "secret", "bob": "word", "new\nline": "x"},
             credentials=dict,
             unknown_users=UnknownUsers(random),
             random=random,
@@ -357,6 +357,18 @@ def test_the_principal_must_stay_the_same() -> None:
     assert port.is_closed()
     assert port.connection.principal == ALICE
     assert port.served == []
+
+
+def test_no_name_of_a_user_breaks_a_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    port = Port(max_reauth_ms=2000)
+    port.authenticate(b"\0new\nline\0x")
+    assert port.connection.principal == Principal("User", "new\nline")
+    port.clock.advance(1500)
+    port.handshake()
+    port.token(OTHER)
+    (line,) = (each.message for each in caplog.records if each.levelno == logging.WARNING)
+    assert "Cannot change principals during re-authentication from 'User:new\\nline'" in line
+    assert "\n" not in line
 
 
 def test_the_mechanism_must_stay_the_same() -> None:
