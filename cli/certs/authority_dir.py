@@ -53,7 +53,10 @@ class AuthorityDir:
             raise Refused(f"{keystore} exists already. --renew replaces it")
         names = hosts or (hosts_of(keystore) if renew else ())
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
-        made = issue(self._authority(), subject, datetime.now(UTC), days, hosts=names)
+        try:
+            made = issue(self._authority(), subject, datetime.now(UTC), days, hosts=names)
+        except ValueError as error:  # a certificate cannot have such a name
+            raise Refused(f"--host: value {', '.join(names)!r}: {error}") from None
         write(keystore.with_name("key.pem"), made.key_pem, PRIVATE)
         write(keystore.with_name("cert.pem"), made.certificate_pem, PUBLIC)
         write(keystore, made.keystore_pem, PRIVATE)

@@ -47,7 +47,7 @@ class Issued:
 def new_authority(name: str, now: datetime, days: int) -> Issued:
     """Return a certificate authority with a new key, valid from `now` for `days` days."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name.from_rfc4514_string(f"CN={name}")
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     builder = _builder(subject, subject, key, now, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_usage(signs_certificates=True), critical=True)

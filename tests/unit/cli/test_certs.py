@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from cryptography import x509
 
 from quorate.cli.certs.authority_dir import hosts_of
 from quorate.cli.certs.command import certs
@@ -93,6 +94,7 @@ def test_a_renewal_keeps_the_subject_and_the_hosts(tmp_path: Path) -> None:
         (("node", "--id", "4", "--host", "x"), "--renew replaces it"),
         (("node", "--id", "5", "--renew"), "cannot be renewed"),
         (("node", "--id", "5"), "--host must be given"),
+        (("node", "--id", "5", "--host", "b\xfccher.example"), "--host: value 'b\xfccher.example'"),
         (("client", "--name", "alice"), "--renew replaces it"),
         (("client", "--name", "../alice"), "and no slash"),
         (("client", "--name", "a\nb"), "and no slash"),
@@ -106,6 +108,14 @@ def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], message: st
     assert result.exit_code != 0
     assert message in result.output
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_the_name_of_an_authority_is_no_syntax(tmp_path: Path) -> None:
+    result = run("authority", "--dir", str(tmp_path), "--name", "Acme, Inc+O=x")
+    assert result.exit_code == 0, result.output
+    (trusted,) = x509.load_pem_x509_certificates((tmp_path / "ca.pem").read_bytes())
+    (attribute,) = trusted.subject
+    assert attribute.value == "Acme, Inc+O=x"
 
 
 def test_without_an_authority_nothing_is_issued(tmp_path: Path) -> None:
