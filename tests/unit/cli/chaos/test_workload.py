@@ -218,13 +218,30 @@ async def test_the_requests_of_the_admin_client(monkeypatch: pytest.MonkeyPatch)
     assert set(load.errors) == unknown, "an existing or missing topic then is a success"
 
 
+async def test_the_admin_client_deletes_its_topic_when_it_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admin_load, "RETRY_S", 0.001)
+    admin = Admin()
+    load = AdminLoad(requests=admin, topic="t", interval_s=3600)
+    load.start()
+    async with asyncio.timeout(10):
+        while not load.done:  # noqa: ASYNC110 - the client has no event
+            await asyncio.sleep(0.01)
+    await load.stop()
+    assert [each.operation for each in load.done] == [CREATE, DELETE]
+    assert admin.topics == set()
+
+
 async def test_a_request_that_never_succeeds_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: Admin, topic: str, *others: object, **named: object) -> None:
         raise Refused("NOT_CONTROLLER")
 
     monkeypatch.setattr(Admin, "create_topic", refused)
+    monkeypatch.setattr(admin_load, "END_S", 0.1)
     load = AdminLoad(requests=Admin(), topic="t", interval_s=0.001)
     load.start()
     await asyncio.sleep(0.1)
-    await load.stop()
+    with pytest.raises(Refused, match="topic t-extra-0 may be left behind: delete it"):
+        await load.stop()
     assert [(each.operation, each.done_s) for each in load.done] == [(CREATE, None)]
