@@ -44,6 +44,7 @@ class Group:
     _processes: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _failed: Exception | None = None
+    _stopping: bool = False
     _killing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -87,8 +88,10 @@ class Group:
     async def stop(self) -> None:
         """Let all members leave, and kill those that do not end within LEAVE_S.
 
-        Raise the unexpected error of a reader of their events, if there is one."""
+        Raise the unexpected error of a reader of their events, if there is one, or Refused if a
+        member has ended by itself."""
         await self.end_kills()
+        self._stopping = True
         for process in self._processes.values():
             assert process.stdin is not None
             process.stdin.close()
@@ -120,12 +123,16 @@ class Group:
         task.add_done_callback(self._tasks.discard)
 
     async def _follow(self, number: int, process: asyncio.subprocess.Process) -> None:
-        """Take the events of a member until it has ended. `stop` raises an unexpected error."""
+        """Take the events of a member until it has ended. `stop` raises an unexpected error.
+
+        A member ends only if it is killed, or asked to leave."""
         assert process.stdout is not None
         try:
             async for line in process.stdout:
                 if line.endswith(b"\n"):  # a kill may cut the last line
                     self.log.take(number, json.loads(line))
+            if number in self._processes and not self._stopping:
+                raise Refused(f"member {number} of the group ended by itself")
         except Exception as error:
             self._failed = error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from quorate.cli.chaos.workload import group_log
 from quorate.cli.chaos.workload.group import Group
 from quorate.cli.chaos.workload.group_log import GroupLog, Rebalance
+from quorate.cli.client.errors import Refused
 
 
 def joined(at_s: float, partitions: list[int], **committed: int) -> dict[str, Any]:
@@ -27,6 +29,19 @@ def read(**ranges: list[int]) -> dict[str, Any]:
 def committed(at_s: float, offset: int) -> dict[str, Any]:
     """Return the event of a commit of partition 0."""
     return {"event": "committed", "at_s": at_s, "offsets": {"0": offset}}
+
+
+def group_of(log: GroupLog) -> Group:
+    """Return a group of one member that is not started."""
+    return Group(
+        bootstrap="h:1",
+        topic="t",
+        members=1,
+        session_ms=6_000,
+        kill_interval_s=0,
+        log=log,
+        say=lambda what: None,
+    )
 
 
 def test_a_gap_between_two_reads_is_found() -> None:
@@ -101,16 +116,18 @@ async def test_a_line_that_a_kill_has_cut_is_no_error() -> None:
     stdout.feed_data(json.dumps(read(p0=[0, 5])).encode() + b'\n{"event": "rea')
     stdout.feed_eof()
     process = cast(Any, type("P", (), {"stdout": stdout}))
-    log = GroupLog(1)
-    group = Group(
-        bootstrap="h:1",
-        topic="t",
-        members=1,
-        session_ms=6_000,
-        kill_interval_s=0,
-        log=log,
-        say=lambda what: None,
-    )
+    group = group_of(GroupLog(1))
     await group._follow(0, process)
     await group.stop()
-    assert log.missing({0: 5}) == {}
+    assert group.log.missing({0: 5}) == {}
+
+
+async def test_a_member_that_ends_by_itself_is_a_problem() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    group = group_of(GroupLog(1))
+    group._processes[0] = process
+    await group._follow(0, process)
+    with pytest.raises(Refused, match="member 0 of the group ended by itself"):
+        await group.stop()
