@@ -29,9 +29,12 @@ from quorate.cli.chaos.scenario.steps import STEPS
 
 Action = Callable[[ScenarioRun, Values], Awaitable[None]]
 SLACK_MS = 60_000
-"""The time, in ms, that a step may take in addition to the waits that its keys bound."""
+"""The time, in ms, that a step may take in addition to the waits that its keys bound, and to
+the commands of a nodes.toml."""
 WAITS_PER_NODE = 3
 """The waits of `roll` for each node, each of which `within_ms` bounds."""
+COMMANDS_PER_NODE = 2
+"""The most commands of one step for each node: `roll` stops and starts them all."""
 
 ACTIONS: dict[str, Action] = {
     "kill": node_actions.kill,
@@ -72,8 +75,7 @@ async def carry_out(run: ScenarioRun, step: Step) -> None:
     """Carry out one step, in `limit_ms` at most.
 
     Raise StepFailed, Refused, NotReachable or another error of the action if it fails."""
-    nodes = len(run.node_ids)
-    limit = limit_ms(step, nodes)
+    limit = limit_ms(step, len(run.node_ids), run.control.command_ms)
     try:
         async with asyncio.timeout(limit / 1000):
             await ACTIONS[step.do](run, step.values)
@@ -81,8 +83,11 @@ async def carry_out(run: ScenarioRun, step: Step) -> None:
         raise StepFailed(f"the step did not end within {limit:,} ms") from None
 
 
-def limit_ms(step: Step, nodes: int) -> int:
-    """Return the time, in ms, in which the step must end on a cluster with `nodes` nodes."""
+def limit_ms(step: Step, nodes: int, command_ms: int) -> int:
+    """Return the time, in ms, in which the step must end on a cluster with `nodes` nodes.
+
+    A command for a node takes `command_ms` at most."""
     bound: int = step.values.get("within_ms", step.values.get("ms", 0))
     rounds = nodes * WAITS_PER_NODE if step.do == "roll" else 1
-    return bound * rounds + SLACK_MS
+    commands = 1 if "node" in step.values else nodes * COMMANDS_PER_NODE
+    return bound * rounds + commands * command_ms + SLACK_MS

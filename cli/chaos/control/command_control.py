@@ -51,7 +51,7 @@ class CommandControl:
 
     def __init__(self, listed: NodeList, lease_ms: int) -> None:
         self._nodes = listed.nodes
-        self._timeout_s = listed.command_timeout_ms / 1000
+        self._timeout_ms = listed.command_timeout_ms
         self._guard = CommandGuard(lease_ms, listed.command_timeout_ms)
         self._paused: set[int] = set()
         self._closed_looks = dict.fromkeys(listed.nodes, 0)
@@ -85,7 +85,7 @@ class CommandControl:
         """Run the command `stop`, which may take `within_ms`. The node must answer before it."""
         node = await self._serving(node_id)
         self._guard.owe(node_id, node.commands[START])
-        await self._run(node, STOP, min(self._timeout_s, within_ms / 1000))
+        await self._run(node, STOP, min(self._timeout_ms, within_ms) / 1000)
         return await silent(node.address, STOP)
 
     async def pause(self, node_id: int) -> Effect:
@@ -122,6 +122,11 @@ class CommandControl:
         """Return the ids of the paused nodes."""
         return sorted(self._paused)
 
+    @property
+    def command_ms(self) -> int:
+        """Return the time that a command may take."""
+        return self._timeout_ms
+
     def log_of(self, node_id: int) -> str:
         """Return a text, because the place of the log is not known."""
         return f"the log of node {node_id}"
@@ -135,7 +140,7 @@ class CommandControl:
 
     async def _run(self, node: ListedNode, name: str, limit_s: float | None = None) -> None:
         """Run a command of the node. Raise Refused if it fails or takes too long."""
-        limit_s = limit_s or self._timeout_s
+        limit_s = limit_s or self._timeout_ms / 1000
         await asyncio.to_thread(run_command, node, name, limit_s)
 
     async def _watch(self) -> None:

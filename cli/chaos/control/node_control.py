@@ -53,5 +53,9 @@ class NodeControl(Protocol):
     def paused(self) -> Sequence[int]:
         """Return the ids of the paused nodes."""
 
+    @property
+    def command_ms(self) -> int:
+        """Return the time, in ms, that a command may take, or 0 if signals control the nodes."""
+
     def log_of(self, node_id: int) -> str:
         """Return the place of the node's log, as text."""

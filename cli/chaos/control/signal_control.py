@@ -70,6 +70,11 @@ class SignalControl:
         """Return the ids of the paused nodes."""
         return self._pauses.nodes
 
+    @property
+    def command_ms(self) -> int:
+        """Return 0."""
+        return 0
+
     def log_of(self, node_id: int) -> str:
         """Return the path of the node's log."""
         return str(self._cluster.directory.node_log(node_id))

@@ -43,7 +43,7 @@ ADMIN_END_S = 40.0
 SETTLE_S = 30.0
 """The time that followers have to fetch the last records."""
 FAULT_S = 30.0
-"""The time in which the fault of one node must end."""
+"""The time in which the fault of one node must end, in addition to a command of a nodes.toml."""
 EXAMINE_S = 180.0
 """The time for the reading of all records at the end."""
 ADMIN_S = 10.0
@@ -129,14 +129,15 @@ async def end_all_faults(run: ScenarioRun) -> None:
     for node in run.died():
         log = run.control.log_of(node)
         run.problem(f"node {node} ended although no step stopped it: see {log}")
+    fault_s = FAULT_S + run.control.command_ms / 1000
     for node in run.control.paused:
-        await stage(run, f"the pause of node {node} ends", FAULT_S, resume_node(run, node))
+        await stage(run, f"the pause of node {node} ends", fault_s, resume_node(run, node))
     for node in run.faults.by_rules():
         await stage(run, f"the fault of node {node} ends", FAULT_S, heal_links(run, node))
     if run.pinned_writer is not None:
         await stage(run, "the pinned writer ends", FAULT_S, unpin_writer(run, {}))
     for node in run.down():
-        await stage(run, f"node {node} starts", FAULT_S, start_node(run, node))
+        await stage(run, f"node {node} starts", fault_s, start_node(run, node))
 
 
 async def full_isrs(run: ScenarioRun) -> None:

@@ -7,15 +7,22 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from quorate.cli.chaos.actions import table
+from quorate.cli.chaos.actions.fault_log import FaultLog
+from quorate.cli.chaos.actions.scenario_run import StepFailed
 from quorate.cli.chaos.control import command_control
 from quorate.cli.chaos.control.command_control import CommandControl, run_command
 from quorate.cli.chaos.control.command_guard import CommandGuard
 from quorate.cli.chaos.loading.node_file import ListedNode, NodeList
+from quorate.cli.chaos.run import run as run_module
+from quorate.cli.chaos.scenario.scenario import Step
 from quorate.cli.client.errors import Refused
 from quorate.quorum.seams import Address
 
@@ -134,6 +141,49 @@ def test_a_node_may_keep_the_output_of_its_start_command_open() -> None:
     begin_s = time.monotonic()
     run_command(node(start=leaves), "start", 20)
     assert time.monotonic() - begin_s < 4
+
+
+async def slow(*arguments: object) -> bool:
+    """Take longer than a step or the end of a fault may take without commands."""
+    await asyncio.sleep(0.05)
+    return True
+
+
+@pytest.mark.parametrize(("command_ms", "in_time"), [(0, False), (60_000, True)])
+async def test_a_step_may_take_the_time_of_its_command(
+    command_ms: int, in_time: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "SLACK_MS", 1)
+    monkeypatch.setitem(table.ACTIONS, "kill", slow)
+    control = SimpleNamespace(command_ms=command_ms)
+    run = cast(Any, SimpleNamespace(node_ids=[4], control=control))
+    ended: AbstractContextManager[Any] = nullcontext() if in_time else pytest.raises(StepFailed)
+    with ended:
+        await table.carry_out(run, Step("kill", {"node": 4}))
+
+
+@pytest.mark.parametrize(("command_ms", "problems"), [(0, 1), (60_000, 0)])
+async def test_the_end_of_a_fault_may_take_the_time_of_its_command(
+    command_ms: int, problems: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "FAULT_S", 0.001)
+    found: list[str] = []
+    run = SimpleNamespace(
+        control=SimpleNamespace(command_ms=command_ms, paused=[], start=slow),
+        faults=FaultLog(),
+        pinned_writer=None,
+        died=list,
+        down=lambda: [4],
+        end_fault=lambda node: None,
+        note=lambda *said: None,
+        problem=found.append,
+    )
+    await run_module.end_all_faults(cast(Any, run))
+    assert len(found) == problems
+
+
+def test_the_time_of_the_commands_in_a_file() -> None:
+    assert control(node()).command_ms == 10_000
 
 
 async def test_the_guard_undoes_what_a_killed_run_has_done(tmp_path: Path) -> None:

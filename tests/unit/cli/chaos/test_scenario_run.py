@@ -26,6 +26,7 @@ class Cluster:
     """A cluster of three controllers and three brokers that all run."""
 
     controllers, brokers = (1, 2, 3), (4, 5, 6)
+    command_ms = 0
 
     def runs(self, node_id: int) -> bool:
         """Return True."""
