@@ -74,10 +74,21 @@ async def start_all(run: ScenarioRun, values: Values) -> None:
 
 
 async def start_node(run: ScenarioRun, node: int) -> None:
-    """Start a node, and record the end of its fault."""
-    await run.control.start(node)
-    run.end_fault(node)
+    """Start a node, and record the end of its fault.
+
+    A node that something else has started before was not down as long as the steps say."""
+    was_down = await run.control.start(node)
+    end_fault(run, node, was_down, "it ran again before the step that starts it")
     run.note("is started", node)
+
+
+def end_fault(run: ScenarioRun, node: int, lasted: bool, early: str) -> None:
+    """Record the end of the node's fault. One that ended before had no complete effect."""
+    fault = run.faults.open.get(node)
+    if fault is not None and not lasted:
+        fault.affected = 0
+        fault.effect += f", and {early}"
+    run.end_fault(node)
 
 
 async def stop(run: ScenarioRun, values: Values) -> None:
@@ -165,9 +176,5 @@ async def resume(run: ScenarioRun, values: Values) -> None:
 async def resume_node(run: ScenarioRun, node: int) -> None:
     """Let the process of the node continue. A pause that ended before had no complete effect."""
     lasted = await run.control.resume(node)
-    fault = run.faults.open.get(node)
-    if fault is not None and not lasted:
-        fault.affected = 0
-        fault.effect += ", and continued before the step that ends the pause"
-    run.end_fault(node)
+    end_fault(run, node, lasted, "continued before the step that ends the pause")
     run.note("continues (SIGCONT)", node)

@@ -105,12 +105,14 @@ class CommandControl:
         self._guard.settle(node_id)
         return lasted
 
-    async def start(self, node_id: int) -> None:
-        """Run the command `start`."""
+    async def start(self, node_id: int) -> bool:
+        """Run the command `start`. Return True if the node was silent until now."""
+        was_down = not await answers(self._nodes[node_id].address)
         self._starting.add(node_id)
         self._closed_looks[node_id] = 0
         await self._run(self._nodes[node_id], START)
         self._guard.settle(node_id)
+        return was_down
 
     def runs(self, node_id: int) -> bool:
         """Return False if the node's port was closed at the last looks, although it had answered

@@ -43,8 +43,10 @@ class NodeControl(Protocol):
     async def resume(self, node_id: int) -> bool:
         """Let a paused node continue. Return True if the pause lasted until now."""
 
-    async def start(self, node_id: int) -> None:
-        """Start a node that is down, and do not wait until it serves."""
+    async def start(self, node_id: int) -> bool:
+        """Start a node that is down, and do not wait until it serves.
+
+        Return True if it was down until now."""
 
     def runs(self, node_id: int) -> bool:
         """Return False if the node has ended, as far as known now. Do not block."""

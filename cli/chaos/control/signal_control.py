@@ -57,9 +57,11 @@ class SignalControl:
         """Send SIGCONT."""
         return await asyncio.to_thread(self._pauses.resume, node_id)
 
-    async def start(self, node_id: int) -> None:
+    async def start(self, node_id: int) -> bool:
         """Start the process, if it does not run."""
+        was_down = not self._cluster.runs(node_id)
         await asyncio.to_thread(self._cluster.restart, node_id)
+        return was_down
 
     def runs(self, node_id: int) -> bool:
         """Return True if the node's process runs."""

@@ -15,7 +15,8 @@ from typing import Any, cast
 import pytest
 
 from quorate.cli.chaos.actions import table
-from quorate.cli.chaos.actions.fault_log import FaultLog
+from quorate.cli.chaos.actions.fault_log import FaultLog, OpenFault
+from quorate.cli.chaos.actions.node_actions import start_node
 from quorate.cli.chaos.actions.scenario_run import StepFailed
 from quorate.cli.chaos.control import command_control
 from quorate.cli.chaos.control.command_control import CommandControl, run_command
@@ -101,6 +102,39 @@ async def test_a_pause_that_ended_early_did_not_last(monkeypatch: pytest.MonkeyP
             await controlled.pause(4)
             serve(False)
             assert await controlled.resume(4)
+
+
+async def test_a_node_that_something_else_has_started_was_not_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with answering(monkeypatch) as serve:
+        controlled = control(node())
+        async with controlled.leases():
+            assert not await controlled.start(4)
+            serve(False)
+            assert await controlled.start(4)
+
+
+@pytest.mark.parametrize(("was_down", "affected"), [(True, 1), (False, 0)])
+async def test_a_kill_has_its_effect_until_the_step_that_starts_the_node(
+    was_down: bool, affected: int
+) -> None:
+    faults = FaultLog()
+    faults.begin(
+        OpenFault(
+            kind="kill", node=4, role="broker", start_ms=0, led=(), affected=1, effect="it ended"
+        )
+    )
+    run = SimpleNamespace(
+        control=SimpleNamespace(start=lambda node: asyncio.sleep(0, was_down)),
+        faults=faults,
+        end_fault=lambda node: faults.end(node, 9),
+        note=lambda *said: None,
+    )
+    await start_node(cast(Any, run), 4)
+    (fault,) = faults.ended
+    assert fault.affected == affected
+    assert fault.effect.endswith("it ran again before the step that starts it") != was_down
 
 
 async def test_a_node_has_ended_if_its_port_is_closed_after_it_was_open(
