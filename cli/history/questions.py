@@ -32,6 +32,9 @@ from quorate.quorum.analytics.replay.differences import Point
 if TYPE_CHECKING:
     from quorate.quorum.analytics.replay.moment import Moment
 
+MAX_PARTITIONS = 40
+"""The most partitions that `whatif` prints, unless --limit says otherwise."""
+
 
 @click.command()
 @directory_argument
@@ -82,9 +85,7 @@ def diff(directory: Path, before: Point, after: Point, permissive: bool, output:
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    default=40,
-    show_default=True,
-    help="The most partitions to print. JSON contains all.",
+    help=f"The most partitions to print. JSON contains all. [default: {MAX_PARTITIONS}]",
 )
 @rehearsal_options
 @permissive_option
@@ -95,7 +96,7 @@ def whatif(
     brokers: tuple[int, ...],
     racks: tuple[str, ...],
     at: Point | None,
-    limit: int,
+    limit: int | None,
     permissive: bool,
     output: str,
     **rehearsal: Any,
@@ -117,14 +118,16 @@ def whatif(
     point_in_time = at or Point()
     if rehearsal["scenario"] is None:
         refuse_without_scenario(rehearsal)
+    elif limit is not None:
+        raise click.UsageError("--limit cannot be given with --scenario, which lists no partitions")
     with history_in(given[0]) as source, damages(permissive) as found:
         state = moment(
             source, offset=point_in_time.offset, time_ms=point_in_time.time_ms, found=found
         )
         if rehearsal["scenario"] is not None:
-            play(state, given[0], brokers, racks, rehearsal, output)
+            play(state, given[0], brokers, racks, {**rehearsal, "permissive": permissive}, output)
             return
-    _print_loss(state, brokers, racks, limit, output)
+    _print_loss(state, brokers, racks, limit or MAX_PARTITIONS, output)
 
 
 def _print_loss(

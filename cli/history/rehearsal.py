@@ -120,7 +120,9 @@ def play(
     output: str,
 ) -> None:
     """Play the scenario of the options `chosen` and print the result. Raise UsageError if it cannot
-    be played."""
+    be played.
+
+    `chosen` also has the option `permissive`, with which `at` was read."""
     from quorate.quorum.analytics.log.errors import BadOption
     from quorate.quorum.analytics.rehearsal.assumptions import Assumptions
     from quorate.quorum.analytics.rehearsal.rehearse import rehearse
@@ -144,6 +146,8 @@ def play(
     except BadOption as error:
         raise click.UsageError(str(error)) from None
     replay = replay_command(directory, found, brokers, racks, assumed)
+    if chosen["permissive"]:
+        replay += " --permissive"
     if output == "json":
         click.echo(json.dumps({**asdict(found), "replay": replay}))
         return

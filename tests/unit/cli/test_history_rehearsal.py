@@ -52,6 +52,12 @@ def test_many_runs_show_their_spread_and_repeat_the_worst() -> None:
     assert again["worst"]["events"], "one run tells what happens"
 
 
+def test_the_worst_run_of_a_damaged_log_can_be_repeated() -> None:
+    asked = (C1, *AT, "--scenario", "kill", "--seeds", "2", "--format", "json")
+    assert not json.loads(run(*asked).stdout)["replay"].endswith("--permissive")
+    assert json.loads(run(*asked, "--permissive").stdout)["replay"].endswith(" --permissive")
+
+
 def test_a_loss_without_return_is_said(tmp_path: Path) -> None:
     state(tmp_path, LEVEL, partition(0, (2,), (2,)))
     lines = run(tmp_path, "--scenario", "kill", "--kill", "2", "--seeds", "2").stdout.splitlines()
@@ -64,6 +70,7 @@ def test_a_loss_without_return_is_said(tmp_path: Path) -> None:
     ("arguments", "text"),
     [
         ((C1, "--seed", "1"), "--seed needs --scenario"),
+        ((C1, "--scenario", "kill", "--limit", "5"), "--limit cannot be given with --scenario"),
         ((C1, "--restart-ms", "5-9"), "--restart-ms needs --scenario"),
         ((C1, "--scenario", "flood"), "there is no scenario 'flood'"),
         ((C1, "--scenario", "kill", "--seed", "1", "--seeds", "2"), "only one of --seed"),
