@@ -1,6 +1,6 @@
 """`quorate metadata-quorum`: kafka-metadata-quorum.
 
-Changes of the voters are in quorum_voters.py."""
+Changes of the voters are in voters.py."""
 
 from __future__ import annotations
 

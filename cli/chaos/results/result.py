@@ -1,6 +1,6 @@
 """The result of a run: its checks, its observations and its timeline, and the same as JSON. Pure.
 
-`result_schema.py` describes the JSON. SCHEMA_VERSION changes with every change after
+`schema.py` describes the JSON. SCHEMA_VERSION changes with every change after
 which a reader of the previous version would read something else."""
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ NOT_JUDGED = record(name=TEXT, reason=TEXT)
 FAULT = record(
     kind=said(TEXT, "The kind of the fault, such as kill, pause or full disk."),
     node=COUNT,
-    role=said(TEXT, "broker, controller or active controller, when the fault began."),
+    role=said(TEXT, "The node's role when the fault began, such as broker and active controller."),
     start_ms=COUNT,
     end_ms=COUNT,
     affected=said(COUNT, "Ended or stopped processes, or affected frames and connects."),
