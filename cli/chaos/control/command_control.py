@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -143,7 +143,12 @@ class CommandControl:
     async def _run(self, node: ListedNode, name: str, limit_s: float | None = None) -> None:
         """Run a command of the node. Raise Refused if it fails or takes too long."""
         limit_s = limit_s or self._timeout_ms / 1000
-        await asyncio.to_thread(run_command, node, name, limit_s)
+        loop = asyncio.get_running_loop()
+
+        def told(pid: int, runs: bool) -> None:
+            loop.call_soon_threadsafe(self._guard.began if runs else self._guard.ended, pid)
+
+        await asyncio.to_thread(run_command, node, name, limit_s, told)
 
     async def _watch(self) -> None:
         """Look at all nodes until cancelled."""
@@ -160,11 +165,18 @@ class CommandControl:
         self._starting.discard(node.id)
 
 
-def run_command(node: ListedNode, name: str, limit_s: float) -> None:
+def nothing(pid: int, runs: bool) -> None:
+    """Do nothing."""
+
+
+def run_command(
+    node: ListedNode, name: str, limit_s: float, told: Callable[[int, bool], None] = nothing
+) -> None:
     """Run a command. Block for `limit_s` at most, and then kill it with its children.
 
-    Its output goes to a file, because a node that the command has started may keep it open. Raise
-    Refused if the command fails or takes too long."""
+    `told` takes the pid of its process with True, and again with False when it has ended, from this
+    thread. Its output goes to a file, because a node that the command has started may keep it open.
+    Raise Refused if the command fails or takes too long."""
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
@@ -176,6 +188,7 @@ def run_command(node: ListedNode, name: str, limit_s: float) -> None:
             )
         except OSError as error:
             raise Refused(f"node {node.id}: {name}: {error}") from None
+        told(process.pid, True)
         try:
             status = process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -183,6 +196,8 @@ def run_command(node: ListedNode, name: str, limit_s: float) -> None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             raise Refused(f"node {node.id}: {name} did not end within {limit_s:.0f} s") from None
+        finally:
+            told(process.pid, False)
         if status:
             size = output.seek(0, os.SEEK_END)
             output.seek(max(0, size - MAX_SAID_BYTES))

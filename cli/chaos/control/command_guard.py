@@ -2,9 +2,11 @@
 
 `python -m quorate.cli.chaos.control.command_guard LEASE_MS TIMEOUT_MS` reads lines from its
 standard input. `{"owed": NODE, "command": [...]}` names the command that ends the fault of a node,
-`{"settled": NODE}` says that the fault has ended, and an empty line renews the lease. When its
-standard input ends, or the lease expires, the guard runs all owed commands and ends. Thus a run
-that is killed leaves no node killed or paused, as long as this machine runs."""
+`{"settled": NODE}` says that the fault has ended, and an empty line renews the lease.
+`{"began": PID}` and `{"ended": PID}` tell of the processes of commands. When its standard input
+ends, or the lease expires, the guard waits for these processes, because a command outlives a run
+that is killed. Then it runs all owed commands and ends. Thus a run that is killed leaves no node
+killed or paused, as long as this machine runs."""
 
 from __future__ import annotations
 
@@ -21,9 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from quorate.cli.chaos.control.pause_guard import process_state
 from quorate.cli.client.errors import Refused
 
+POLL_S = 0.05
 READY = "ready"
+ZOMBIE = "Z"
+"""The state of a process that has ended and whose parent has not asked for its status."""
 START_S = 20.0
 """Time, in s, within which the guard must be ready."""
 END_S = 5.0
@@ -31,11 +37,14 @@ END_S = 5.0
 
 
 def guard(lease_ms: int, timeout_ms: int) -> None:
-    """Run the owed commands as soon as standard input ends or the lease expires."""
+    """Run the owed commands as soon as standard input ends or the lease expires.
+
+    Wait for running commands first, for `timeout_ms` at most."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     print(READY, flush=True)
     owed: dict[int, Sequence[str]] = {}
+    running: set[int] = set()
     left = b""
     deadline_s = time.monotonic() + lease_ms / 1000
     while select.select([0], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
@@ -45,7 +54,8 @@ def guard(lease_ms: int, timeout_ms: int) -> None:
         deadline_s = time.monotonic() + lease_ms / 1000
         *lines, left = (left + read).split(b"\n")
         for line in filter(None, lines):
-            take(owed, json.loads(line))
+            take(owed, running, json.loads(line))
+    wait_for_end(running, timeout_ms / 1000)
     for command in owed.values():
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(
@@ -58,12 +68,25 @@ def guard(lease_ms: int, timeout_ms: int) -> None:
             )
 
 
-def take(owed: dict[int, Sequence[str]], said: dict[str, Any]) -> None:
-    """Apply one line to the owed commands."""
+def take(owed: dict[int, Sequence[str]], running: set[int], said: dict[str, Any]) -> None:
+    """Apply one line to the owed commands and the processes of running ones."""
     if "owed" in said:
         owed[said["owed"]] = said["command"]
+    elif "began" in said:
+        running.add(said["began"])
+    elif "ended" in said:
+        running.discard(said["ended"])
     else:
         owed.pop(said["settled"], None)
+
+
+def wait_for_end(running: set[int], limit_s: float) -> None:
+    """Block until all processes have ended, for `limit_s` at most."""
+    deadline_s = time.monotonic() + limit_s
+    while any(process_state(pid) not in ("", ZOMBIE) for pid in running):
+        if time.monotonic() > deadline_s:
+            return
+        time.sleep(POLL_S)
 
 
 @dataclass(slots=True)
@@ -99,6 +122,14 @@ class CommandGuard:
     def settle(self, node_id: int) -> None:
         """Let the guard run nothing for the node."""
         self._tell({"settled": node_id})
+
+    def began(self, pid: int) -> None:
+        """Let the guard wait for this process of a command before it undoes anything."""
+        self._tell({"began": pid})
+
+    def ended(self, pid: int) -> None:
+        """Say that this process has ended."""
+        self._tell({"ended": pid})
 
     def renew(self) -> None:
         """Renew the lease."""

@@ -237,6 +237,35 @@ async def test_the_guard_undoes_what_a_killed_run_has_done(tmp_path: Path) -> No
     guard._process.stdout.close()
 
 
+async def test_the_guard_waits_for_a_command_that_outlives_its_run(tmp_path: Path) -> None:
+    guard = CommandGuard(60_000, 10_000)
+    guard.start()
+    done, undone = tmp_path / "done", tmp_path / "undone"
+    late = f"import time; time.sleep(0.5); {TOUCH}"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", late, str(done))
+    guard.began(process.pid)
+    guard.owe(4, ["mv", str(done), str(undone)])
+    await guard.close()
+    await until(undone)
+    assert await process.wait() == 0
+
+
+async def test_the_guard_knows_the_commands_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[dict[str, Any]] = []
+
+    def tell(guard: CommandGuard, each: dict[str, Any]) -> bool:
+        said.append(each)
+        return True
+
+    monkeypatch.setattr(CommandGuard, "_tell", tell)
+    async with answering(monkeypatch):
+        await control(node()).kill(4)
+        await asyncio.sleep(0)
+    owed, began, ended = said
+    assert "owed" in owed
+    assert began["began"] == ended["ended"] > 0
+
+
 async def test_the_guard_undoes_it_if_the_lease_expires(tmp_path: Path) -> None:
     guard = CommandGuard(300, 10_000)
     guard.start()
