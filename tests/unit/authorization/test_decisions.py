@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.quorum.authorization import authorizer as module
+from quorate.quorum.authorization import hosts
 from quorate.quorum.authorization.authorizer import Authorizer, AuthorizerSettings
 from quorate.quorum.authorization.decision import Action, Client, Decision, decide
 from quorate.quorum.authorization.hosts import canonical_host
@@ -141,6 +142,19 @@ def test_hosts_are_compared_as_addresses(mine: str, theirs: str) -> None:
 def test_a_host_that_is_no_address_is_compared_as_text() -> None:
     assert canonical_host("client-7") == "client-7"
     assert allowed(acl(host="client-7"), host="client-7")
+
+
+def test_only_hosts_with_several_texts_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def canonical_host(host: str) -> str:
+        parsed.append(host)
+        return host
+
+    monkeypatch.setattr(hosts, "canonical_host", canonical_host)
+    for acl_host in ("10.0.0.2", "10.0.0.1", "*", "a.example", "::1"):
+        assert hosts.covers(acl_host, "10.0.0.1") == (acl_host in ("10.0.0.1", "*"))
+    assert parsed == ["::1"]
 
 
 def test_a_decision_is_remembered_until_the_acls_change(monkeypatch: pytest.MonkeyPatch) -> None:
