@@ -18,6 +18,8 @@ DAMAGED_RECORD = "damaged-record"
 """A record in a sound batch cannot be decoded."""
 CONTRADICTION = "contradiction"
 """Records change objects that do not exist, because earlier records are missing."""
+UNFINISHED = "unfinished"
+"""Damage follows the begin of a metadata transaction without an end, so its end may be lost."""
 GAP = "gap"
 """The offsets of two neighbouring batches do not continue each other."""
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from quorate.quorum.analytics.log.damage import (
     DAMAGED_BATCH,
     DAMAGED_RECORD,
+    UNFINISHED,
     Damage,
     Found,
     refuse,
@@ -70,8 +71,49 @@ def walk(
     The order is that in which they took effect. The records of a transaction therefore follow
     control records that Raft wrote inside it. The markers of transactions are left out. `found`
     is that of `logged`. Raise NoMetadataLog or DamagedLog."""
-    for _, effective in settled(logged(forward(metadata_dir(str(directory))), found), past=past):
+    for _, effective in settled_around(forward(metadata_dir(str(directory))), found, past=past):
         yield from effective
+
+
+def settled_around(
+    slices: Iterable[Slice], found: Found, *, past: Callable[[Logged], bool] = never
+) -> Iterator[tuple[Logged, list[Logged]]]:
+    """Yield the pairs of `settled` for the records of the slices. `found` is that of `logged`.
+
+    If damage follows the begin of a transaction without an end, also call `found` for the records
+    after the begin. They have no effect, because the end of the transaction may be lost."""
+    if found is refuse:
+        yield from settled(logged(slices), past=past)
+        return
+    begun: Logged | None = None
+    inside, damaged = 0, False
+
+    def note(damage: Damage) -> None:
+        nonlocal damaged
+        damaged = True
+        found(damage)
+
+    def unfinished() -> None:
+        if begun is not None and damaged and inside:
+            text = (
+                f"the transaction at offset {begun.offset} has no end that can be read, so "
+                f"{inside} records after its begin have no effect"
+            )
+            found(Damage(UNFINISHED, begun.offset, None, text))
+
+    def watched() -> Iterator[Logged]:
+        nonlocal begun, inside, damaged
+        for each in logged(slices, note):
+            if isinstance(each.message, BeginTransactionRecord):
+                unfinished()
+                begun, inside, damaged = each, 0, False
+            elif isinstance(each.message, EndTransactionRecord | AbortTransactionRecord):
+                begun = None
+            yield each
+            inside += each is not begun and not each.of_raft
+
+    yield from settled(watched(), past=past)
+    unfinished()
 
 
 def settled(

@@ -20,7 +20,7 @@ from quorate.quorum.analytics.log.leaders import leader_of
 from quorate.quorum.analytics.log.seek import last_batch
 from quorate.quorum.analytics.log.segments import log_start_offset, metadata_dir
 from quorate.quorum.analytics.log.text import RESOURCES, clock
-from quorate.quorum.analytics.log.walk import Logged, logged, never, settled, walk
+from quorate.quorum.analytics.log.walk import Logged, logged, never, settled_around, walk
 from quorate.quorum.analytics.replay.starts import last_timestamp_ms, starts
 from quorate.quorum.ids import EpochOffset, uuid_to_text
 from quorate.quorum.log.errors import LogError
@@ -144,7 +144,7 @@ def _up_to(
         slices = forward(directory)
     else:
         slices = log_from(directory, state.next_offset)
-    for _, effective in settled(logged(slices, found), past=past):
+    for _, effective in settled_around(slices, found, past=past):
         state.take_all(effective)
     return state
 

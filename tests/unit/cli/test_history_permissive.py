@@ -13,7 +13,8 @@ from quorate.cli.main import main
 from quorate.quorum.analytics.log.damage import Damage
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.log.batch import HEADER_BYTES, build_value_batch
-from tests.unit.analytics.logs import START_MS, batches, write_segment
+from quorate.quorum.metadata.records import TopicRecord
+from tests.unit.analytics.logs import BEGIN, END, SCRIPT, START_MS, A, B, batches, write_segment
 
 CRC_AT = 17
 """The position of the checksum in a batch."""
@@ -71,6 +72,19 @@ def test_records_that_contradict_what_is_left_are_left_out(tmp_path: Path) -> No
     (text,) = (each.text for each in met if each.kind == "contradiction")
     assert "records contradict the state before them and are left out" in text
     assert "node must stop" not in text, "advice for nodes does not help here"
+
+
+def test_a_transaction_whose_end_is_lost_is_reported(tmp_path: Path) -> None:
+    topic, other = TopicRecord(name="a", topic_id=A), TopicRecord(name="b", topic_id=B)
+    made = [bytearray(each) for each in batches((SCRIPT[1], (BEGIN, topic), (END,), (other,)))]
+    write_segment(tmp_path / "sound", 0, b"".join(map(bytes, made)))
+    assert moment(tmp_path / "sound").image.topic_names() == ["a", "b"]
+    made[3][-1] ^= 1
+    write_segment(tmp_path / "damaged", 0, b"".join(map(bytes, made)))
+    met: list[Damage] = []
+    assert list(moment(tmp_path / "damaged", found=met.append).image.topic_names()) == []
+    assert [each.kind for each in met] == ["damaged-batch", "unfinished"]
+    assert "the transaction at offset 4 has no end that can be read, so 2 records" in met[1].text
 
 
 def test_a_record_that_cannot_be_decoded_is_left_out(tmp_path: Path) -> None:
