@@ -7,7 +7,7 @@ select is removed once, and each filter reports it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from quorate.quorum.authorization.filters import AclFilter, matches
 from quorate.quorum.controller.context import Context
@@ -24,7 +24,7 @@ from quorate.quorum.metadata.acl_records import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
 )
-from quorate.quorum.metadata.acls import Acl, AclSet, Pattern
+from quorate.quorum.metadata.acls import EMPTY, Acl, AclSet, Pattern
 from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.metadata.snapshot import acl_record
 from quorate.quorum.protocol.acl_codes import (
@@ -50,6 +50,9 @@ from quorate.quorum.protocol.schemas.acls import (
 MAX_ACLS = 20_000
 """Maximum number of ACLs. Kafka has no bound. Every node holds all of them in memory, and a filter
 without a name scans them."""
+MAX_COMPARED = 2_000_000
+"""Maximum number of ACLs that the filters of one request are compared with, together. That takes
+about two seconds, in which the controller decides nothing else."""
 CREATED = AclCreationResult(error_code=ErrorCode.NONE)
 CREATION_ENTRIES = 10
 """The weight of a creation, in entries of a step (`Pace`)."""
@@ -142,9 +145,11 @@ def check_count(acls: int) -> None:
 def delete_acls(context: Context, request: DeleteAclsRequest) -> DecisionSteps:
     """Remove the ACLs that the filters select, in steps.
 
-    A filter that is not valid fails with INVALID_REQUEST. A request that would remove more than
-    MAX_RECORDS_PER_USER_OP ACLs fails with INVALID_REQUEST as a whole."""
+    A filter that is not valid fails with INVALID_REQUEST. A request fails with INVALID_REQUEST as a
+    whole if its filters select more than MAX_RECORDS_PER_USER_OP ACLs together, or would be
+    compared with more than MAX_COMPARED."""
     acls, pace = context.image.acls, Pace()
+    compared = selected = 0
     removed: dict[Uuid, None] = {}
     results: list[DeleteAclsFilterResult] = []
     for asked in request.filters:
@@ -155,8 +160,12 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> DecisionSteps:
                 DeleteAclsFilterResult(error_code=error.error, error_message=error.message)
             )
             continue
+        some = candidates(acls, wanted)
+        compared += len(some)
+        if compared > MAX_COMPARED:
+            return Result(response=too_many(request, TOO_MANY_COMPARED))
         found: list[DeleteAclsMatchingAcl] = []
-        for acl_id, acl in candidates(acls, wanted):
+        for acl_id, acl in some.items():
             if pace.is_time():
                 yield None
             if matches(wanted, acl):
@@ -165,19 +174,26 @@ def delete_acls(context: Context, request: DeleteAclsRequest) -> DecisionSteps:
         results.append(
             DeleteAclsFilterResult(error_code=ErrorCode.NONE, matching_acls=tuple(sorted_by(found)))
         )
-        if len(removed) > MAX_RECORDS_PER_USER_OP:
-            return Result(response=too_many(request))
+        selected += len(found)
+        if selected > MAX_RECORDS_PER_USER_OP:
+            return Result(response=too_many(request, TOO_MANY_REMOVED))
     records = tuple(RemoveAccessControlEntryRecord(id=each) for each in removed)
     return Result(records, DeleteAclsResponse(filter_results=tuple(results)))
 
 
-def too_many(request: DeleteAclsRequest) -> DeleteAclsResponse:
-    """Return the response to a request that would remove too many ACLs in one batch."""
-    failed = DeleteAclsFilterResult(
-        error_code=ErrorCode.INVALID_REQUEST,
-        error_message=f"Cannot remove more than {MAX_RECORDS_PER_USER_OP} acls in a single "
-        "delete operation.",
-    )
+TOO_MANY_REMOVED = (
+    f"Cannot remove more than {MAX_RECORDS_PER_USER_OP} acls in a single delete operation."
+)
+"""Kafka's message."""
+TOO_MANY_COMPARED = (
+    f"The filters would be compared with more than {MAX_COMPARED} ACLs together. Divide them into "
+    "several requests."
+)
+
+
+def too_many(request: DeleteAclsRequest, reason: str) -> DeleteAclsResponse:
+    """Return the response to a request that fails as a whole for this reason."""
+    failed = DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=reason)
     return DeleteAclsResponse(filter_results=(failed,) * len(request.filters))
 
 
@@ -197,15 +213,15 @@ def sorted_by(found: list[DeleteAclsMatchingAcl]) -> list[DeleteAclsMatchingAcl]
     )
 
 
-def candidates(acls: AclSet, wanted: AclFilter) -> Iterable[tuple[Uuid, Acl]]:
-    """Return the ACLs that the filter may select: none if no ACL has the one pattern that the
-    filter names, else all of them."""
+def candidates(acls: AclSet, wanted: AclFilter) -> Mapping[Uuid, Acl]:
+    """Return the ACLs that the filter may select, by id: none if no ACL has the one pattern that
+    the filter names, else all of them."""
     pattern = Pattern(wanted.resource_type, wanted.pattern_type, wanted.resource_name or "")
     names_one = wanted.resource_name is not None and wanted.resource_type != ResourceType.ANY
     exact = wanted.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
     if names_one and exact and pattern not in acls.by_pattern:
-        return ()
-    return acls.by_id.items()
+        return EMPTY.by_id
+    return acls.by_id
 
 
 def filter_of(asked: DeleteAclsFilter) -> AclFilter:
