@@ -15,6 +15,7 @@ from quorate.quorum.authorization.decision import (
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.acl_codes import CLUSTER_NAME, Operation, ResourceType
+from quorate.quorum.protocol.authorized_operations import SUPPORTED, bit_field
 from quorate.quorum.protocol.errors import ErrorCode
 
 Audit = Callable[[Client, Action, Decision], None]
@@ -27,35 +28,6 @@ DENIED = {
     ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
 }
 """Kafka's error for a resource of each type that the client may not use."""
-SUPPORTED = {
-    ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-    ),
-}
-"""The operations that exist for each type of resource, as far as responses list them (KIP-430)."""
 
 
 class Permits:
@@ -107,8 +79,8 @@ class Permits:
 
     def operations(self, resource_type: ResourceType, name: str) -> int:
         """Return the bit field of the operations that the client may perform (KIP-430)."""
-        return sum(
-            1 << operation
+        return bit_field(
+            operation
             for operation in SUPPORTED[resource_type]
             if self.allows(operation, resource_type, name, audited=False)
         )

@@ -1,43 +1,53 @@
 """The operations that a client may perform on a resource, as the bit fields of KIP-430.
 
-There is no authorizer, so each bit field contains all operations of its kind of resource.
+Without an authorizer a response has all operations of its type of resource: TOPIC_OPERATIONS,
+CLUSTER_OPERATIONS or GROUP_OPERATIONS. With one, `quorum/authorization/permits.py` chooses.
 """
 
 from __future__ import annotations
 
-from quorate.quorum.protocol.acl_codes import Operation
+from collections.abc import Iterable
+
+from quorate.quorum.protocol.acl_codes import Operation, ResourceType
+
+SUPPORTED = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""The operations that exist for each type of resource, as far as responses list them (KIP-430)."""
+NOT_REQUESTED = -(1 << 31)
+"""The bit field in a response if the request did not ask for the operations."""
 
 
-def bit_field(*operations: Operation) -> int:
+def bit_field(operations: Iterable[Operation]) -> int:
     """Return the bit field in which the bit of each operation is set."""
     return sum(1 << operation for operation in operations)
 
 
-NOT_REQUESTED = -(1 << 31)
-"""The bit field in a response if the request did not ask for the operations."""
-TOPIC_OPERATIONS = bit_field(
-    Operation.READ,
-    Operation.WRITE,
-    Operation.CREATE,
-    Operation.DELETE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
-CLUSTER_OPERATIONS = bit_field(
-    Operation.CREATE,
-    Operation.ALTER,
-    Operation.DESCRIBE,
-    Operation.CLUSTER_ACTION,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-    Operation.IDEMPOTENT_WRITE,
-)
-GROUP_OPERATIONS = bit_field(
-    Operation.READ,
-    Operation.DELETE,
-    Operation.DESCRIBE,
-    Operation.DESCRIBE_CONFIGS,
-    Operation.ALTER_CONFIGS,
-)
+TOPIC_OPERATIONS = bit_field(SUPPORTED[ResourceType.TOPIC])
+CLUSTER_OPERATIONS = bit_field(SUPPORTED[ResourceType.CLUSTER])
+GROUP_OPERATIONS = bit_field(SUPPORTED[ResourceType.GROUP])

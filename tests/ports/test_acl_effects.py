@@ -175,7 +175,7 @@ def test_a_client_sees_only_what_it_may_describe(secured: Secured) -> None:
     assert created(secured, acl()) == [0]
     answer: Any = secured.ask(ALICE, described(), DESCRIBE_VERSION)
     (topic,) = answer.topics
-    operations = bit_field(Operation.READ, Operation.DESCRIBE)
+    operations = bit_field((Operation.READ, Operation.DESCRIBE))
     assert (topic.name, topic.topic_authorized_operations) == (READ, operations)
     assert answer.brokers and answer.cluster_id
     request = metadata.MetadataRequest(topics=(), include_cluster_authorized_operations=True)

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from quorate.cli.acls.entries import OPERATIONS
 from quorate.cli.main import main
 from quorate.config.authorizer_keys import STANDARD_AUTHORIZER
-from quorate.quorum.authorization.permits import SUPPORTED
+from quorate.quorum.protocol.authorized_operations import SUPPORTED
 from quorate.testing import LocalCluster, ThreadedCluster
 
 SECURED = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
