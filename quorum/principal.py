@@ -1,4 +1,4 @@
-"""Who a client is: a principal of Kafka, as `User:alice`.
+"""Principals of Kafka, such as `User:alice`: the identities of clients.
 
 A connection has the principal that its listener has authenticated. The rules compare principals as
 a whole, and Kafka's text of one is stored in ACLs and sent in envelopes.

@@ -22,7 +22,7 @@ In reading order:
 - command.py, heal.py: the commands.
 - scenario/, loading/: the language of scenario files, and their reader.
 - workload/: the clients of a run, and the record of what they did.
-- timeline/: what happened when.
+- timeline/: the events of the run, by time.
 - checks/: the verdict.
 - control/: the nodes of a cluster, and how faults reach them.
 - actions/: the steps.

@@ -1,4 +1,4 @@
-"""What happened when: the events of a run.
+"""The events of a run, by time.
 
 - timeline.py: events and intervals. outage.py: the gaps in which a partition could not be written.
 - cluster_states.py: the states of nodes and partitions.

@@ -99,7 +99,7 @@ class RequestContext:
         """Create the context of a request that has just arrived on `connection`."""
         self.connection = connection
         self.principal = connection.principal
-        """Who sent the request. The connection may have another principal when it is answered."""
+        """The principal of the connection at the arrival. It may have another one later."""
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
