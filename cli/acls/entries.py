@@ -16,44 +16,8 @@ from quorate.quorum.protocol.acl_codes import (
     PermissionType,
     ResourceType,
 )
+from quorate.quorum.protocol.authorized_operations import SUPPORTED
 
-OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
-    ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DESCRIBE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DESCRIBE,
-        Operation.DELETE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-    ),
-    ResourceType.TRANSACTIONAL_ID: (
-        Operation.DESCRIBE,
-        Operation.WRITE,
-        Operation.TWO_PHASE_COMMIT,
-    ),
-    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
-    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
-}
-"""The operations that an ACL of each resource type may name, besides ALL. Only the tool checks
-them."""
 PRODUCER_TOPIC = (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE)
 PRODUCER_ID = (Operation.WRITE, Operation.DESCRIBE)
 CONSUMER_TOPIC = (Operation.READ, Operation.DESCRIBE)
@@ -123,7 +87,7 @@ def plain(resources: Resources, rights: Rights) -> Wanted:
     wanted: Wanted = {}
     for pattern in resources.patterns():
         kind = ResourceType(pattern.resource_type)
-        supported = (*OPERATIONS[kind], Operation.ALL)
+        supported = (*SUPPORTED[kind], Operation.ALL)
         if not set(rights.operations) <= set(supported):
             names = ", ".join(each.name for each in supported)
             raise click.UsageError(f"ResourceType {kind.name} only supports operations [{names}]")

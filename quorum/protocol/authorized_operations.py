@@ -10,35 +10,43 @@ from collections.abc import Iterable
 
 from quorate.quorum.protocol.acl_codes import Operation, ResourceType
 
-SUPPORTED = {
+SUPPORTED: dict[ResourceType, tuple[Operation, ...]] = {
     ResourceType.TOPIC: (
         Operation.READ,
         Operation.WRITE,
         Operation.CREATE,
+        Operation.DESCRIBE,
         Operation.DELETE,
         Operation.ALTER,
-        Operation.DESCRIBE,
         Operation.DESCRIBE_CONFIGS,
         Operation.ALTER_CONFIGS,
     ),
     ResourceType.GROUP: (
         Operation.READ,
-        Operation.DELETE,
         Operation.DESCRIBE,
+        Operation.DELETE,
         Operation.DESCRIBE_CONFIGS,
         Operation.ALTER_CONFIGS,
     ),
     ResourceType.CLUSTER: (
         Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
         Operation.CLUSTER_ACTION,
         Operation.DESCRIBE_CONFIGS,
         Operation.ALTER_CONFIGS,
         Operation.IDEMPOTENT_WRITE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
     ),
+    ResourceType.TRANSACTIONAL_ID: (
+        Operation.DESCRIBE,
+        Operation.WRITE,
+        Operation.TWO_PHASE_COMMIT,
+    ),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""The operations that exist for each type of resource, as far as responses list them (KIP-430)."""
+"""The operations that exist for each type of resource besides ALL, in the order of Kafka's tool. No
+response lists those of the last three types."""
 NOT_REQUESTED = -(1 << 31)
 """The bit field in a response if the request did not ask for the operations."""
 

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 import pytest
 from click.testing import CliRunner, Result
 
-from quorate.cli.acls.entries import OPERATIONS
 from quorate.cli.main import main
 from quorate.config.authorizer_keys import STANDARD_AUTHORIZER
-from quorate.quorum.protocol.authorized_operations import SUPPORTED
 from quorate.testing import LocalCluster, ThreadedCluster
 
 SECURED = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
@@ -63,9 +61,3 @@ def test_acls_are_added_listed_and_removed_after_a_question(cluster: ThreadedClu
 def test_mistakes_are_wrong_usage(cluster: ThreadedCluster, words: str, sentence: str) -> None:
     result = run(cluster, words)
     assert result.exit_code == 2 and sentence in " ".join(result.output.split())
-
-
-def test_the_tool_offers_what_responses_list() -> None:
-    """The operations of KIP-430 are those that the tool accepts."""
-    for kind, operations in SUPPORTED.items():
-        assert set(operations) == set(OPERATIONS[kind])
