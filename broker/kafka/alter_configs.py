@@ -6,6 +6,9 @@ refuses a change that its present settings do not permit (`config/dynamic_keys.p
 That concerns its own configs and those of all brokers. The controller checks the rest: keys, types
 and ranges, and the configs of other brokers.
 
+A refusal tells something about the broker's settings. A broker with an authorizer therefore
+compares only for clients that may change them. The controller refuses the requests of all others.
+
 A refused resource does not fail the others of its request.
 """
 
@@ -19,8 +22,10 @@ from quorate.broker.kafka.forwarding import Forwarding
 from quorate.config.dynamic_keys import COMPARED, check_change, settings_with
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
+from quorate.quorum.authorization.permits import Permits
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage
+from quorate.quorum.protocol.acl_codes import Operation
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode_steps, encode_steps
 from quorate.quorum.protocol.errors import ErrorCode
@@ -53,11 +58,13 @@ RESPONSES: Mapping[type, tuple[Callable[..., Message], Callable[..., object]]] =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsHandler:
-    """The handler of both APIs on one broker. `image` returns its committed image."""
+    """The handler of both APIs on one broker. `image` returns its committed image. `permits`
+    returns the permissions of the client of a request. It is None without an authorizer."""
 
     node: NodeConfig
     image: Callable[[], MetadataImage]
     forwarding: Forwarding
+    permits: Callable[[RequestContext], Permits] | None = None
 
     def handle(self, context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
         """Forward the request without the resources that this broker refuses. Return the rest of
@@ -68,10 +75,16 @@ class AlterConfigsHandler:
 
         The type of a resource is one byte. A body without the byte of a broker's type names no
         broker, so it is forwarded without being decoded: most requests change topics."""
-        if bytes(body).find(BROKER_RESOURCE) < 0:
+        if bytes(body).find(BROKER_RESOURCE) < 0 or not self._may_compare(context):
             self.forwarding.handle(context, body)
             return None
         return begun(self._steps(context, body))
+
+    def _may_compare(self, context: RequestContext) -> bool:
+        """Return True if the client may change configs of brokers."""
+        if self.permits is None:
+            return True
+        return self.permits(context).cluster(Operation.ALTER_CONFIGS, audited=False)
 
     def _steps(self, context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request: Any

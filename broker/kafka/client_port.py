@@ -65,12 +65,18 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     authorizer = services.authorizer
     raw: dict[int, RawHandler] = records_handlers(authorizer, produce, fetch)
     forwarding = Forwarding(
-        services.forwarder, config["controller.socket.timeout.ms"], listener=listener
+        services.forwarder,
+        config["controller.socket.timeout.ms"],
+        listener=listener,
+        must_check=None if authorizer is None else authorizer.controller_must_check,
     )
     for key in FORWARDED_API_KEYS:
         raw[key] = forwarding.handle
     alter_configs = AlterConfigsHandler(
-        node=config, image=services.image, forwarding=forwarding
+        node=config,
+        image=services.image,
+        forwarding=forwarding,
+        permits=None if authorizer is None else authorizer.permits,
     ).handle
     raw[ApiKey.DESCRIBE_QUORUM] = DescribeQuorumHandler(
         lost=services.lost_quorum, forwarding=forwarding

@@ -61,10 +61,18 @@ class _ConnectionQueue:
 class Forwarding:
     """The handler of all forwarded APIs on one listener. It runs on the broker's event loop."""
 
-    def __init__(self, forwarder: Forwarder, timeout_ms: int = 30_000, listener: str = "") -> None:
+    def __init__(
+        self,
+        forwarder: Forwarder,
+        timeout_ms: int = 30_000,
+        listener: str = "",
+        must_check: Callable[[], bool] | None = None,
+    ) -> None:
         """`timeout_ms` is controller.socket.timeout.ms, the longest wait for an answer. `listener`
-        is the name of the listener."""
+        is the name of the listener. `must_check` returns True if a controller without an authorizer
+        must refuse the requests. It is None on a broker without an authorizer."""
         self._listener = listener
+        self._must_check = must_check
         self._forwarder = forwarder
         self._timeout_ms = timeout_ms
         # the connections that have requests open, at most as many as there are connections
@@ -118,6 +126,7 @@ class Forwarding:
             principal_name=context.principal.name,
             client_host=context.peer.host,
             listener=self._listener,
+            must_check=self._must_check is not None and self._must_check(),
         )
         self._forwarder.forward(envelope, self._timeout_ms, done)
 
@@ -149,6 +158,8 @@ REASONS = {
     ErrorCode.POLICY_VIOLATION: "the request changes more at once than one batch can hold",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the controller has an authorizer, but the broker does "
     "not name the client, because it runs an earlier release",
+    ErrorCode.SECURITY_DISABLED: "the broker has an authorizer, but the active controller has "
+    "none. Set authorizer.class.name on all controllers",
     ErrorCode.UNKNOWN_SERVER_ERROR: "the controller could not carry out the request; "
     "nothing was changed",
 }

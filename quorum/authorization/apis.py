@@ -34,15 +34,15 @@ def init_producer_id(
 ) -> IncrementalWork[Checked]:
     """Require WRITE on the transactional id. Without one, require IDEMPOTENT_WRITE on the cluster
     or WRITE on any topic (KIP-679)."""
-    yield from ()
     name = request.transactional_id
     if name is not None:
         kind = ResourceType.TRANSACTIONAL_ID
         if permits.allows(Operation.WRITE, kind, name):
             return Checked(request)
         return Checked(request, error=DENIED[kind])
-    idempotent = permits.cluster(Operation.IDEMPOTENT_WRITE, audited=False)
-    if idempotent or permits.any_topic(Operation.WRITE):
+    if permits.cluster(Operation.IDEMPOTENT_WRITE, audited=False):
+        return Checked(request)
+    if (yield from permits.any_topic(Operation.WRITE)):
         return Checked(request)
     permits.cluster(Operation.IDEMPOTENT_WRITE)  # for the audit log
     return Checked(request, error=DENIED[ResourceType.CLUSTER])

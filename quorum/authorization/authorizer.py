@@ -18,6 +18,7 @@ from quorate.quorum.authorization.decision import (
     permits_any,
 )
 from quorate.quorum.authorization.hosts import canonical_host
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.acls import EMPTY, AclSet
 from quorate.quorum.principal import Principal
 from quorate.quorum.protocol.acl_codes import Operation, ResourceType
@@ -75,16 +76,19 @@ class Authorizer:
 
     def permits_any(
         self, acls: AclSet, client: Client, operation: Operation, resource_type: ResourceType
-    ) -> bool:
-        """Return True if the client may perform the operation on some resource of the type."""
+    ) -> IncrementalWork[bool]:
+        """Return True if the client may perform the operation on some resource of the type. The
+        ACLs of the cluster may change between the steps, but the answer is about `acls`."""
         if self.decide(acls, client, Action(operation, resource_type, ANY_NAME)).allowed:
             return True
         key = client, operation, resource_type
         permitted = self._any.get(key)
         if permitted is None:
-            if len(self._any) >= MAX_CACHED:
-                self._any.clear()
-            permitted = self._any[key] = permits_any(acls, client, operation, resource_type)
+            permitted = yield from permits_any(acls, client, operation, resource_type)
+            if acls is self._acls:
+                if len(self._any) >= MAX_CACHED:
+                    self._any.clear()
+                self._any[key] = permitted
         return permitted
 
     def _decided(self, acls: AclSet, client: Client, action: Action) -> Decision:

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from quorate.quorum.authorization.hosts import covers
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.acls import Acl, AclSet, ByPrincipal, Pattern
+from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.acl_codes import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -97,10 +99,15 @@ def covering(acls: AclSet, resource_type: int, name: str) -> Iterator[ByPrincipa
 
 def of_client(by_principal: ByPrincipal, client: Client) -> Iterator[Acl]:
     """Yield the ACLs that are about the client's principal and host."""
-    for principal in (client.principal, WILDCARD_PRINCIPAL):
-        for acl in by_principal.get(principal, ()):
-            if covers(acl.host, client.host):
-                yield acl
+    for acl in of_principal(by_principal, client.principal):
+        if covers(acl.host, client.host):
+            yield acl
+
+
+def of_principal(by_principal: ByPrincipal, principal: str) -> Iterator[Acl]:
+    """Yield the ACLs that are about the principal, on any host."""
+    for each in (principal, WILDCARD_PRINCIPAL):
+        yield from by_principal.get(each, ())
 
 
 def has_operation(acl: Acl, operation: Operation) -> bool:
@@ -113,19 +120,24 @@ def has_operation(acl: Acl, operation: Operation) -> bool:
 
 def permits_any(
     acls: AclSet, client: Client, operation: Operation, resource_type: ResourceType
-) -> bool:
+) -> IncrementalWork[bool]:
     """Return True if the client may perform `operation` on some resource of the type (KIP-679).
 
     A DENY of all names refuses it, and otherwise an ALLOW of all names permits it. An ALLOW of one
     name or prefix permits it, unless a DENY covers all that it permits. No operation implies
-    another here."""
+    another here. The steps read all ACLs, because any of them may permit it."""
+    pace = Pace()
     allowed: list[Pattern] = []
     denied: set[Pattern] = set()
     for pattern, by_principal in acls.by_pattern.items():
+        if pace.is_time():
+            yield
         if pattern.resource_type != resource_type:
             continue
-        for acl in of_client(by_principal, client):
-            if acl.operation not in (operation, Operation.ALL):
+        for acl in of_principal(by_principal, client.principal):
+            if pace.is_time():
+                yield
+            if acl.operation not in (operation, Operation.ALL) or not covers(acl.host, client.host):
                 continue
             if acl.permission_type == PermissionType.DENY:
                 denied.add(pattern)
@@ -134,16 +146,12 @@ def permits_any(
     everything = Pattern(resource_type, PatternType.LITERAL, WILDCARD)
     if everything in denied or everything in allowed:
         return everything not in denied
-    return any(not is_dominated(each, denied) for each in allowed)
-
-
-def is_dominated(pattern: Pattern, denied: set[Pattern]) -> bool:
-    """Return True if one of the `denied` patterns covers everything that `pattern` covers."""
-    if pattern in denied:
-        return True
-    name = pattern.resource_name
-    prefixes = (name[:length] for length in range(1, len(name) + 1))
-    return any(
-        pattern._replace(pattern_type=PatternType.PREFIXED, resource_name=each) in denied
-        for each in prefixes
-    )
+    prefixes = {each.resource_name for each in denied if each.pattern_type == PatternType.PREFIXED}
+    lengths = sorted({len(each) for each in prefixes})
+    for pattern in allowed:
+        if pace.is_time(1 + len(lengths)):
+            yield
+        name = pattern.resource_name
+        if pattern not in denied and not any(name[:length] in prefixes for length in lengths):
+            return True
+    return False

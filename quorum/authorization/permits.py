@@ -13,6 +13,7 @@ from quorate.quorum.authorization.decision import (
     Decision,
 )
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.acl_codes import CLUSTER_NAME, Operation, ResourceType
 from quorate.quorum.protocol.authorized_operations import SUPPORTED, bit_field
@@ -65,12 +66,13 @@ class Permits:
         """Return True if the client may perform the operation on the cluster."""
         return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, audited=audited)
 
-    def any_topic(self, operation: Operation) -> bool:
+    def any_topic(self, operation: Operation) -> IncrementalWork[bool]:
         """Return True if the client may perform the operation on some topic (KIP-679)."""
         if self.image.last.offset < 0:  # the ACLs are unknown
             return self.allows(operation, ResourceType.TOPIC, ANY_NAME, audited=False)
         acls = self.image.acls
-        return self._authorizer.permits_any(acls, self.client, operation, ResourceType.TOPIC)
+        kind = ResourceType.TOPIC
+        return (yield from self._authorizer.permits_any(acls, self.client, operation, kind))
 
     def name_of(self, topic_id: Uuid) -> str | None:
         """Return the name of the topic, or None if there is no topic with this id."""

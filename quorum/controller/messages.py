@@ -291,6 +291,9 @@ class EnvelopeRequest:
     client_host: Host = ""
     listener: Name = ""
     """The name of the broker's listener that the client is connected to."""
+    must_check: bool = False
+    """True if the broker has an authorizer and did not check the request itself. A controller
+    without an authorizer refuses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

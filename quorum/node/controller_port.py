@@ -171,11 +171,15 @@ class ControllerPort:
         or later.
 
         The response holds the bytes for the client. Its error is UNSUPPORTED_VERSION for an API or
-        version that is not forwarded, INVALID_REQUEST for bytes that cannot be decoded, and the
-        error in REFUSALS for a request that was not carried out."""
+        version that is not forwarded, INVALID_REQUEST for bytes that cannot be decoded,
+        SECURITY_DISABLED if the broker relies on an authorizer that this controller does not have,
+        and the error in REFUSALS for a request that was not carried out."""
         api = APIS.get(message.api_key)
         if api is None or message.api_key not in ERROR_RESPONSES or not api.serves(message.version):
             reply(EnvelopeResponse(error=ErrorCode.UNSUPPORTED_VERSION))
+            return
+        if message.must_check and self._authorizer is None:
+            reply(EnvelopeResponse(error=ErrorCode.SECURITY_DISABLED))
             return
         try:
             request = decode(api.request, message.version, message.body)

@@ -39,6 +39,13 @@ class PortAuthorizer:
             self.authorizer, self._image(), client, self.audit.of_request(context.api_key)
         )
 
+    def controller_must_check(self) -> bool:
+        """Return True if a controller without an authorizer must refuse what this node forwards.
+
+        With allow.everyone.if.no.acl.found and without any ACL, there is nothing to check. The
+        authorizers of a running cluster can therefore be switched on one after the other."""
+        return not self.authorizer.settings.allow_everyone or len(self._image().acls) > 0
+
     def client(self, principal: Principal, host: str) -> Client:
         """Return the client as decisions see it."""
         return self.authorizer.client(principal, host)

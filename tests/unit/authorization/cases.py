@@ -13,6 +13,7 @@ from quorate.quorum.authorization.authorizer import Authorizer, AuthorizerSettin
 from quorate.quorum.authorization.decision import Action
 from quorate.quorum.authorization.filters import AclFilter, matches
 from quorate.quorum.ids import Uuid
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.acls import EMPTY, Acl, AclSet
 from quorate.quorum.principal import USER, Principal
 from quorate.quorum.protocol.acl_codes import (
@@ -133,7 +134,7 @@ def answer(authorizer: Authorizer, acls: AclSet, question: Question) -> str:
     client = authorizer.client(Principal(USER, str(user)), str(host))
     code, resource = Operation(int(str(operation))), ResourceType(int(str(kind)))
     if question.kind == "any":
-        allowed = authorizer.permits_any(acls, client, code, resource)
+        allowed = finished(authorizer.permits_any(acls, client, code, resource))
     else:
         allowed = authorizer.decide(acls, client, Action(code, resource, str(name[0]))).allowed
     return "ALLOWED" if allowed else "DENIED"

@@ -15,8 +15,10 @@ from quorate.quorum.authorization.decision import Action, Client, Decision, deci
 from quorate.quorum.authorization.hosts import canonical_host
 from quorate.quorum.authorization.permits import Permits
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.acls import EMPTY, Acl, AclSet
 from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.pace import STEP_ENTRIES
 from quorate.quorum.principal import ANONYMOUS, USER, Principal
 from quorate.quorum.protocol.acl_codes import (
     Operation,
@@ -195,6 +197,48 @@ def test_decisions_about_long_names_are_not_remembered() -> None:
     assert names, "shorter names are remembered"
 
 
+DENY, PREFIXED = PermissionType.DENY, PatternType.PREFIXED
+MANY = 5_000
+DOMINATING = acl(DENY, name="t", pattern=PREFIXED)
+
+
+@pytest.mark.parametrize(
+    ("acls", "expected"),
+    [
+        ([acl(name=f"t{each}", principal="User:bob") for each in range(MANY)], False),
+        ([acl(host=f"10.1.{each // 256}.{each % 256}") for each in range(MANY)], False),
+        ([DOMINATING, *(acl(name=f"t{each}") for each in range(MANY))], False),
+        ([DOMINATING, *(acl(name=f"t{each}") for each in range(MANY)), acl()], True),
+    ],
+    ids=["of another principal", "of other hosts", "dominated", "all but one dominated"],
+)
+def test_a_search_for_any_permission_is_incremental(acls: list[Acl], expected: bool) -> None:
+    """20,000 ACLs took 70 ms in one step."""
+    authorizer, found = Authorizer(CLOSED), acl_set(acls)
+    client = authorizer.client(ALICE, "10.0.0.1")
+    asked = found, client, Operation.READ, ResourceType.TOPIC
+    steps = authorizer.permits_any(*asked)
+    paused = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            assert end.value == expected
+            break
+        paused += 1
+    assert paused >= MANY // STEP_ENTRIES
+    authorizer.decide(EMPTY, client, READ_A)
+    steps = authorizer.permits_any(*asked)
+    next(steps)
+    authorizer.decide(EMPTY, client, READ_A)  # the ACLs change between the steps
+    assert finished(steps) == expected
+    assert not authorizer._any, "a decision about former ACLs is not remembered"
+    assert finished(authorizer.permits_any(*asked)) == expected
+    next_steps = authorizer.permits_any(*asked)
+    with pytest.raises(StopIteration):
+        next(next_steps)  # the decision is remembered
+
+
 def test_a_removed_acl_leaves_no_trace() -> None:
     """The index of an emptied set equals that of a new one."""
     acls = [
@@ -251,4 +295,4 @@ def test_before_any_record_only_super_users_are_served() -> None:
         client = authorizer.client(Principal(USER, user), "10.0.0.1")
         permits = Permits(authorizer, image, client, lambda *decision: None)
         assert permits.topic(Operation.READ, "a") == expected
-        assert permits.any_topic(Operation.WRITE) == expected
+        assert finished(permits.any_topic(Operation.WRITE)) == expected
