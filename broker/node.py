@@ -358,7 +358,7 @@ class BrokerNode:
         return accept_or_close
 
     def _metrics(self) -> Iterator[Metric]:
-        from quorate.broker.metrics import broker_metrics
+        from quorate.broker.metrics.scrape import broker_metrics
 
         return broker_metrics(self)
 

@@ -1,5 +1,5 @@
 """The configuration keys of a node: Kafka's, and Quorate's own, which begin with `quorate.`,
-apart from `log.level` and `log.format`.
+apart from `log.level`, `log.format` and `metrics.per.partition`.
 
 Names, types, defaults and units are Kafka's. A default that differs from Kafka's has a
 `kafka_default` (docs/differences.md). Other keys of Kafka are kept and reported, without effect.

@@ -310,6 +310,13 @@ OURS = (
         "Log a line for each partition change that this broker acts on (logger state.change).",
     ),
     Key(
+        "metrics.per.partition",
+        INT,
+        1000,
+        "The most partitions, topics and groups each that have samples of their own in /metrics.",
+        between(0, 100_000),
+    ),
+    Key(
         "log.level",
         STRING,
         "INFO",

@@ -8,7 +8,12 @@ from prometheus_client.metrics_core import Metric
 
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
-from quorate.quorum.watch.families import counters, gauge
+from quorate.quorum.watch import metric_table as table
+
+OF_ROLE = {
+    "broker": (table.BROKER_ACLS, table.BROKER_DECISIONS),
+    "controller": (table.CONTROLLER_ACLS, table.CONTROLLER_DECISIONS),
+}
 
 
 def authorizer_metrics(
@@ -17,12 +22,7 @@ def authorizer_metrics(
     """Yield the metric families of the authorizer of one role, or nothing without an authorizer."""
     if authorizer is None:
         return
-    prefix = f"quorate_{role}_authorizer"
-    yield gauge(f"{prefix}_acls", "ACLs (acls-total-count).", len(image.acls))
+    acls, decisions = OF_ROLE[role]
+    yield acls.of(len(image.acls))
     audit = authorizer.audit
-    yield counters(
-        f"{prefix}_decisions_total",
-        "Decisions about operations of clients, without those that only filter a list.",
-        ("result",),
-        [(("allowed",), audit.allowed), (("denied",), audit.denied)],
-    )
+    yield decisions.each([(("allowed",), audit.allowed), (("denied",), audit.denied)])

@@ -19,9 +19,8 @@ from prometheus_client.metrics_core import Metric
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.raft.effects import Role
-from quorate.quorum.rpc.budget import Budget
 from quorate.quorum.rpc.http import HttpResponse
-from quorate.quorum.watch.families import counter, counters, gauge, gauges
+from quorate.quorum.watch import metric_table as table
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
 
@@ -33,15 +32,6 @@ SAMPLES_AT_ONCE = 50
 """The number of samples of one family that are rendered without a pause."""
 Collector = Callable[[], Iterator[Metric]]
 """Yields metric families. It is called for each rendering, on the event loop."""
-
-BUDGET_GAUGES: tuple[tuple[str, str, Callable[[Budget], float]], ...] = (
-    ("used_bytes", "Bytes that connections hold, above 16 KiB each.", lambda b: b.used_bytes),
-    ("limit_bytes", "Bytes that all connections together may hold.", lambda b: b.limit_bytes),
-    ("holding_connections", "Connections that hold more than 16 KiB.", len),
-)
-
-# Kafka's names of the roles.
-STATES = {Role.RESIGNED: "resigned", Role.FOLLOWER: "follower"}
 
 
 class _One:
@@ -111,7 +101,7 @@ class NodeMetrics:
         """Yield the metric families."""
         yield from self._raft()
         yield from self._latencies()
-        yield from self._loader()
+        yield from self._image()
         yield from self._refused()
         yield from self._shares()
 
@@ -119,21 +109,18 @@ class NodeMetrics:
         """Yield the CPU time and memory that the node's peers use."""
         work, memory = self._node.resources.scheduler, self._node.resources.memory
         budgets = (
-            ("request", memory.requests),
-            ("response", memory.responses),
-            ("node", memory.nodes),
+            (("request",), memory.requests),
+            (("response",), memory.responses),
+            (("node",), memory.nodes),
         )
-        kind = ("kind",)
-        for name, help_, value in BUDGET_GAUGES:
-            samples = [((each,), value(budget)) for each, budget in budgets]
-            yield gauges(f"quorate_memory_{name}", help_, kind, samples)
-        closed = [((each,), budget.evicted) for each, budget in budgets]
-        help_ = "Connections closed because the budget was used up, or held for too long."
-        yield counters("quorate_memory_closed_connections_total", help_, kind, closed)
-        yield counter("quorate_work_cpu_ms_total", "CPU of sliced requests, ms.", work.cpu_ms)
-        yield counter("quorate_work_slices_total", "Slices of sliced requests.", work.slices)
-        yield counter("quorate_work_cut_off_total", "Requests cut off, by CPU.", work.cut_off)
-        yield gauge("quorate_work_waiting", "Connections whose sliced work waits.", len(work))
+        yield table.MEMORY_USED.each((kind, budget.used_bytes) for kind, budget in budgets)
+        yield table.MEMORY_LIMIT.each((kind, budget.limit_bytes) for kind, budget in budgets)
+        yield table.MEMORY_HOLDERS.each((kind, len(budget)) for kind, budget in budgets)
+        yield table.MEMORY_CLOSED.each((kind, budget.evicted) for kind, budget in budgets)
+        yield table.WORK_CPU.of(work.cpu_ms / 1000)
+        yield table.WORK_SLICES.of(work.slices)
+        yield table.WORK_CUT_OFF.of(work.cut_off)
+        yield table.WORK_WAITING.of(len(work))
 
     def _raft(self) -> Iterator[Metric]:
         """Yield the state of the node in the metadata quorum."""
@@ -144,23 +131,14 @@ class NodeMetrics:
             not node.is_connected(voter.voter_id) and voter.voter_id != node.me.id
             for voter in node.voters
         )
-        yield gauges(
-            "kafka_server_raftmetrics_current_state",
-            "The role in the metadata quorum; the value is always 1.",
-            ("current_state",),
-            [((state,), 1)],
-        )
-        values = (
-            ("current_leader", "Id of the quorum's leader, -1: not known.", raft.leader_id),
-            ("current_vote", "Whom this node voted for in this epoch, -1: nobody.", raft.voted_id),
-            ("current_epoch", "Epoch of the metadata quorum.", raft.epoch),
-            ("high_watermark", "Records below it are committed.", raft.high_watermark),
-            ("log_end_offset", "Where the next record goes.", node.log.end_offset),
-            ("log_end_epoch", "Epoch of the last record.", node.log.last_epoch),
-            ("number_unknown_voter_connections", "Voters without a connection.", unknown),
-        )
-        for name, help_, value in values:
-            yield gauge(f"kafka_server_raftmetrics_{name}", help_, value)
+        yield table.CURRENT_STATE.each([((state,), 1)])
+        yield table.CURRENT_LEADER.of(raft.leader_id)
+        yield table.CURRENT_VOTE.of(raft.voted_id)
+        yield table.CURRENT_EPOCH.of(raft.epoch)
+        yield table.HIGH_WATERMARK.of(raft.high_watermark)
+        yield table.LOG_END_OFFSET.of(node.log.end_offset)
+        yield table.LOG_END_EPOCH.of(node.log.last_epoch)
+        yield table.UNKNOWN_VOTER_CONNECTIONS.of(unknown)
 
     def _latencies(self) -> Iterator[Metric]:
         """Yield the rates and latencies of appends, commits and elections."""
@@ -169,81 +147,37 @@ class NodeMetrics:
         commits, elections = measures.commits, measures.elections
         fetched = self._node.log.end_offset - measures.appended
         busy = measures.busy_rate.of(time.thread_time(), now_ms)
-        values = (
-            (
-                "append_records_rate",
-                "Records appended per second as the leader.",
-                measures.append_rate.of(measures.appended, now_ms),
-            ),
-            (
-                "fetch_records_rate",
-                "Records fetched per second from the leader.",
-                max(0.0, measures.fetch_rate.of(fetched, now_ms)),
-            ),
-            ("commit_latency_avg", "From append to commit, ms.", commits.average_ms(now_ms)),
-            ("commit_latency_max", "From append to commit, ms.", commits.max_ms(now_ms)),
-            ("election_latency_avg", "Without a leader, ms.", elections.average_ms(now_ms)),
-            ("election_latency_max", "Without a leader, ms.", elections.max_ms(now_ms)),
-            (
-                "poll_idle_ratio_avg",
-                "Share of time in which the node's loop did not compute.",
-                min(1.0, max(0.0, 1 - busy)),
-            ),
-        )
-        for name, help_, value in values:
-            yield gauge(f"kafka_server_raftmetrics_{name}", help_, value)
+        append_rate = measures.append_rate.of(measures.appended, now_ms)
+        yield table.APPEND_RECORDS_RATE.of(append_rate)
+        yield table.FETCH_RECORDS_RATE.of(max(0.0, measures.fetch_rate.of(fetched, now_ms)))
+        yield table.COMMIT_LATENCY_AVG.of(commits.average_ms(now_ms))
+        yield table.COMMIT_LATENCY_MAX.of(commits.max_ms(now_ms))
+        yield table.ELECTION_LATENCY_AVG.of(elections.average_ms(now_ms))
+        yield table.ELECTION_LATENCY_MAX.of(elections.max_ms(now_ms))
+        yield table.POLL_IDLE_RATIO_AVG.of(min(1.0, max(0.0, 1 - busy)))
 
     def _refused(self) -> Iterator[Metric]:
         """Yield the counts of failed and refused requests of other nodes."""
-        yield counters(
-            "quorate_node_requests_failed_total",
-            "Requests of other nodes that failed by an exception that no handler expected.",
-            ("message",),
-            (((name,), count) for name, count in self._node.failed_requests.items()),
-        )
-        yield counter(
-            "quorate_raft_claims_refused_total",
-            "Claims of other nodes that contradict this node's log or election.",
-            self._node.raft.refused_claims,
-        )
+        failed = self._node.failed_requests.items()
+        yield table.NODE_REQUESTS_FAILED.each(((name,), count) for name, count in failed)
+        yield table.CLAIMS_REFUSED.of(self._node.raft.refused_claims)
 
-    def _loader(self) -> Iterator[Metric]:
+    def _image(self) -> Iterator[Metric]:
         """Yield the state of the metadata image and of its snapshots."""
         node, image = self._node, self._node.image
-        help_ = "Committed metadata records that this node has not replayed."
         unreplayed = max(0, node.raft.high_watermark - node.replayed_offset)
-        yield gauge("quorate_metadata_unreplayed_records", help_, unreplayed)
+        yield table.UNREPLAYED_RECORDS.of(unreplayed)
         snapshots = node.snapshots
         latest, wall_ms = snapshots.latest, node.clock.wall_ms()
         size_bytes, age_ms = 0.0, math.nan
         if latest is not None:
             size_bytes = snapshots.size_of(latest)
             age_ms = wall_ms - snapshots.timestamp_of(latest)
-        values = (
-            (
-                "metadataloader_currentmetadataversion",
-                "The finalized metadata.version.",
-                image.features.get(METADATA_VERSION, 0),
-            ),
-            (
-                "metadataloader_currentcontrollerid",
-                "The active controller as this node knows it, -1: none.",
-                node.raft.leader_id,
-            ),
-            (
-                "metadataloader_handleloadsnapshotcount",
-                "Snapshots that were loaded since the node started.",
-                self._measures.snapshots_loaded,
-            ),
-            ("snapshotemitter_latestsnapshotgeneratedbytes", "Size of the latest.", size_bytes),
-            (
-                "snapshotemitter_latestsnapshotgeneratedagems",
-                "Age of the last record in the latest snapshot; NaN: there is none.",
-                age_ms,
-            ),
-        )
-        for name, help_, value in values:
-            yield gauge(f"kafka_server_{name}", help_, value)
+        yield table.METADATA_VERSION.of(image.features.get(METADATA_VERSION, 0))
+        yield table.CONTROLLER_ID.of(node.raft.leader_id)
+        yield table.SNAPSHOTS_LOADED.of(self._measures.snapshots_loaded)
+        yield table.SNAPSHOT_BYTES.of(size_bytes)
+        yield table.SNAPSHOT_AGE.of(age_ms)
 
 
 def lag_ms(image_timestamp_ms: int, wall_ms: int) -> int:

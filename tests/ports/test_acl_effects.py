@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.metrics import broker_metrics
+from quorate.broker.metrics.scrape import broker_metrics
 from quorate.quorum.controller.messages import NODE_PRINCIPAL, EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.protocol.acl_codes import Operation, PatternType, PermissionType
 from quorate.quorum.protocol.apis import ApiKey

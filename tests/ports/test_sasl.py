@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.metrics import broker_metrics
+from quorate.broker.metrics.scrape import broker_metrics
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode

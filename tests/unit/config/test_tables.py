@@ -12,7 +12,7 @@ from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS
 
 HERE = Path(__file__).parent
-OURS = ("quorate.", "log.level", "log.format")
+OURS = ("quorate.", "log.level", "log.format", "metrics.per.partition")
 KIP_966_PART_2 = {"unclean.recovery.strategy"}
 UNTIL_4_0 = {"leader.imbalance.per.broker.percentage"}
 SINCE_4_2 = {"controller.quorum.auto.join.enable"}

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.cleaner_metrics import of_cleaner
 from quorate.broker.compaction import cleaning as cleaning_module
 from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.log_cleaner import LogCleaner
+from quorate.broker.metrics.cleaner import of_cleaner
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.config.topic_keys import effective_topic_configs, topic_defaults
@@ -407,9 +407,9 @@ def test_a_damaged_log_is_uncleanable_and_others_go_on(
     samples = {
         sample.name: sample.value for family in of_cleaner(cleaner) for sample in family.samples
     }
-    manager = "kafka_log_logcleanermanager_uncleanable_partitions_"
-    assert samples[manager + "count"] == 1
-    assert samples[manager + "bytes"] == cleaner.uncleanable_bytes
+    manager = "kafka_log_logcleanermanager_uncleanable_partitions"
+    assert samples[manager] == 1
+    assert samples[manager + "_bytes"] == cleaner.uncleanable_bytes
     assert samples["quorate_log_cleaner_cleanings_total"] == cleaner.figures.cleanings > 0
     assert "the log cleaner cannot compact t-0" in caplog.text
     assert count_of(cluster, topics[1]) < 60

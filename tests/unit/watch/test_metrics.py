@@ -15,7 +15,7 @@ from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.watch import metrics
-from quorate.quorum.watch.families import gauges
+from quorate.quorum.watch.declaration import Gauge
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
 from quorate.quorum.watch.metrics import SAMPLES_AT_ONCE, rendered
 from tests.unit.rpc.kafka.fakes import FakeClock
@@ -48,15 +48,15 @@ GROUPS = {
     "kafka_log_log_": "size logendoffset",
     "kafka_log_logflushstats_": "logflushrateandtimems_count logflushrateandtimems_sum",
     "quorate_metadata_": "unreplayed_records unacted_records",
-    "quorate_isr_": """proposals_waiting proposals_in_flight proposals_oldest_ms
+    "quorate_isr_": """proposals_waiting proposals_in_flight proposals_oldest_seconds
         requests_repeated_total""",
-    "quorate_controller_": """queued_requests oldest_queued_request_ms uncommitted_answers
+    "quorate_controller_": """queued_requests oldest_queued_request_seconds uncommitted_answers
         broker_unreplayed_records""",
     "quorate_recompress": "ed_batches_total ion_waiting_bytes",
     "kafka_log_logcleaner_": """max_buffer_utilization_percent cleaner_recopy_percent
         max_clean_time_secs max_compaction_delay_secs""",
-    "kafka_log_logcleanermanager_": """max_dirty_percent time_since_last_run_ms
-        uncleanable_partitions_count uncleanable_partitions_bytes""",
+    "kafka_log_logcleanermanager_": """max_dirty_percent time_since_last_run_seconds
+        uncleanable_partitions uncleanable_partitions_bytes""",
     "kafka_server_replicafetchermanager_": "maxlag",
     "kafka_server_metadataloader_": "currentmetadataversion handleloadsnapshotcount",
     "kafka_server_snapshotemitter_": """latestsnapshotgeneratedbytes
@@ -147,15 +147,14 @@ async def test_many_scrapes_cost_no_more_than_one(tmp_path: Path) -> None:
 
 
 def test_text_in_pieces_is_the_text_as_a_whole() -> None:
-    family = gauges(
-        "a_name", "Help.", ("n",), [((str(n),), n) for n in range(3 * SAMPLES_AT_ONCE + 1)]
-    )
+    values = [((str(n),), n) for n in range(3 * SAMPLES_AT_ONCE + 1)]
+    family = Gauge("a_name", "Help.", ("n",)).each(values)
     pieces = list(rendered(family))
     assert len(pieces) == 4
     (parsed,) = text_string_to_metric_families(b"".join(pieces).decode())
     assert [each.value for each in parsed.samples] == list(range(3 * SAMPLES_AT_ONCE + 1))
     assert b"".join(pieces).count(b"# TYPE") == 1
-    empty = b"".join(rendered(gauges("b_name", "Help.", ("n",), [])))
+    empty = b"".join(rendered(Gauge("b_name", "Help.", ("n",)).each([])))
     assert empty == b"# HELP b_name Help.\n# TYPE b_name gauge\n"
 
 

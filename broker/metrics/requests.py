@@ -1,0 +1,62 @@
+"""The metrics of the requests of clients, and of their quotas."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+
+from prometheus_client.metrics_core import Metric
+
+from quorate.broker.kafka.broker_quotas import BrokerQuotas
+from quorate.broker.metrics import table
+from quorate.broker.replication.fetch_session_cache import SessionCache
+from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.quotas.connection_rates import CONNECTION_CREATION_RATE
+from quorate.quorum.rpc.kafka.server import KafkaServer
+from quorate.quorum.watch import metric_table
+from quorate.quorum.watch.quotas import client_metrics
+
+
+def of_requests(ports: Collection[KafkaServer]) -> Iterator[Metric]:
+    """Yield the counts and times of client requests."""
+    requests: defaultdict[str, int] = defaultdict(int)
+    answers: defaultdict[str, int] = defaultdict(int)
+    total_ms: defaultdict[str, int] = defaultdict(int)
+    failures: defaultdict[str, int] = defaultdict(int)
+    for port in ports:
+        for api_key, route in port.routes.items():
+            name = APIS[api_key].name
+            requests[name] += route.requests
+            answers[name] += route.answers
+            total_ms[name] += route.total_ms
+            failures[name] += route.failures
+    yield table.CLIENT_REQUESTS.each(((name,), count) for name, count in requests.items())
+    yield table.CLIENT_REQUEST_TIME.each(
+        ((name,), count, total_ms[name]) for name, count in answers.items()
+    )
+    yield table.REQUESTS_FAILED.each(((name,), count) for name, count in failures.items())
+
+
+def of_fetch_sessions(sessions: SessionCache) -> Iterator[Metric]:
+    """Yield the memory of the consumers' fetch sessions."""
+    yield table.FETCH_SESSION_BYTES.of(sessions.consumer_bytes)
+    yield table.FETCH_SESSION_MAX_BYTES.of(sessions.max_consumer_bytes)
+    yield table.FETCH_SESSIONS_ENDED.of(sessions.evicted_for_bytes)
+
+
+def of_quotas(quotas: BrokerQuotas, now_ms: int) -> Iterator[Metric]:
+    """Yield the rates and the throttle times of clients that have quotas, and the totals."""
+    clients, addresses = quotas.clients, quotas.connection_rates
+    totals = [
+        *((each.key, each.throttled, each.throttled_ms) for each in clients.rates),
+        (CONNECTION_CREATION_RATE, addresses.throttled, addresses.throttled_ms),
+    ]
+    yield metric_table.QUOTA_THROTTLED.each(((key,), count) for key, count, _ in totals)
+    times = (((key,), throttled_ms / 1000) for key, _, throttled_ms in totals)
+    yield metric_table.QUOTA_THROTTLE_TIME.each(times)
+    for rates, rate, throttle_time in (
+        (clients.produce, metric_table.PRODUCE_RATE, metric_table.PRODUCE_THROTTLE),
+        (clients.fetch, metric_table.FETCH_RATE, metric_table.FETCH_THROTTLE),
+        (clients.request, metric_table.REQUEST_TIME, metric_table.REQUEST_THROTTLE),
+    ):
+        yield from client_metrics(rates, rate, throttle_time, now_ms)
