@@ -17,7 +17,13 @@ from collections.abc import Mapping
 from quorate.quorum.authorization import group_checks, metadata_checks, topic_checks
 from quorate.quorum.authorization.check import Check, Checked, free, on_cluster, on_group
 from quorate.quorum.authorization.permits import DENIED, Permits
-from quorate.quorum.authorization.refusals import no_log_dirs, no_moves
+from quorate.quorum.authorization.refusals import (
+    no_credentials,
+    no_log_dirs,
+    no_moves,
+    no_producer_id,
+    no_quotas,
+)
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.acl_codes import Operation, ResourceType
 from quorate.quorum.protocol.apis import ApiKey
@@ -39,13 +45,13 @@ def init_producer_id(
         kind = ResourceType.TRANSACTIONAL_ID
         if permits.allows(Operation.WRITE, kind, name):
             return Checked(request)
-        return Checked(request, error=DENIED[kind])
+        return Checked(request, answer=no_producer_id(DENIED[kind]))
     if permits.cluster(Operation.IDEMPOTENT_WRITE, audited=False):
         return Checked(request)
     if (yield from permits.any_topic(Operation.WRITE)):
         return Checked(request)
     permits.cluster(Operation.IDEMPOTENT_WRITE)  # for the audit log
-    return Checked(request, error=DENIED[ResourceType.CLUSTER])
+    return Checked(request, answer=no_producer_id(DENIED[ResourceType.CLUSTER]))
 
 
 describe_configs = topic_checks.on_configs(
@@ -83,8 +89,8 @@ BROKER_CHECKS: Mapping[int, Check] = {
     ApiKey.DELETE_GROUPS: group_checks.delete_groups,
     ApiKey.DESCRIBE_CONFIGS: describe_configs,
     ApiKey.LIST_CONFIG_RESOURCES: on_cluster(Operation.DESCRIBE_CONFIGS),
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: on_cluster(Operation.DESCRIBE_CONFIGS),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: on_cluster(Operation.DESCRIBE),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: on_cluster(Operation.DESCRIBE_CONFIGS, no_quotas),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: on_cluster(Operation.DESCRIBE, no_credentials),
     ApiKey.DESCRIBE_ACLS: on_cluster(Operation.DESCRIBE),
     ApiKey.DESCRIBE_LOG_DIRS: on_cluster(Operation.DESCRIBE, no_log_dirs),
     ApiKey.ALTER_REPLICA_LOG_DIRS: on_cluster(Operation.ALTER, no_moves),

@@ -27,6 +27,8 @@ from quorate.quorum.protocol.schemas import group_offsets as offsets
 
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 DENIED_GROUP, DENIED_TOPIC = DENIED[GROUP], DENIED[TOPIC]
+ERROR_SINCE = 2
+"""The first version of OffsetFetch whose response has an error of the whole request."""
 GROUPS_SINCE = 8
 """The first version of OffsetFetch that names several groups."""
 SEVERAL_KEYS_SINCE = 4
@@ -96,7 +98,14 @@ def offset_delete(
         )
         for topic in others
     )
-    return Checked(replace(request, topics=kept), added_to("topics", more))
+
+    def amend(response: offsets.OffsetDeleteResponse) -> IncrementalWork[object]:
+        yield from ()
+        if response.error_code:  # an error of the whole request has no topics beside it
+            return response
+        return replace(response, topics=(*response.topics, *more))
+
+    return Checked(replace(request, topics=kept), amend)
 
 
 def offset_fetch(
@@ -107,7 +116,8 @@ def offset_fetch(
     if version >= GROUPS_SINCE:
         return (yield from _fetch_of_groups(permits, request))
     if not permits.allows(Operation.DESCRIBE, GROUP, request.group_id):
-        topics = tuple(_not_fetched(each, DENIED_GROUP) for each in request.topics or ())
+        named = () if version >= ERROR_SINCE else request.topics or ()
+        topics = tuple(_not_fetched(each, DENIED_GROUP) for each in named)
         answer = offsets.OffsetFetchResponse(topics=topics, error_code=DENIED_GROUP)
         return Checked(request, answer=answer)
     if request.topics is None:

@@ -76,6 +76,14 @@ class OneNode:
         self.data = root / "data"
         self._log = root / "node.log"
 
+    def listeners(self) -> str:
+        """Return the lines about listeners in the properties of the node."""
+        return (
+            f"listeners=PLAINTEXT://127.0.0.1:{self.port},"
+            f"CONTROLLER://127.0.0.1:{self.controller_port}\n"
+            "controller.listener.names=CONTROLLER\n"
+        )
+
     def connect(self, *, controller: bool = False) -> Connection:
         return Connection(self.controller_port if controller else self.port)
 
@@ -87,9 +95,7 @@ class OneNode:
             "process.roles=broker,controller\n"
             "node.id=1\n"
             f"controller.quorum.voters=1@127.0.0.1:{self.controller_port}\n"
-            f"listeners=PLAINTEXT://127.0.0.1:{self.port},"
-            f"CONTROLLER://127.0.0.1:{self.controller_port}\n"
-            "controller.listener.names=CONTROLLER\n"
+            f"{self.listeners()}"
             f"log.dirs={self._root / 'data'}\n"
             "offsets.topic.replication.factor=1\n"
             "offsets.topic.num.partitions=1\n"

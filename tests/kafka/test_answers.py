@@ -1,12 +1,11 @@
 """The same requests to Apache Kafka 4.1.1 and to ours, in the same state: the same answers.
 
-Only the presence of ids, addresses, times and texts is compared. DIFFERENCES lists all other
-differences with their reasons. A line there that no answer needs any more is an error.
+`comparison.py` lists the known differences with their reasons. A line there that no answer needs
+any more is an error.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import time
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from quorate.quorum.protocol.schemas.produce import ProduceResponse
 from quorate.quorum.protocol.wire import Message
 from tests.clients.cluster import wait_for
 from tests.golden.nodes import KAFKA, QUORATE
+from tests.kafka.comparison import DIFFERENCES, SOMETIMES, differing, normal
 from tests.kafka.one_node import Connection, OneNode
 from tests.kafka.tools import missing
 from tests.ports.requests import BUILDERS, CONTROLLERS, MORE, READ, WRITTEN, World, preparation
@@ -37,76 +37,8 @@ from tests.ports.requests import BUILDERS, CONTROLLERS, MORE, READ, WRITTEN, Wor
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 SIDES = ("kafka", "quorate")
 
-IGNORED = ("throttle_time_ms", "documentation")
-PRESENCE = (
-    *("host", "port", "cluster_id", "log_dir", "topic_id", "session_id"),
-    *("member_id", "leader", "producer_id", "directory_id"),
-    *(
-        "partition_size",
-        "total_bytes",
-        "usable_bytes",
-        "finalized_features_epoch",
-        "log_end_offset",
-    ),
-    *("last_fetch_timestamp", "last_caught_up_timestamp", "client_host"),
-)
-# (API, path without indexes): why the two may differ there.
-DIFFERENCES = {
-    ("ApiVersions", ".api_keys"): "transactions, ACLs, quotas, shares and the like are not offered",
-    ("ApiVersions", ".supported_features"): "only metadata.version and "
-    "eligible.leader.replicas.version",
-    ("Fetch", ".responses.partitions.aborted_transactions"): "null where Kafka says an empty list: "
-    "there are no transactions",
-    ("DescribeQuorum", ".topics.partitions.current_voters.replica_directory_id"): "Kafka does not "
-    "know it of voters from controller.quorum.voters",
-}
-SOMETIMES = {
-    ("DescribeQuorum", ".topics.partitions.high_watermark"): "other records, and another pace",
-    ("DescribeQuorum", ".topics.partitions.leader_epoch"): "as many elections as there were",
-}
-# Configs of tiered storage, which Quorate lacks, and of KIP-966's second part, which Kafka lacks.
-TIERED_STORAGE = ("remote.", "local.", "unclean.recovery.")
 LOADING = 14  # COORDINATOR_LOAD_IN_PROGRESS: producer ids of a Kafka that has just started
 MAX_TRIES = 50
-
-
-def normal(value: Any, name: str = "") -> Any:
-    """Arrays of structures are sets: Kafka's come out of hash maps."""
-    if dataclasses.is_dataclass(value):
-        failed = getattr(value, "error_code", 0)
-        return {
-            field.name: normal(getattr(value, field.name), field.name)
-            for field in dataclasses.fields(value)
-            if field.name not in IGNORED and (failed or field.name != "error_message")
-        }
-    if isinstance(value, tuple | list):
-        if name == "configs":  # docs/differences.md: there is no tiered storage
-            value = [each for each in value if not each.name.startswith(TIERED_STORAGE)]
-        each = [normal(item, name) for item in value]
-        return sorted(each, key=repr) if each and isinstance(each[0], dict) else each
-    if isinstance(value, memoryview | bytearray):
-        value = bytes(value)
-    if name == "error_message":
-        return "a text or none"
-    if name in PRESENCE:
-        return "present" if present(value) else "absent"
-    return value
-
-
-def present(value: Any) -> bool:
-    return value not in (None, "", -1, 0, bytes(16))
-
-
-def differing(kafka: Any, ours: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(path, Kafka's, ours) of all that is not the same."""
-    if isinstance(kafka, dict) and isinstance(ours, dict) and kafka.keys() == ours.keys():
-        for name in kafka:
-            yield from differing(kafka[name], ours[name], f"{path}.{name}")
-    elif isinstance(kafka, list) and isinstance(ours, list) and len(kafka) == len(ours):
-        for index, pair in enumerate(zip(kafka, ours, strict=True)):
-            yield from differing(*pair, f"{path}[{index}]")
-    elif kafka != ours:
-        yield path, kafka, ours
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +55,18 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OneNod
 
 def prepared(node: OneNode) -> World:
     connection = node.connect()
-    for request, version in preparation():
-        carried = partial(carried_out, connection, request, version)
-        wait_for(carried, f"{node.program.name} is ready")
-    wait_for(lambda: coordinated(connection), "the group has a coordinator")
-    world = World(1, topic_id=topic_id(connection, WRITTEN), read_id=topic_id(connection, READ))
+    world = prepare(connection, node.program.name)
     connection.close()
     return world
+
+
+def prepare(connection: Connection, name: str) -> World:
+    """Create what the requests name. `name` is that of the program."""
+    for request, version in preparation():
+        carried = partial(carried_out, connection, request, version)
+        wait_for(carried, f"{name} is ready")
+    wait_for(lambda: coordinated(connection), "the group has a coordinator")
+    return World(1, topic_id=topic_id(connection, WRITTEN), read_id=topic_id(connection, READ))
 
 
 def topic_id(connection: Connection, name: str) -> Any:

@@ -1,10 +1,11 @@
 """The responses to a request that failed as a whole, for the APIs that brokers forward to the
 active controller.
 
-If a response has no top-level error code, every requested item gets the error. A response of
-ElectLeaders has both. An ElectLeaders request for all partitions names no items, so its response in
-version 0 shows no error. `ERROR_RESPONSES` maps an API key to a function that builds the response
-from the request, the error code and a text. `../error_response.py` serves the other APIs.
+If a response has no top-level error code, every requested item gets the error. The responses of
+ElectLeaders and AlterPartitionReassignments have both. An ElectLeaders request for all partitions
+names no items, so its response in version 0 shows no error. `ERROR_RESPONSES` maps an API key to a
+function that builds the response from the request, the error code and a text.
+`../error_response.py` serves the other APIs.
 """
 
 from __future__ import annotations
@@ -118,8 +119,22 @@ def _elect_leaders(request: Message, error: ErrorCode, text: str) -> Message:
 
 
 def _alter_reassignments(request: Message, error: ErrorCode, text: str) -> Message:
+    assert isinstance(request, reassignments.AlterPartitionReassignmentsRequest)
     return reassignments.AlterPartitionReassignmentsResponse(
-        error_code=error, error_message=text, responses=()
+        error_code=error,
+        error_message=text,
+        responses=tuple(
+            reassignments.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    reassignments.ReassignablePartitionResponse(
+                        partition_index=each.partition_index, error_code=error, error_message=text
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
     )
 
 
