@@ -74,7 +74,7 @@ REMOVED = (
     Removed(f"{NODE}.node_requests:NodeRequests", "guarded", second),
     Removed(f"{RAFT}.transitions", "is_credible", always),
     # fetched metadata records are decoded before the append
-    Removed(f"{RAFT}.follower", "check_records", nothing),
+    Removed(f"{RAFT}.follower", "check_records", lambda *_: (None, ())),
     # requests of clients: bounds of fields and of the number of elements
     Removed(READER, "limit", nothing),
     Removed(READER, "count", nothing),

@@ -25,6 +25,7 @@ Files in reading order:
 - records.py, acl_records.py, scram_records.py, causes.py, unsupported_records.py: the record
   schemas, the cause of a change, and records of features that Quorate does not have
 - framing.py, batches.py, read_back.py: records to and from bytes, one by one and in batches
+- checked_batches.py: the batches of a leader, from the check before the append to the replay
 - image.py, acls.py, persistent_map.py, registration_bounds.py, internal_topics.py: the image
 - cluster_events.py: the log lines about a decision's records
 - replay.py, image_builder.py, delta.py: from one image to the next

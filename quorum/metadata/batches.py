@@ -16,10 +16,6 @@ from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.seams import Buffer
 
-MAX_KEPT_BYTES = 1 << 20
-"""The maximum size of the batches that CheckedBatches keeps. A standby controller replays a commit
-after 20 ms at most (`BEHIND_MS`), so a follower needs a fraction of it."""
-
 
 class MetadataBatch(NamedTuple):
     """One batch of the metadata log.
@@ -44,7 +40,7 @@ def metadata_batches(data: Buffer) -> Iterator[MetadataBatch]:
     """
     view = memoryview(data)
     for position, header in batches(view):
-        yield _batch(header, records_in_batch(view, position, header))
+        yield decoded_batch(view, position, header)
 
 
 def records_in_batch(
@@ -66,65 +62,8 @@ def records_in_batch(
     return records
 
 
-class CheckedBatches:
-    """The records of batches that were decoded before their append, kept until their replay.
-
-    A node decodes a leader's batch before it appends it, because a batch that cannot be replayed
-    would stop the node. It replays the batch after the commit. This object saves the second
-    decoding. Invariant: records are returned only for the very bytes that they were decoded from,
-    because a leader may replace a batch that is not committed.
-
-    At most MAX_KEPT_BYTES of batches are kept. The oldest are removed first; they are decoded
-    again. The event loop owns it.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[int, tuple[bytes, MetadataBatch]] = {}  # by base offset
-        self._kept_bytes = 0
-
-    def check(self, buffer: memoryview, position: int, header: BatchHeader) -> None:
-        """Decode the batch at `position` and keep its records, if they are not too large.
-
-        The CRC is not checked, because the log checks it in the append. Raise CorruptBatch or
-        MetadataError if the batch cannot be decoded. A contradiction to the image is found only by
-        the replay."""
-        records = records_in_batch(buffer, position, header)
-        if header.base_offset in self._kept:
-            self._remove(header.base_offset)
-        size_bytes = header.size_bytes
-        if size_bytes > MAX_KEPT_BYTES:
-            return
-        while self._kept_bytes + size_bytes > MAX_KEPT_BYTES:
-            self._remove(next(iter(self._kept)))
-        data = bytes(buffer[position : position + size_bytes])
-        self._kept[header.base_offset] = data, _batch(header, records)
-        self._kept_bytes += size_bytes
-
-    def batches(self, data: Buffer) -> Iterator[MetadataBatch]:
-        """Do what `metadata_batches` does, but yield kept batches as they are.
-
-        Their bytes are compared instead of their CRC, because the append has checked the CRC of the
-        same bytes. A batch that was yielded is no longer kept."""
-        view = memoryview(data)
-        position = 0
-        while position < len(view):
-            kept = self._kept.pop(int.from_bytes(view[position : position + 8], "big"), None)
-            if kept is not None:
-                checked, batch = kept
-                self._kept_bytes -= len(checked)
-                end = position + len(checked)
-                if bytes(view[position:end]) == checked:
-                    position = end
-                    yield batch
-                    continue
-            _, header = next(batches(view[position:]))
-            yield _batch(header, records_in_batch(view, position, header))
-            position += header.size_bytes
-
-    def _remove(self, base_offset: int) -> None:
-        self._kept_bytes -= len(self._kept.pop(base_offset)[0])
-
-
-def _batch(header: BatchHeader, records: Sequence[MetadataRecord]) -> MetadataBatch:
+def decoded_batch(buffer: memoryview, position: int, header: BatchHeader) -> MetadataBatch:
+    """Return the batch at `position`. Errors as in `records_in_batch`."""
+    records = records_in_batch(buffer, position, header)
     last = EpochOffset(header.leader_epoch, header.last_offset)
     return MetadataBatch(header.base_offset, last, header.max_timestamp_ms, records)

@@ -22,7 +22,7 @@ Sources: Kafka's MetadataLoader and MetadataPublisher.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.incremental_work import IncrementalWork
@@ -34,7 +34,7 @@ from quorate.quorum.metadata.errors import ReplayError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.pace import freed
-from quorate.quorum.seams import Buffer, Clock, Timer
+from quorate.quorum.seams import Clock, Timer
 
 SLICE_BYTES = 32 * 1024
 """Maximum bytes of the log that are replayed in one iteration of the event loop. A larger batch is
@@ -53,6 +53,13 @@ InstallImage = Callable[[], None]
 """Makes a prepared image visible to one listener, in one step."""
 PrepareLoad = Callable[[MetadataImage], IncrementalWork[InstallImage]]
 """Prepares one listener for an image, in steps without a visible change."""
+TakeChecked = Callable[[int, int, int], Iterable[MetadataBatch]]
+"""Returns decoded batches of the log, as `CheckedBatches.take` does."""
+
+
+def none_checked(position: int, end: int, max_bytes: int) -> Sequence[MetadataBatch]:
+    """Return no batch, so that all are read from the log."""
+    return ()
 
 
 def prepare_all(
@@ -101,11 +108,12 @@ class CommittedImage:
         image_changed: ImageChanged,
         prepare_load: PrepareLoad,
         on_failed: Callable[[BaseException], None],
-        decode: Callable[[Buffer], Iterator[MetadataBatch]] = metadata_batches,
+        take_checked: TakeChecked = none_checked,
     ) -> None:
-        """`image_changed` and `prepare_load` act for all listeners."""
+        """`image_changed` and `prepare_load` act for all listeners. `take_checked` returns batches
+        that need not be read from the log."""
         self._clock = clock
-        self._decode = decode
+        self._take_checked = take_checked
         self._log = log
         self._image_changed = image_changed
         self._prepare_load = prepare_load
@@ -265,10 +273,13 @@ class CommittedImage:
             return
         before = self.position
         try:
-            data = self._log.read(before, SLICE_BYTES, end=self._high_watermark)
-            if not data:  # A faulty leader's high watermark can lie inside of a batch.
-                return
-            delta = self._loader.feed(self._decode(data))
+            batches = self._take_checked(before, self._high_watermark, SLICE_BYTES)
+            if not batches:
+                data = self._log.read(before, SLICE_BYTES, end=self._high_watermark)
+                if not data:  # A faulty leader's high watermark can lie inside of a batch.
+                    return
+                batches = metadata_batches(data)
+            delta = self._loader.feed(batches)
         except (CorruptBatch, ReplayError) as error:
             self._stop(self._log.first_damage() or error)
             return

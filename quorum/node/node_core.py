@@ -17,7 +17,7 @@ from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.snapshots import SnapshotFiles
-from quorate.quorum.metadata.batches import CheckedBatches
+from quorate.quorum.metadata.checked_batches import CheckedBatches
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
@@ -112,8 +112,8 @@ class NodeCore:
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
         self._probes = VoterProbes(seams.clock, self.links, self._prune_links)
         raft = create_raft(seams, config, self.cluster_id, self.me, opened)
-        checked = CheckedBatches()
-        raft.check_batches(checked.check)
+        checked = CheckedBatches(lambda: self.log.generation)
+        raft.follow_batches(checked)
         self.replica = MetadataReplica(
             seams, raft, self.storage, opened.election_file, self.links, self, opened.mark
         )
@@ -123,7 +123,7 @@ class NodeCore:
             self._image_changed,
             self._prepare_load,
             self.fail,
-            checked.batches,
+            checked.take,
         )
         self.http_endpoints = HttpEndpoints(self)
         self._waiting = WaitingLog(seams.clock, self.http_endpoints.reasons)

@@ -24,7 +24,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import InvariantViolation
-from quorate.quorum.raft.log_view import CheckBatch, RaftLog, RaftSnapshots, accept_batch
+from quorate.quorum.raft.log_view import AcceptedBatches, FollowedBatches, RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.settings import RaftSettings
 from quorate.quorum.raft.states import TRANSITIONS, State
@@ -72,7 +72,6 @@ class Core:
         "addresses",
         "applied_voters",
         "bootstrap_ids",
-        "check_batch",
         "claim_reported_ms",
         "cluster_id",
         "configured",
@@ -80,6 +79,7 @@ class Core:
         "durable_offset",
         "effects",
         "election",
+        "followed",
         "high_watermark",
         "history",
         "in_flight",
@@ -147,7 +147,7 @@ class Core:
         self.refused_claims = 0  # count since the start
         self.last_refused_claim = ""
         self.claim_reported_ms: int | None = None  # time of the last report
-        self.check_batch: CheckBatch = accept_batch
+        self.followed: FollowedBatches = AcceptedBatches()
         self.lost_elections = 0
         self.lost_log = False  # see catching_up.py
         self.resigned_epoch = -1  # epoch whose leader resigned

@@ -101,7 +101,7 @@ def on_fetch_response(
             _retry_later(core, fetching)
         return
     try:
-        placed = check_records(core, response.records)
+        placed, checked = check_records(core, response.records)
         with changing("the metadata log", CorruptBatch, BrokenChain, OSError):
             core.log.append(response.records, wall_ms=core.wall_ms, placed=placed)
     except (CorruptBatch, BrokenChain) as error:  # the log is unchanged
@@ -112,6 +112,7 @@ def on_fetch_response(
         )
         _retry_later(core, fetching)
         return
+    core.followed.appended(checked)
     assert core.log.last_epoch <= core.epoch, f"follows {core.epoch}, log {core.log_end()}"
     if core.must_flush_before_fetch and core.durable_offset < core.log.end_offset:
         core.flush()  # first, because the leader waits for this flush

@@ -8,19 +8,33 @@ node stops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import BatchHeader, Placed
 from quorate.quorum.seams import Buffer
 
-CheckBatch = Callable[[memoryview, int, BatchHeader], object]
-"""A function that raises if no node could replay the batch at this position of the buffer."""
+
+class FollowedBatches(Protocol):
+    """Checks and gets the batches that this node follows, apart from control batches."""
+
+    def check(self, buffer: memoryview, position: int, header: BatchHeader) -> Any:
+        """Raise an exception if no node could replay the batch at `position`. Return the object
+        that `appended` gets."""
+
+    def appended(self, checked: Sequence[Any]) -> None:
+        """Note that the log has appended these checked batches, in this order."""
 
 
-def accept_batch(buffer: memoryview, position: int, header: BatchHeader) -> None:
-    """Accept every batch. Tests use it for logs that hold no metadata records."""
+class AcceptedBatches:
+    """Accepts every batch. Tests use it for logs that hold no metadata records."""
+
+    def check(self, buffer: memoryview, position: int, header: BatchHeader) -> None:
+        """Accept the batch."""
+
+    def appended(self, checked: Sequence[None]) -> None:
+        """Do nothing."""
 
 
 class Epochs(Protocol):

@@ -27,7 +27,7 @@ from quorate.quorum.raft.description import QuorumDescription, describe
 from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_timers import hint_deadline_ms
-from quorate.quorum.raft.log_view import CheckBatch, RaftLog, RaftSnapshots
+from quorate.quorum.raft.log_view import FollowedBatches, RaftLog, RaftSnapshots
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -275,10 +275,10 @@ class Raft:
             leader_news.on_leader_port_refused(core, voter_id)
             self._step()
 
-    def check_batches(self, check: CheckBatch) -> None:
-        """From now on, append a leader's batches only if `check` raises for none of them. Control
+    def follow_batches(self, followed: FollowedBatches) -> None:
+        """From now on, append a leader's batches only if `followed` accepts all of them. Control
         batches are checked in another way (record_checks.py)."""
-        self._core.check_batch = check
+        self._core.followed = followed
 
     def superseded(self) -> None:
         """Note that this node has met a later generation of its quorum.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 from quorate.quorum.clipped import clipped
 from quorate.quorum.log.batch import Placed, batches, records_of
 from quorate.quorum.log.errors import CorruptBatch
@@ -10,8 +13,16 @@ from quorate.quorum.raft.core import Core
 from quorate.quorum.seams import Buffer
 
 
-def check_records(core: Core, data: Buffer) -> Placed:
-    """Return the position and the header of each batch in `data`, for the append.
+class CheckedRecords(NamedTuple):
+    """The result of the check: the position and the header of each batch, for the append, and what
+    `FollowedBatches.check` has returned."""
+
+    placed: Placed
+    checked: Sequence[Any]
+
+
+def check_records(core: Core, data: Buffer) -> CheckedRecords:
+    """Check the batches in `data`.
 
     Raise CorruptBatch if a batch is damaged or has a later epoch than its leader, or if no node
     could replay it. An unreadable batch would stop every node that replays it after its commit. The
@@ -19,7 +30,8 @@ def check_records(core: Core, data: Buffer) -> Placed:
     """
     view = memoryview(data)
     placed = list(batches(view))
-    epoch, check_batch = core.epoch, core.check_batch
+    epoch, check = core.epoch, core.followed.check
+    checked = []
     for position, header in placed:
         if header.leader_epoch > epoch:
             raise CorruptBatch(
@@ -34,9 +46,9 @@ def check_records(core: Core, data: Buffer) -> Placed:
                         raise CorruptBatch(f"record {record.offset} is in the place of {offset}")
                     decode_control(record.key, record.value)
             else:
-                check_batch(view, position, header)
+                checked.append(check(view, position, header))
         except Exception as error:  # reading changes nothing: the data is at fault
             reason = clipped(f"{type(error).__name__}: {error}")
             message = f"batch at offset {header.base_offset} cannot be read: {reason}"
             raise CorruptBatch(message) from error
-    return placed
+    return CheckedRecords(placed, checked)

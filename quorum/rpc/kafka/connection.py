@@ -150,7 +150,7 @@ class Connection:
         for context in self._queue:
             context.abandon()
         self._queue.clear()
-        self._count_queued()
+        self._count_queued(0)
         self._buffered_bytes = self._in_flight_bytes = self._ready_bytes = 0
         self._undrained = False
         self.report_memory()
@@ -345,17 +345,17 @@ class Connection:
         memory.requests.set_held(self, requests)
         memory.responses.set_held(self, responses)
 
-    def _count_queued(self) -> None:
-        queued = max(0, len(self._queue) - ALWAYS_TAKEN)
-        change, self._queued = queued - self._queued, queued
-        if change:
+    def _count_queued(self, requests: int) -> None:
+        queued = requests - ALWAYS_TAKEN if requests > ALWAYS_TAKEN else 0
+        if change := queued - self._queued:
+            self._queued = queued
             self.server.quotas.add_queued(change)
 
     def update_reading(self) -> None:
         """Pause or resume reading, as the bounds require."""
         requests = len(self._queue)
         if requests > ALWAYS_TAKEN or self._queued:
-            self._count_queued()
+            self._count_queued(requests)
         settings, quotas = self.server.settings, self.server.quotas
         crowded = requests >= ALWAYS_TAKEN and quotas.queue_full
         if self._polls:

@@ -28,6 +28,7 @@ from quorate.quorum.raft.core import CLAIM_REPORT_INTERVAL_MS, MAX_REPORTED
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.epoch_limits import MAX_EPOCH_JUMP, replaces_unproved_leader
+from quorate.quorum.raft.log_view import AcceptedBatches
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -219,12 +220,13 @@ def records(end: int, epoch: int = 1) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", list(records(0)))
 def test_records_that_cannot_be_the_leaders_are_not_appended(kind: str) -> None:
-    def check(buffer: memoryview, position: int, header: BatchHeader) -> None:
-        if any(each.value == b"bad" for each in records_of(buffer, position, header)):
-            raise ZeroDivisionError
+    class Readable(AcceptedBatches):
+        def check(self, buffer: memoryview, position: int, header: BatchHeader) -> None:
+            if any(each.value == b"bad" for each in records_of(buffer, position, header)):
+                raise ZeroDivisionError
 
     cluster = led()
-    cluster.core(2).check_batches(check)
+    cluster.core(2).follow_batches(Readable())
     cluster.append(1, b"b")
     letter = cluster.pick(FetchResponse, 1, 2)
     answer = letter.message
