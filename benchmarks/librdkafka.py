@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from itertools import count
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer
@@ -90,18 +91,21 @@ def create_topic(
     Retry after every KafkaException, because the brokers may have just started. Raise the last one
     if ANSWER_TIMEOUT_S has passed when an attempt fails. The last attempt may take that long again.
     An attempt without a result in that time raises TimeoutError. A topic that exists is an error,
-    too."""
+    too, but only for the first attempt: a failed one may have created it."""
     client = admin(bootstrap)
     deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
-    while True:
+    for attempt in count():
         topic = NewTopic(name, partitions, 3, config=config or {})
         try:
             client.create_topics([topic])[name].result(ANSWER_TIMEOUT_S)
-            return client
-        except KafkaException:
+            break
+        except KafkaException as error:
+            if attempt and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                break
             if time.monotonic() > deadline_s:
                 raise
             time.sleep(RETRY_S)
+    return client
 
 
 def create_on(client: AdminClient, name: str, broker: int, config: dict[str, str]) -> None:
