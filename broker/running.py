@@ -36,12 +36,14 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
             await controller.start()
         await broker.start()
         core.start()
+        core.http_endpoints.measures.loop_lag.start()
         await stop.wait()
         if not failure:
             await broker.stop()
         if not failure and controller is not None:
             await controller.stop()
     finally:
+        core.http_endpoints.measures.loop_lag.close()
         core.close()
         await broker.close()
         if controller is not None:

@@ -23,6 +23,10 @@ class AsyncioClock:
         """Return the monotonic time of the loop in ms."""
         return int(self._loop.time() * 1000)
 
+    def now_us(self) -> int:
+        """Return the monotonic time in us. Both loops use the same clock of the OS."""
+        return time.monotonic_ns() // 1000
+
     def wall_ms(self) -> int:
         """Return the time in ms since 1970 UTC."""
         return time.time_ns() // 1_000_000

@@ -41,6 +41,10 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Return the monotonic time in ms, from an arbitrary start."""
 
+    def now_us(self) -> int:
+        """Return the monotonic time in us, with the same start as `now_ms`, to measure durations
+        for metrics. It may be ahead of `now_ms` by the resolution of that time."""
+
     def wall_ms(self) -> int:
         """Return the time in ms since 1970 UTC. It may jump."""
 

@@ -21,6 +21,7 @@ from quorate.quorum.controller.messages import (
     IsrChange,
     IsrChangeResult,
 )
+from quorate.quorum.histogram import Histogram
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.causes import Cause
@@ -71,8 +72,11 @@ class AlterPartitionSender:
         self._broker_epoch = broker_epoch
         self._timeout_ms = timeout_ms
         self.shrinks = self.expands = self.failures = self.repeated = 0
+        self.round_trips = Histogram()
+        """The answered requests, from the request to the response of the controller."""
         self._proposals: dict[Key, Proposal] = {}  # The oldest comes first.
         self._in_flight: list[IsrChange] = []
+        self._sent_us = 0
         self._scheduled = False
         self._closed = False
         self._refusals = 0  # in a row
@@ -144,9 +148,12 @@ class AlterPartitionSender:
         request = AlterPartitionRequest(
             broker_id=self._broker_id, broker_epoch=self._broker_epoch(), changes=tuple(changes)
         )
+        self._sent_us = self._clock.now_us()
         self._controller.send(request, self._timeout_ms, self._answered)
 
     def _answered(self, response: AlterPartitionResponse | None) -> None:
+        if response is not None:
+            self.round_trips.observe(self._clock.now_us() - self._sent_us)
         sent, self._in_flight = self._in_flight, []
         if self._closed:
             return

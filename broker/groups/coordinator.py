@@ -119,6 +119,10 @@ class GroupCoordinator:
         """Return the number of present shards that could not be loaded."""
         return sum(context.failed for context in self._shards.values())
 
+    def loaded_shards(self) -> Iterator[Shard]:
+        """Yield the shards that are ready. The caller must consume them before they change."""
+        return (each.shard for each in self._shards.values() if each.ready)
+
     def start(self) -> None:
         """Start the periodic scans for expired offsets."""
         self._expiry = self._clock.call_later(self._expiry_interval_ms, self._expire)

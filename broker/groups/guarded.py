@@ -45,6 +45,10 @@ class GuardedClock:
         """Return the monotonic time in ms."""
         return self._clock.now_ms()
 
+    def now_us(self) -> int:
+        """Return the monotonic time in us."""
+        return self._clock.now_us()
+
     def wall_ms(self) -> int:
         """Return the wall-clock time in ms since 1970."""
         return self._clock.wall_ms()

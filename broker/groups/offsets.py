@@ -40,6 +40,11 @@ class Offsets:
         """
         return self._groups.get(group_id, {})
 
+    @property
+    def count(self) -> int:
+        """Return the number of offsets of all groups."""
+        return sum(map(len, self._groups.values()))
+
     def replay(self, key: OffsetKey, value: OffsetValue | None) -> None:
         """Apply one record. Without a value, remove the offset."""
         place = (key.topic, key.partition)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.partition.producer_state import ProducerStates
+from quorate.quorum.histogram import Histogram
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.log import Log
@@ -135,10 +136,8 @@ class LogFlusher:
         self._stopped = False
         self._run_in_progress = False
         self._flushes_in_progress = 0
-        self.flushes = 0
-        """The flushes of logs that have ended."""
-        self.flush_ms = 0
-        """The time of these flushes in ms, from the submission to the end."""
+        self.times = Histogram()
+        """The flushes of logs that have ended, from the submission to the end."""
 
     @property
     def running(self) -> bool:
@@ -264,7 +263,7 @@ class LogFlusher:
         """Flush one log in the disk's thread, write the snapshot, and call `then`. `saves` is True
         if the producer states are covered, with or without a snapshot."""
         flush = managed.log.prepare_flush()
-        begun_ms = self._clock.now_ms()
+        begun_us = self._clock.now_us()
         managed.flushing = True
         self._flushes_in_progress += 1
 
@@ -289,7 +288,7 @@ class LogFlusher:
                     producer_snapshots.remove_snapshots_above(
                         self._disk, managed.log.directory, snapshot.offset - 1
                     )
-            self.flush_ms += self._clock.now_ms() - begun_ms
+            self.times.observe(self._clock.now_us() - begun_us)
             self._ended(name, managed)
             then()
 
@@ -301,7 +300,6 @@ class LogFlusher:
         managed.flushing = False
         managed.flushed_ms = self._clock.now_ms()
         self._flushes_in_progress -= 1
-        self.flushes += 1
         if self._logs.get(name) is not managed:
             managed.release_all()
         else:

@@ -24,6 +24,7 @@ from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_opening import LogOpenParameters
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.directory_ids import UNASSIGNED
+from quorate.quorum.histogram import Histogram
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.disk_failures import explained
 from quorate.quorum.log.errors import CorruptLog
@@ -347,14 +348,12 @@ class LogManager:
             home.flusher.flush(name, done)
 
     @property
-    def flushes(self) -> int:
-        """Return the number of flushes of logs in the online directories."""
-        return sum(each.flusher.flushes for each in self.directories)
-
-    @property
-    def flush_ms(self) -> int:
-        """Return the time of these flushes in ms, from the submission to the end."""
-        return sum(each.flusher.flush_ms for each in self.directories)
+    def flush_times(self) -> Histogram:
+        """Return the flushes of logs in the online directories, from the submission to the end."""
+        times = Histogram()
+        for each in self.directories:
+            times.add(each.flusher.times)
+        return times
 
     def _divided(
         self, offsets: Iterable[tuple[PartitionName, int]]

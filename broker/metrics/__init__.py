@@ -15,5 +15,6 @@ Files in reading order:
 - `table.py`: the declaration of each metric.
 - `scrape.py`: all metrics of a broker.
 - `replicas.py`: replicas, ISRs and partitions; `traffic.py`: topics and fetchers; `requests.py`:
-  requests of clients; `logs.py`: log directories; `cleaner.py`: the log cleaner.
+  requests of clients; `groups.py`: groups and their lag; `logs.py`: log directories;
+  `cleaner.py`: the log cleaner.
 """

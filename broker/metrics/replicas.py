@@ -81,6 +81,7 @@ def of_isr_changes(sender: AlterPartitionSender) -> Iterator[Metric]:
     yield table.ISR_PROPOSALS_WAITING.of(sender.pending)
     yield table.ISR_PROPOSALS_IN_FLIGHT.of(sender.in_flight)
     yield table.ISR_PROPOSALS_OLDEST.of(sender.oldest_ms / 1000)
+    yield table.ISR_ROUND_TRIP.of(sender.round_trips)
     yield table.ISR_REQUESTS_REPEATED.of(sender.repeated)
 
 
@@ -92,6 +93,7 @@ OF_PARTITION: tuple[tuple[Gauge, Callable[[Replica], float]], ...] = (
     (table.IS_AT_MIN_ISR, lambda each: each.at_min_isr),
     (table.LOG_SIZE, lambda each: each.hosted.log.size_bytes),
     (table.LOG_END_OFFSET, lambda each: each.hosted.log.end_offset),
+    (table.HIGH_WATERMARK, lambda each: each.hosted.partition.high_watermark),
     (table.LOG_START_OFFSET, lambda each: each.hosted.log.start_offset),
 )
 

@@ -9,32 +9,47 @@ from prometheus_client.metrics_core import Metric
 
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.metrics import table
+from quorate.broker.replication.delayed_operations import DelayedOperations
 from quorate.broker.replication.fetch_session_cache import SessionCache
+from quorate.quorum.histogram import US_PER_MS, Histogram
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.quotas.connection_rates import CONNECTION_CREATION_RATE
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.watch import metric_table
 from quorate.quorum.watch.quotas import client_metrics
+from quorate.quorum.watch.request_times import request_times
+
+DELAYED = {
+    "DelayedProduce": "Produce",
+    "DelayedFetch": "Fetch",
+    "DelayedDeleteRecords": "DeleteRecords",
+}
+"""Kafka's names of the delayed requests, by their class."""
 
 
 def of_requests(ports: Collection[KafkaServer]) -> Iterator[Metric]:
     """Yield the counts and times of client requests."""
     requests: defaultdict[str, int] = defaultdict(int)
-    answers: defaultdict[str, int] = defaultdict(int)
-    total_ms: defaultdict[str, int] = defaultdict(int)
     failures: defaultdict[str, int] = defaultdict(int)
     for port in ports:
         for api_key, route in port.routes.items():
             name = APIS[api_key].name
             requests[name] += route.requests
-            answers[name] += route.answers
-            total_ms[name] += route.total_ms
             failures[name] += route.failures
     yield table.CLIENT_REQUESTS.each(((name,), count) for name, count in requests.items())
+    times = dict(request_times(port.routes for port in ports))
+    totals = {name: times.get((name, "total"), Histogram()) for name in requests}
     yield table.CLIENT_REQUEST_TIME.each(
-        ((name,), count, total_ms[name]) for name, count in answers.items()
+        ((name,), each.count, each.sum_us / US_PER_MS) for name, each in totals.items()
     )
+    yield table.CLIENT_REQUEST_STAGES.each(times.items())
     yield table.REQUESTS_FAILED.each(((name,), count) for name, count in failures.items())
+
+
+def of_delayed(operations: DelayedOperations) -> Iterator[Metric]:
+    """Yield the number of delayed requests of each kind."""
+    sizes = operations.sizes()
+    yield table.PURGATORY_SIZE.each(((kind,), sizes[name]) for name, kind in DELAYED.items())
 
 
 def of_fetch_sessions(sessions: SessionCache) -> Iterator[Metric]:

@@ -15,9 +15,10 @@ from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.services import Services
 from quorate.broker.metrics import table
 from quorate.broker.metrics.cleaner import of_cleaner
+from quorate.broker.metrics.groups import of_groups
 from quorate.broker.metrics.logs import of_directories, of_flushes, of_recompressions
 from quorate.broker.metrics.replicas import Replica, of_isr_changes, of_partitions, of_replicas
-from quorate.broker.metrics.requests import of_fetch_sessions, of_quotas, of_requests
+from quorate.broker.metrics.requests import of_delayed, of_fetch_sessions, of_quotas, of_requests
 from quorate.broker.metrics.traffic import of_fetchers, of_throttles, of_traffic
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.quorum.node.node_core import NodeCore
@@ -59,6 +60,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_isr_changes(node.isr_sender)
     yield from of_requests(node.client_ports)
     yield table.CONNECTIONS.of(len(node.connections))
+    yield from of_delayed(replicas.consumer_fetches.delayed_operations)
     yield from of_fetch_sessions(replicas.session_cache)
     yield from of_fetchers(replicas, bound)
     yield from of_throttles(replicas)
@@ -66,13 +68,13 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_cleaner(replicas.cleaner)
     yield from of_directories(replicas.logs, node.assignments.pending)
     yield from of_flushes(replicas.logs)
+    yield table.APPEND_TIME.of(replicas.registry.traffic.append_times)
     yield from of_recompressions(replicas.recompressions)
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     if node.services.gates:
         yield from sasl_metrics(node.services.gates)
     yield from authorizer_metrics(node.services.authorizer, "broker", replicas.registry.image)
-    yield table.FAILED_SHARDS.of(node.groups.failed_shards)
-    yield table.REBUILT_SHARDS.of(node.groups.rebuilt_shards)
+    yield from of_groups(node.groups, replicas.registry, bound)
 
 
 def of_hosted(manager: ReplicaManager, bound: int) -> Iterator[Metric]:
@@ -99,4 +101,5 @@ def of_metadata(node: MetricSources) -> Iterator[Metric]:
     yield table.LAST_APPLIED_LAG.of(lag / 1000 if lag >= 0 else lag)
     yield table.LOAD_ERRORS.of(core.failed)
     yield table.APPLY_ERRORS.of(core.failed)
+    yield table.ACTING_LAG.of(core.http_endpoints.life_cycle.acting_times)
     yield table.UNACTED_RECORDS.of(max(0, core.replayed_offset - node.replicas.acted_offset))

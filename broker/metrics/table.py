@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.quorum.watch.declaration import Counter, Gauge, Summary
+from quorate.quorum.watch.declaration import Counter, Durations, Gauge, Summary
 
 REPLICA_MANAGER = "kafka_server_replicamanager_"
 TOPICS = "kafka_server_brokertopicmetrics_"
@@ -41,6 +41,11 @@ UNACTED_RECORDS = Gauge(
     "Replayed metadata records that this broker has not acted on.",
 )
 
+ACTING_LAG = Durations(
+    "quorate_metadata_acting_lag_seconds",
+    "Time from the moment at which this broker knows of a commit until it has acted on it.",
+)
+
 # --- replicas
 
 PARTITION_COUNT = Gauge(f"{REPLICA_MANAGER}partitioncount", "Replicas here.")
@@ -76,6 +81,10 @@ ISR_PROPOSALS_IN_FLIGHT = Gauge(
 ISR_PROPOSALS_OLDEST = Gauge(
     "quorate_isr_proposals_oldest_seconds", "Age of the oldest proposed ISR change."
 )
+ISR_ROUND_TRIP = Durations(
+    "quorate_isr_round_trip_seconds",
+    "Time from an AlterPartition request of this broker to the controller's response.",
+)
 ISR_REQUESTS_REPEATED = Counter(
     "quorate_isr_requests_repeated_total",
     "AlterPartition requests that failed as a whole and were sent again.",
@@ -102,6 +111,9 @@ IS_AT_MIN_ISR = Gauge(
 )
 LOG_SIZE = Gauge("kafka_log_log_size", "Bytes on disk.", PARTITION)
 LOG_END_OFFSET = Gauge("kafka_log_log_logendoffset", "Log end offset.", PARTITION)
+HIGH_WATERMARK = Gauge(
+    "quorate_partition_high_watermark", "Records below it are committed.", PARTITION
+)
 LOG_START_OFFSET = Gauge("kafka_log_log_logstartoffset", "Log start offset.", PARTITION)
 
 # --- traffic. The sample with an empty topic is the sum for the broker.
@@ -155,6 +167,17 @@ FOLLOWER_THROTTLED_RATE = Gauge(
 
 CLIENT_REQUESTS = Counter(f"{REQUESTS}requests_total", "Requests of clients.", REQUEST)
 CLIENT_REQUEST_TIME = Summary(f"{REQUESTS}totaltimems", "From receipt to answer, ms.", REQUEST)
+CLIENT_REQUEST_STAGES = Durations(
+    "quorate_request_seconds",
+    "Requests of clients, as a whole (stage total) and by stage: queue, local, remote, response, "
+    "throttle. A stage has only the requests that waited in it.",
+    ("request", "stage"),
+)
+PURGATORY_SIZE = Gauge(
+    "kafka_server_delayedoperationpurgatory_purgatorysize",
+    "Requests that wait for replicas, records or the end of their timeout.",
+    ("delayedoperation",),
+)
 REQUESTS_FAILED = Counter(
     "quorate_requests_failed_total",
     "Requests that failed by an exception that no handler expected.",
@@ -176,6 +199,22 @@ FETCH_SESSIONS_ENDED = Counter(
 FAILED_SHARDS = Gauge(
     "quorate_groups_failed_shards", "Partitions of __consumer_offsets that could not be loaded."
 )
+GROUPS = Gauge("quorate_groups", "Groups that this broker coordinates.")
+GROUP_OFFSETS_LEFT_OUT = Gauge(
+    "quorate_metrics_left_out_group_offsets",
+    "Committed offsets of groups that have no samples of their own (metrics.per.partition).",
+)
+COMMITTED_OFFSET = Gauge(
+    "quorate_consumer_group_committed_offset",
+    "Committed offset of a group, on its coordinator.",
+    ("group", *PARTITION),
+)
+GROUP_LAG = Gauge(
+    "quorate_consumer_group_lag_records",
+    "Records between the committed offset of a group and the high watermark, on its coordinator, "
+    "for partitions that have a replica there.",
+    ("group", *PARTITION),
+)
 REBUILT_SHARDS = Counter(
     "quorate_groups_rebuilt_shards_total",
     "Partitions of __consumer_offsets whose groups were loaded again after a failure.",
@@ -186,6 +225,21 @@ REBUILT_SHARDS = Counter(
 FLUSHES = Summary(
     "kafka_log_logflushstats_logflushrateandtimems",
     "Time of a flush of a partition log, ms, with the wait for the disk's thread.",
+)
+FLUSH_TIME = Durations(
+    "quorate_log_flush_seconds",
+    "Time of a flush of a partition log, with the wait for the disk's thread.",
+)
+APPEND_TIME = Durations(
+    "quorate_log_append_seconds",
+    "Time of an append of a batch by the leader, with the checks of the batch. One of 16 appends "
+    "is measured.",
+)
+DIRECTORY_FREE = Gauge(
+    "quorate_log_directory_free_bytes", "Free bytes of the volume of a log directory.", DIRECTORY
+)
+DIRECTORY_SIZE = Gauge(
+    "quorate_log_directory_volume_bytes", "Size of the volume of a log directory.", DIRECTORY
 )
 OFFLINE_DIRECTORIES = Gauge(
     "kafka_log_logmanager_offlinelogdirectorycount", "Log directories that have failed."

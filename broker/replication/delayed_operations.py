@@ -9,6 +9,7 @@ dictionary access.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -74,6 +75,10 @@ class DelayedOperations:
             self._timer = None
         self._ticks.clear()
         self._order.clear()
+
+    def sizes(self) -> Counter[str]:
+        """Return the number of waiting requests by the name of their class."""
+        return Counter(type(each).__name__ for due in self._ticks.values() for each in due)
 
     def __len__(self) -> int:
         return sum(map(len, self._ticks.values()))

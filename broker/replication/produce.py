@@ -331,6 +331,8 @@ class RecordAppender:
             raise MustRecompress(hosted)
         data = bytearray(records) if records.readonly else records
         end_offset = hosted.log.end_offset
+        all_traffic = self._registry.traffic
+        begun_us = self._clock.now_us() if all_traffic.append_is_timed() else None
         try:
             appended = partition.append_as_leader(
                 data,
@@ -351,6 +353,8 @@ class RecordAppender:
         except OSError as error:
             self._on_disk_failure(error)
             return failed(each, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        if begun_us is not None:
+            all_traffic.append_times.observe(self._clock.now_us() - begun_us)
         traffic = hosted.traffic
         traffic.produce_requests += 1
         if hosted.log.end_offset != end_offset:

@@ -27,6 +27,10 @@ class FaultClock:
         """Return the monotonic time in milliseconds."""
         return self._inner.now_ms()
 
+    def now_us(self) -> int:
+        """Return the monotonic time in microseconds."""
+        return self._inner.now_us()
+
     def wall_ms(self) -> int:
         """Return the wall time in milliseconds, which is wrong if the rules say so."""
         offset_ms = self.faults.rules.clock_offset_ms

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from quorate.quorum.log.flush import Flush
 from quorate.quorum.log.log import Log
-from quorate.quorum.seams import Disk
+from quorate.quorum.seams import Clock, Disk
 
 
 class GroupCommit:
@@ -22,6 +22,7 @@ class GroupCommit:
         self,
         log: Log,
         disk: Disk,
+        clock: Clock,
         on_flushed: Callable[[int], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
@@ -29,6 +30,7 @@ class GroupCommit:
         same as before. Call `on_failure` once, with the error of the failed flush."""
         self._log = log
         self._disk = disk
+        self._clock = clock
         self._on_flushed = on_flushed
         self._on_failure = on_failure
         self._running = False
@@ -47,11 +49,12 @@ class GroupCommit:
     def _start(self) -> None:
         assert not self._failed, "no flush may follow a failed one"
         self._running, self._requested = True, False
-        flush = self._log.prepare_flush()
-        self._disk.submit(flush.run, lambda _, error: self._ended(flush, error))
+        flush, begun_us = self._log.prepare_flush(), self._clock.now_us()
+        self._disk.submit(flush.run, lambda _, error: self._ended(flush, begun_us, error))
 
-    def _ended(self, flush: Flush, error: BaseException | None) -> None:
+    def _ended(self, flush: Flush, begun_us: int, error: BaseException | None) -> None:
         assert self._running
+        self._log.flush_times.observe(self._clock.now_us() - begun_us)
         if error is not None:
             self._failed = True
             self._on_failure(error)

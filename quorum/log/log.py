@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Unpack
 
+from quorate.quorum.histogram import Histogram
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log import loading
 from quorate.quorum.log.append_check import require_continuation
@@ -80,6 +81,8 @@ class Log(ReplacingLog):
         self.deleted = False
         """Set by the owner when it deletes the log. Its files may then be missing."""
         self.gaps = loaded.gaps
+        self.flush_times = Histogram()
+        """The flushes of `GroupCommit`, from the submission to the end."""
         self._swap = None
         self.jitter_seed: Callable[[], str] = lambda: ""
         """Returns a random text of this process. The owner sets it."""

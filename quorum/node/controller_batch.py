@@ -9,6 +9,7 @@ from typing import Protocol
 
 from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.decision_steps import Outcome
+from quorate.quorum.histogram import US_PER_MS
 from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Part
 from quorate.quorum.watch.recent_changes import DecidedChanges
 
@@ -88,7 +89,12 @@ class WaitingRequest:
     linearizable: bool
     caller: Caller | None
     deadline_ms: int
-    asked_ms: int  # the monotonic time of `submit`
+    asked_us: int  # the monotonic time of `submit`
+
+    @property
+    def asked_ms(self) -> int:
+        """Return the monotonic time of `submit` in ms."""
+        return self.asked_us // US_PER_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.quorum.watch.declaration import Counter, Gauge
+from quorate.quorum.watch.declaration import Counter, Durations, Gauge
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
 STATS = "kafka_controller_controllerstats_"
@@ -65,6 +65,18 @@ OLDEST_QUEUED_REQUEST = Gauge(
     "quorate_controller_oldest_queued_request_seconds",
     "Age of the oldest request that waits for the decision.",
 )
+QUEUE_TIME = Durations(
+    "quorate_controller_queue_seconds", "Wait of a request for the decision of the controller."
+)
+PROCESSING_TIME = Durations(
+    "quorate_controller_processing_seconds",
+    "Time of the decision of a request, or of the first step of a long decision.",
+)
+REQUEST_TIME = Durations(
+    "quorate_controller_request_seconds",
+    "Requests of clients to the controller's port, as a whole and by stage (request_times.py).",
+    ("request", "stage"),
+)
 UNCOMMITTED_ANSWERS = Gauge(
     "quorate_controller_uncommitted_answers", "Answers that wait for a commit."
 )
@@ -79,6 +91,11 @@ MUTATION_THROTTLE_TIME = Counter(
 
 # --- elections of leaders of partitions
 
+LEADER_CHANGES = Counter(
+    "quorate_controller_leader_changes_total",
+    "Changes of leaders that this controller has appended: clean, unclean or lost, with the cause.",
+    ("kind", "cause"),
+)
 UNCLEAN_ELECTIONS = Counter(
     f"{STATS}uncleanleaderelections_total", "Leaders elected that may lack committed records."
 )

@@ -25,6 +25,8 @@ def controller_metrics(
     yield from of_the_cluster(rules, shell)
     yield from of_the_node(core, rules, shell)
     yield from of_requests(rules, shell)
+    changes = shell.recent_changes.leader_changes
+    yield table.LEADER_CHANGES.each(changes.items())
     yield table.UNCLEAN_ELECTIONS.of(rules.index.unclean_elections)
     yield table.ELR_ELECTIONS.of(rules.index.elr_elections)
 
@@ -66,6 +68,8 @@ def of_requests(rules: Controller, shell: ControllerShell) -> Iterator[Metric]:
     backlog, mutations = shell.backlog(), rules.mutation_quotas
     yield table.QUEUED_REQUESTS.of(backlog.queued)
     yield table.OLDEST_QUEUED_REQUEST.of(backlog.oldest_ms / 1000)
+    yield table.QUEUE_TIME.of(shell.queue_times)
+    yield table.PROCESSING_TIME.of(shell.processing_times)
     yield table.UNCOMMITTED_ANSWERS.of(backlog.uncommitted)
     yield table.FAILED_REQUESTS.of(shell.failed_requests)
     yield table.MUTATIONS_THROTTLED.of(mutations.throttled)

@@ -211,11 +211,14 @@ class ControllerNode:
             yield "it leads the quorum and is not the active controller yet"
 
     def _metrics(self) -> Iterator[Metric]:
+        from quorate.quorum.node.controller_metric_table import REQUEST_TIME
         from quorate.quorum.node.controller_metrics import controller_metrics
         from quorate.quorum.watch.authorizer import authorizer_metrics
+        from quorate.quorum.watch.request_times import request_times
 
         yield from controller_metrics(self.core, self.rules, self.shell)
         yield from authorizer_metrics(self.authorizer, "controller", self.rules.image)
+        yield REQUEST_TIME.each(request_times([self.port.routes]))
 
     # -- changes of the metadata -----------------------------------------------------------------
 
@@ -372,10 +375,12 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     try:
         await node.start()
         core.start()
+        core.http_endpoints.measures.loop_lag.start()
         await stop.wait()
         if not failure:
             await node.stop()
     finally:
+        core.http_endpoints.measures.loop_lag.close()
         core.close()
         await node.close()
     if failure:

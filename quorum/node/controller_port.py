@@ -52,7 +52,13 @@ from quorate.quorum.rpc.kafka.connection_quotas import (
 from quorate.quorum.rpc.kafka.describe_acls import DescribeAclsHandler
 from quorate.quorum.rpc.kafka.metering import Metering
 from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
-from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RequestContext, ServerSettings
+from quorate.quorum.rpc.kafka.server import (
+    Handler,
+    KafkaServer,
+    RequestContext,
+    Route,
+    ServerSettings,
+)
 from quorate.quorum.seams import Link, LinkHandler
 
 if TYPE_CHECKING:
@@ -156,6 +162,11 @@ class ControllerPort:
         if settings is not self._settings:
             self._settings = settings
             self._connections.limits = ConnectionLimits.of(settings, OTHERS_FILES)
+
+    @property
+    def routes(self) -> Mapping[int, Route]:
+        """Return the routes of the port by API key, with the times of their requests."""
+        return self._server.routes
 
     def accept(self, link: Link) -> LinkHandler:
         """Return the handler of a new connection of a client (the Accept of `Wire.KAFKA`)."""

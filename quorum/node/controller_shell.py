@@ -39,6 +39,7 @@ from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.decision_steps import Outcome
 from quorate.quorum.controller.result import Effect
 from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.histogram import US_PER_MS, Histogram
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.controller_batch import (
@@ -77,7 +78,8 @@ class ControllerShell:
     Four attributes count for the metrics. `operations` counts decisions, also failed ones.
     `turned_away` counts requests that the active controller refused because its queue was full or
     MAX_UNCOMMITTED answers waited. `failed_requests` counts requests refused with FAILED, and
-    `expired_requests` those refused with EXPIRED."""
+    `expired_requests` those refused with EXPIRED. `queue_times` and `processing_times` have the
+    requests: the wait for the decision, and the decision or its first step."""
 
     def __init__(
         self,
@@ -99,6 +101,7 @@ class ControllerShell:
         self._controller = controller
         self._discard_uncommitted = discard_uncommitted
         self.operations = self.turned_away = self.failed_requests = self.expired_requests = 0
+        self.queue_times, self.processing_times = Histogram(), Histogram()
         self._failures = LogLimit(clock)
         self._requests: ControllerQueue[WaitingRequest] = ControllerQueue()
         self._long: LongDecision | None = None
@@ -155,9 +158,10 @@ class ControllerShell:
         The answer is NOT_CONTROLLER, before the return, if this controller is not active, if the
         queue is full or holds too many requests of `source`, or if MAX_UNCOMMITTED answers wait for
         a commit."""
-        now_ms = self._clock.now_ms()
+        now_us = self._clock.now_us()
+        now_ms = now_us // US_PER_MS
         until_ms = now_ms + timeout_ms if timeout_ms > 0 else NEVER_MS
-        waiting = WaitingRequest(request, answer, encode, linearizable, caller, until_ms, now_ms)
+        waiting = WaitingRequest(request, answer, encode, linearizable, caller, until_ms, now_us)
         stalled = self._decisions.waiting >= MAX_UNCOMMITTED
         if not self.active or stalled or not self._requests.push(waiting, source):
             self.turned_away += self.active
@@ -241,7 +245,10 @@ class ControllerShell:
         while self._events and self._long is None:
             self._decide_event(self._events.popleft())
         while self._requests and self._long is None and now_ms < slice_end_ms:
-            self._serve(self._requests.pop(), now_ms)
+            request, begun_us = self._requests.pop(), self._clock.now_us()
+            self.queue_times.observe(begun_us - request.asked_us)
+            self._serve(request, now_ms)
+            self.processing_times.observe(self._clock.now_us() - begun_us)
             now_ms = self._clock.now_ms()
         self._decisions.append()
         self._arm()
@@ -312,7 +319,7 @@ class ControllerShell:
         next_offset = self._decisions.next_offset
         now_ms = self._clock.now_ms()
         outcome = rule(now_ms, next_offset)
-        asked = WaitingRequest(rule, discard, unencoded, False, None, NEVER_MS, now_ms)
+        asked = WaitingRequest(rule, discard, unencoded, False, None, NEVER_MS, now_ms * US_PER_MS)
         result = short(outcome)
         if result is None:
             self._begin(outcome, asked, is_event=True)

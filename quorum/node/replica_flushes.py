@@ -34,7 +34,7 @@ class ReplicaFlushes:
         self._clock = seams.clock
         self._log = log
         self._flushed = flushed
-        self._commit = GroupCommit(log, seams.disk, self._completed, on_failed)
+        self._commit = GroupCommit(log, seams.disk, seams.clock, self._completed, on_failed)
         self._requested: deque[effects.Flush] = deque()
         self._timer: Timer | None = None
 

@@ -26,6 +26,7 @@ Files in reading order:
   reached an offset; `recent_changes.py`: the newest changes that a controller decided.
 - `metrics.py`: /metrics, and the metrics of every node.
 - `node_view.py`: the parts of a node that these modules read.
-- `measures.py`: latencies and rates. `declaration.py`: metrics as Prometheus sees them;
-  `metric_table.py`: those of every node, and of TLS, SASL, authorizers and quotas.
+- `measures.py`: latencies and rates; `loop_lag.py`: the lag of the event loop.
+- `declaration.py`: metrics as Prometheus sees them; `metric_table.py`: those of every node, and of
+  TLS, SASL, authorizers and quotas; `request_times.py`: the times of requests by API and stage.
 """

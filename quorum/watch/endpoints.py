@@ -97,7 +97,9 @@ class HttpEndpoints:
         if self._exposition is None:
             from quorate.quorum.watch.metrics import Exposition
 
-            self._exposition = Exposition(self._node, self.measures, self.collectors)
+            self._exposition = Exposition(
+                self._node, self.measures, self.life_cycle, self.collectors
+            )
         return await self._exposition.response()
 
     async def _targets(self, query: Query) -> HttpResponse:

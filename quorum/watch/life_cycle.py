@@ -30,6 +30,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from quorate.quorum.histogram import US_PER_MS, Histogram
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
@@ -61,6 +62,9 @@ class LifeCycle:
         self.recent = RecentChanges()
         self.parts: dict[str, Part] = {}
         """The parts of the roles by name. A role adds its part when it is created."""
+        self.replay_times, self.acting_times = Histogram(), Histogram()
+        """The time from the commit of the newest replayed record to its replay, and to the moment
+        at which this broker has acted on it."""
         self._node = node
 
     def on_committed(self, high_watermark: int) -> None:
@@ -69,11 +73,20 @@ class LifeCycle:
 
     def on_image(self, image: MetadataImage, delta: ImageDelta) -> None:
         """Note that the node has replayed records."""
-        self.replayed.reach(self._node.replayed_offset, self._node.clock.now_ms())
+        self._reached(self.replayed, self.replay_times, self._node.replayed_offset)
 
     def on_acted(self, end_offset: int) -> None:
         """Note that this broker has acted on all records below `end_offset`."""
-        self.acted.reach(end_offset, self._node.clock.now_ms())
+        self._reached(self.acted, self.acting_times, end_offset)
+
+    def _reached(self, stage: StageMarks, times: Histogram, end_offset: int) -> None:
+        """Mark that a stage has reached `end_offset`, and count the time since the commit."""
+        now_ms = self._node.clock.now_ms()
+        if end_offset > stage.end_offset:
+            committed_ms = self.committed.time_of(end_offset - 1)
+            if committed_ms is not None:
+                times.observe((now_ms - committed_ms) * US_PER_MS)
+        stage.reach(end_offset, now_ms)
 
     async def stages(self, query: Query) -> HttpResponse:
         """Return the offsets and the marks of each stage, and the parts of the roles."""

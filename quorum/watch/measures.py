@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 
+from quorate.quorum.histogram import US_PER_MS, Histogram
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.seams import Clock
+from quorate.quorum.watch.loop_lag import LoopLag
 
 HALF_WINDOW_MS = 30_000
 MAX_SAMPLES = 64
@@ -101,6 +103,11 @@ class QuorumMeasures:
         self.snapshots_loaded = 0
         self.new_controllers = 0  # leaders that this node has learned of
         self.commits, self.elections = Latency(), Latency()
+        self.election_times = Histogram()
+        """The elections, from the loss of the leader to the next one."""
+        self.election_ends: Counter[str] = Counter()
+        """The ends of elections by the role of this node after them."""
+        self.loop_lag = LoopLag(clock)
         self._clock = clock
         self._followed: tuple[int, int] | None = None  # (offset, time of its append)
         self._leaderless_ms: int | None = None
@@ -131,6 +138,8 @@ class QuorumMeasures:
         if effect.role in SETTLED:
             if self._leaderless_ms is not None:
                 self.elections.note(now_ms - self._leaderless_ms, now_ms)
+                self.election_times.observe((now_ms - self._leaderless_ms) * US_PER_MS)
+                self.election_ends[effect.role.value] += 1
             self._leaderless_ms = None
         elif self._leaderless_ms is None:
             self._leaderless_ms = now_ms

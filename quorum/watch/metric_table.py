@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from quorate.quorum.watch.declaration import Counter, Gauge
+from quorate.quorum.watch.declaration import Counter, Durations, Gauge
 
 RAFT = "kafka_server_raftmetrics_"
 SOCKET_SERVER = "kafka_server_socket_server_metrics_"
@@ -44,6 +44,21 @@ ELECTION_LATENCY_MAX = Gauge(f"{RAFT}election_latency_max", "Maximum without a l
 POLL_IDLE_RATIO_AVG = Gauge(
     f"{RAFT}poll_idle_ratio_avg", "Share of time in which the node's event loop did not compute."
 )
+ELECTIONS = Counter(
+    "quorate_raft_elections_total",
+    "Ends of elections of the metadata quorum, by the role of this node after them.",
+    ("role",),
+)
+ELECTION_TIME = Durations(
+    "quorate_raft_election_seconds", "Time without a leader of the metadata quorum."
+)
+METADATA_FLUSH_TIME = Durations(
+    "quorate_metadata_flush_seconds",
+    "Time of a flush of the metadata log, with the wait for the disk's thread.",
+)
+LOOP_LAG = Durations(
+    "quorate_event_loop_lag_seconds", "Time by which a timer of the event loop fires too late."
+)
 CLAIMS_REFUSED = Counter(
     "quorate_raft_claims_refused_total",
     "Claims of other nodes that contradict this node's log or election.",
@@ -54,6 +69,10 @@ CLAIMS_REFUSED = Counter(
 UNREPLAYED_RECORDS = Gauge(
     "quorate_metadata_unreplayed_records",
     "Committed metadata records that this node has not replayed.",
+)
+REPLAY_LAG = Durations(
+    "quorate_metadata_replay_lag_seconds",
+    "Time from the moment at which this node knows of a commit to its replay.",
 )
 METADATA_VERSION = Gauge(
     "kafka_server_metadataloader_currentmetadataversion", "The finalized metadata.version."

@@ -21,6 +21,7 @@ from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch import metric_table as table
+from quorate.quorum.watch.life_cycle import LifeCycle
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
 
@@ -48,9 +49,13 @@ class Exposition:
     """The text of /metrics. It runs on the node's event loop, and one request renders at a time."""
 
     def __init__(
-        self, node: NodeView, measures: QuorumMeasures, collectors: Sequence[Collector]
+        self,
+        node: NodeView,
+        measures: QuorumMeasures,
+        life_cycle: LifeCycle,
+        collectors: Sequence[Collector],
     ) -> None:
-        of_node = NodeMetrics(node, measures)
+        of_node = NodeMetrics(node, measures, life_cycle)
         process = ProcessCollector(registry=None)
         platform = PlatformCollector(registry=None)
         self._collectors = (of_node.collect, *collectors, process.collect, platform.collect)
@@ -93,9 +98,10 @@ def rendered(family: Metric) -> Iterator[bytes]:
 class NodeMetrics:
     """The metrics of every node: Raft, the metadata image, refused requests, CPU and memory."""
 
-    def __init__(self, node: NodeView, measures: QuorumMeasures) -> None:
+    def __init__(self, node: NodeView, measures: QuorumMeasures, life_cycle: LifeCycle) -> None:
         self._node = node
         self._measures = measures
+        self._life_cycle = life_cycle
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metric families."""
@@ -154,6 +160,11 @@ class NodeMetrics:
         yield table.COMMIT_LATENCY_MAX.of(commits.max_ms(now_ms))
         yield table.ELECTION_LATENCY_AVG.of(elections.average_ms(now_ms))
         yield table.ELECTION_LATENCY_MAX.of(elections.max_ms(now_ms))
+        ends = measures.election_ends.items()
+        yield table.ELECTIONS.each(((role,), count) for role, count in ends)
+        yield table.ELECTION_TIME.of(measures.election_times)
+        yield table.METADATA_FLUSH_TIME.of(self._node.log.flush_times)
+        yield table.LOOP_LAG.of(measures.loop_lag.times)
         yield table.POLL_IDLE_RATIO_AVG.of(min(1.0, max(0.0, 1 - busy)))
 
     def _refused(self) -> Iterator[Metric]:
@@ -167,6 +178,7 @@ class NodeMetrics:
         node, image = self._node, self._node.image
         unreplayed = max(0, node.raft.high_watermark - node.replayed_offset)
         yield table.UNREPLAYED_RECORDS.of(unreplayed)
+        yield table.REPLAY_LAG.of(self._life_cycle.replay_times)
         snapshots = node.snapshots
         latest, wall_ms = snapshots.latest, node.clock.wall_ms()
         size_bytes, age_ms = 0.0, math.nan

@@ -8,12 +8,14 @@ because the marks of these stages give the times by offset (`stage_marks.py`).
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.metadata.records import (
+    NO_LEADER,
     NO_LEADER_CHANGE,
+    RECOVERING,
     MetadataRecord,
     PartitionChangeRecord,
 )
@@ -43,6 +45,8 @@ class RecentChanges:
     def __init__(self) -> None:
         self._entries: deque[DecidedChanges] = deque()
         self._kept = 0
+        self.leader_changes: Counter[tuple[str, str]] = Counter()
+        """The number of appended changes of leaders, by kind (`leader_change`) and cause."""
 
     @property
     def kept(self) -> int:
@@ -59,6 +63,10 @@ class RecentChanges:
             ):
                 continue
             each.appended_ms = now_ms
+            for record in records:
+                kind = leader_change(record)
+                if kind is not None and isinstance(record, PartitionChangeRecord):
+                    self.leader_changes[kind, record.cause or "unknown"] += 1
             over = len(each.records) - MAX_CHANGES
             if over > 0:
                 each.first_offset += over
@@ -78,6 +86,16 @@ class RecentChanges:
     def since(self, offset: int) -> list[DecidedChanges]:
         """Return the entries that hold a record at `offset` or above."""
         return [each for each in self._entries if each.first_offset + len(each.records) > offset]
+
+
+def leader_change(record: MetadataRecord) -> str | None:
+    """Return the kind of a change of a partition's leader: clean, unclean (the leader may lack
+    committed records), or lost (no leader is left). Return None if `record` names no leader."""
+    if not isinstance(record, PartitionChangeRecord) or record.leader == NO_LEADER_CHANGE:
+        return None
+    if record.leader == NO_LEADER:
+        return "lost"
+    return "unclean" if record.leader_recovery_state == RECOVERING else "clean"
 
 
 def is_reported(record: MetadataRecord) -> bool:

@@ -25,6 +25,9 @@ class SimClock:
     def now_ms(self) -> int:
         return self._base_ms + int(self._loop.now_s * 1000 * self._rate)
 
+    def now_us(self) -> int:
+        return self._base_ms * 1000 + int(self._loop.now_s * 1_000_000 * self._rate)
+
     def wall_ms(self) -> int:
         return WALL_EPOCH_MS + int(self._loop.now_s * 1000) + self.wall_offset_ms
 

@@ -28,7 +28,7 @@ class AmendedContext(RequestContext):
         self._amend = amend
         self.principal = whole.principal
         self.client_id = whole.client_id
-        self.received_ms = whole.received_ms
+        self.received_us = whole.received_us
         self.frame = whole.frame
 
     def respond(self, response: Message) -> None:

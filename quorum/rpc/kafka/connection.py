@@ -13,6 +13,7 @@ from collections import deque
 from typing import Any
 
 from quorate.quorum.clipped import shown
+from quorate.quorum.histogram import US_PER_MS
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.principal import ANONYMOUS
 from quorate.quorum.protocol import headers
@@ -40,7 +41,7 @@ class Connection:
 
     The event loop owns it. `asked_metadata` is True after the first Metadata request, whose handler
     sets it. No handler sets `client_software`, the name and version of the client's software.
-    `principal` is the client's proved identity. `used_ms` is the time of the last use.
+    `principal` is the client's proved identity.
 
     Invariant: `_in_flight_bytes` is the sum of `request_bytes` over `_queue`."""
 
@@ -58,6 +59,7 @@ class Connection:
         "_refused",
         "_spoke",
         "_undrained",
+        "_used_us",
         "asked_metadata",
         "client_software",
         "clock",
@@ -65,7 +67,6 @@ class Connection:
         "link",
         "principal",
         "server",
-        "used_ms",
         "work",
     )
 
@@ -92,12 +93,17 @@ class Connection:
         self._checking = False
         self._refused = False
         self._spoke = False  # True after the first valid request
-        self.used_ms = self.clock.now_ms()
+        self._used_us = self.clock.now_us()
 
     @property
     def peer(self) -> Address:
         """Return the address of the client."""
         return self.link.peer
+
+    @property
+    def used_ms(self) -> int:
+        """Return the monotonic time of the last request or response, or of the start."""
+        return self._used_us // US_PER_MS
 
     @property
     def request_bytes(self) -> int:
@@ -107,10 +113,8 @@ class Connection:
 
     @property
     def response_bytes(self) -> int:
-        """Return the bytes of the responses that this node holds in memory.
-
-        They are being built, wait for earlier responses, or wait for a client that does not read
-        them."""
+        """Return the bytes of responses in memory: those that are being built, wait for earlier
+        ones, or wait for a client that does not read them."""
         return self._ready_bytes + (self.link.pending_bytes if self._undrained else 0)
 
     @property
@@ -120,9 +124,8 @@ class Connection:
 
     def on_frame(self, frame: memoryview) -> None:
         """Handle one request. Ignore it if the connection was refused. Close the connection if the
-        request is malformed or too large, or if this port does not serve its API or version.
-
-        If its handler raises an exception, the request fails with an error code (`boundary.py`).
+        request is malformed or too large, or if this port does not serve its API or version. If its
+        handler raises an exception, the request fails with an error code (`boundary.py`).
         Raise only exceptions about the node's own state, which must stop the node."""
         if self._refused:
             return
@@ -158,8 +161,7 @@ class Connection:
         self.server.quotas.remove(self)
 
     def on_buffered(self, held_bytes: int) -> None:
-        """Record that the link keeps `held_bytes` of an unfinished frame. Up to SMALL_BYTES count
-        as none."""
+        """Record that the link keeps `held_bytes` of an unfinished frame, or few (SMALL_BYTES)."""
         self._buffered_bytes = held_bytes if held_bytes > SMALL_BYTES else 0
         self.report_memory()
         self.update_reading()
@@ -176,10 +178,8 @@ class Connection:
         self.principal = identity.principal
 
     def evict(self) -> None:
-        """Close the connection immediately, because a memory budget of the node is used up, or this
-        connection makes no progress under its pressure.
-
-        Queued responses are lost."""
+        """Close the connection immediately and discard queued responses, because a memory budget of
+        the node is used up, or this connection makes no progress under its pressure."""
         self._refused = True
         self.link.abort()
 
@@ -202,8 +202,7 @@ class Connection:
                 self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
 
     def pause_reading_for(self, delay_ms: int) -> None:
-        """Pause reading for `delay_ms`, or longer if another pause ends later or a bound is reached
-        then."""
+        """Pause reading for `delay_ms`, or longer if another pause or bound demands it."""
         if self._pause is not None:
             self._pause.extend(delay_ms)
         elif not self.closed:
@@ -211,21 +210,22 @@ class Connection:
             self.update_reading()
 
     def send_ready(self, answered: RequestContext) -> None:
-        """Send all responses that are ready at the head of the queue.
-
-        `answered` is the request whose response has just become ready. The response waits if an
-        earlier request has none."""
-        self.used_ms = self.clock.now_ms()
+        """Send all responses that are ready at the head of the queue. The response of `answered`
+        has just become ready, and waits if an earlier request has none."""
+        self._used_us = now_us = self.clock.now_us()
         queue = self._queue
         if queue and queue[0] is not answered:
+            answered.response_waits(now_us)
             ready_bytes = sum(map(len, answered.parts or ()))
             self._ready_bytes += ready_bytes - answered.ready_bytes
             answered.ready_bytes = ready_bytes
         while queue and (parts := queue[0].parts) is not None:
             context = queue.popleft()
-            route = self.server.routes[context.api_key]
-            route.answers += 1
-            route.total_ms += self.used_ms - context.received_ms
+            times = self.server.routes[context.api_key].times
+            if context.stages is None:
+                times.immediate.observe(now_us - context.received_us)
+            else:
+                times.sent(context.received_us, context.stages, now_us)
             self._in_flight_bytes -= context.request_bytes
             self._ready_bytes -= context.ready_bytes
             if parts and not self._refused:
@@ -235,15 +235,13 @@ class Connection:
         self.update_reading()
 
     def add_response_bytes(self, size_bytes: int) -> None:
-        """Count `size_bytes` more of a response that is being built. This may close the
-        connection."""
+        """Count `size_bytes` more of a response. This may close the connection."""
         if not self.closed:
             self._ready_bytes += size_bytes
             self.report_memory()
 
     def run(self, context: RequestContext, steps: IncrementalWork[None]) -> None:
-        """Pass `steps`, which answer the request `context`, to the scheduler of the node. It runs
-        them in slices of the event loop."""
+        """Let the scheduler of the node run `steps`, which answer `context`, in slices."""
         self.server.resources.scheduler.begin(context, steps)
 
     def report_failure(self, context: RequestContext, error: Exception) -> None:
@@ -268,7 +266,7 @@ class Connection:
         context = self.server.new_context(self, api_key, version, correlation_id)
         context.request_bytes = len(frame)
         context.frame = frame
-        self.used_ms = context.received_ms
+        self._used_us = context.received_us
         return context
 
     def _dispatch(self, context: RequestContext, frame: memoryview) -> None:
@@ -291,13 +289,14 @@ class Connection:
             self.run(context, steps)
             if self.work.tasks:
                 self.update_reading()
+        elif context.parts is None:
+            context.work_ended()
 
     def _handle_large(
         self, route: Route, context: RequestContext, body: memoryview
     ) -> IncrementalWork[None]:
-        """Decode a large request in steps, then run its handler.
-
-        The memory of its decoded elements is counted until the request is answered."""
+        """Decode a large request in steps, then run its handler. The memory of its decoded elements
+        is counted until the request is answered."""
         context.runs_in_slices()
         request: Any
         request, elements = yield from decode_steps(route.api.request, context.version, body)

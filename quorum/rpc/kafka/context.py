@@ -22,6 +22,7 @@ from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.boundary import error_code_of, is_node_failure
 from quorate.quorum.rpc.kafka.request_scheduler import ConnectionWork
+from quorate.quorum.rpc.kafka.request_times import Stages
 from quorate.quorum.seams import Address, Buffer, Clock
 
 P = ParamSpec("P")
@@ -88,8 +89,9 @@ class RequestContext:
         "parts",
         "principal",
         "ready_bytes",
-        "received_ms",
+        "received_us",
         "request_bytes",
+        "stages",
         "version",
     )
 
@@ -104,7 +106,9 @@ class RequestContext:
         self.version = version
         self.correlation_id = correlation_id
         self.client_id: str | None = None
-        self.received_ms = connection.clock.now_ms()
+        self.received_us = connection.clock.now_us()
+        self.stages: Stages | None = None
+        """The stages of the request, or None if its handler has not returned, or answered it."""
         self.request_bytes = 0
         self.frame = NO_FRAME
         """The whole request, until it is answered. The log line of a failure contains its hash."""
@@ -189,6 +193,24 @@ class RequestContext:
         size_bytes = elements * ELEMENT_BYTES
         self.ready_bytes += size_bytes
         self.connection.add_response_bytes(size_bytes)
+
+    def first_slice(self) -> None:
+        """Note that the scheduler begins to run the work of the request."""
+        stages = self.stages = self.stages or Stages()
+        if not stages.handled_us:
+            stages.queued_us = self.connection.clock.now_us() - self.received_us
+
+    def work_ended(self) -> None:
+        """Note that the handler has returned, or its work has ended. If the request has no response
+        yet, it waits for something else from now on."""
+        if self.parts is None:
+            stages = self.stages = self.stages or Stages()
+            stages.handled_us = stages.handled_us or self.connection.clock.now_us()
+
+    def response_waits(self, now_us: int) -> None:
+        """Note that the response is ready, and waits for those of earlier requests."""
+        stages = self.stages = self.stages or Stages()
+        stages.ready_us = now_us
 
     def runs_in_slices(self) -> None:
         """Do nothing. A metered request learns here that the scheduler measures its CPU."""

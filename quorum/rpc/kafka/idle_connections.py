@@ -18,11 +18,11 @@ MIN_CHECK_INTERVAL_MS = 10
 
 
 class UsedConnection(Protocol):
-    """A connection, as the idle rule uses it.
+    """A connection, as the idle rule uses it."""
 
-    `used_ms` is the time of its last request or response, or of its start."""
-
-    used_ms: int
+    @property
+    def used_ms(self) -> int:
+        """Return the time of its last request or response, or of its start."""
 
     @property
     def has_requests(self) -> bool:

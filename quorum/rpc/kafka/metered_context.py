@@ -17,7 +17,7 @@ CPU that a request uses after its response, such as the rest of a slice, counts 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, ParamSpec
@@ -29,6 +29,7 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.quotas.client_quotas import PERCENT_PER_CPU_MS, ClientQuotas
 from quorate.quorum.quotas.client_rates import ClientRates
 from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
+from quorate.quorum.rpc.kafka.server_state import Route
 from quorate.quorum.seams import Buffer
 
 P = ParamSpec("P")
@@ -47,6 +48,7 @@ class MeteredContext(RequestContext):
 
     __slots__ = (
         "_quotas",
+        "_routes",
         "_since_ms",
         "_sliced",
         "_spent_ms",
@@ -59,6 +61,7 @@ class MeteredContext(RequestContext):
     def __init__(
         self,
         quotas: ClientQuotas,
+        routes: Mapping[int, Route],
         connection: RequestConnection,
         api_key: int,
         version: int,
@@ -67,6 +70,7 @@ class MeteredContext(RequestContext):
         """Create the context of a request that has just arrived, and begin to measure its CPU."""
         super().__init__(connection, api_key, version, correlation_id)
         self._quotas = quotas
+        self._routes = routes
         # None while others run, and while no quota bounds the CPU
         self._since_ms: float | None = connection.clock.cpu_ms() if quotas.request.enabled else None
         self._spent_ms = 0.0  # CPU that no quota has counted yet
@@ -229,6 +233,7 @@ class MeteredContext(RequestContext):
     def _answered(self, *parts: Buffer) -> None:
         super()._answered(*parts)
         if self._throttle_ms > 0:
+            self._routes[self.api_key].times.throttled(self._throttle_ms)
             self.connection.pause_reading_for(self._throttle_ms)
 
 

@@ -45,7 +45,9 @@ class Metering:
         for key, route in self._server.routes.items():
             route.handle = handlers[key]
         self._server.new_context = (
-            partial(MeteredContext, self._quotas) if self._on else RequestContext
+            partial(MeteredContext, self._quotas, self._server.routes)
+            if self._on
+            else RequestContext
         )
 
 

@@ -102,17 +102,24 @@ class ScheduledRequest(Protocol):
     def used_cpu(self, cpu_ms: float) -> None:
         """Count `cpu_ms` of CPU that a slice of the request has used."""
 
+    def first_slice(self) -> None:
+        """Note that the work of the request begins."""
+
+    def work_ended(self) -> None:
+        """Note that the work of the request has ended."""
+
 
 class Task:
     """The steps of one request, and the CPU that they have used so far."""
 
-    __slots__ = ("context", "cpu_ms", "steps")
+    __slots__ = ("begun", "context", "cpu_ms", "steps")
 
     def __init__(self, context: ScheduledRequest, steps: IncrementalWork[None]) -> None:
         """Create a task that has not run yet."""
         self.context = context
         self.steps = steps
         self.cpu_ms = 0.0
+        self.begun = False
 
 
 class RequestScheduler:
@@ -214,6 +221,9 @@ class RequestScheduler:
             return
         self._running = running = work.tasks[0]
         self.slices += 1
+        if not running.begun:
+            running.begun = True
+            running.context.first_slice()
         begun_ms = self._clock.cpu_ms()
         try:
             self._run_first_task(work, begun_ms)
@@ -251,6 +261,7 @@ class RequestScheduler:
                     break
         except StopIteration:
             self._done(work, task)
+            task.context.work_ended()
             return
         except Exception as error:
             self._done(work, task)

@@ -4,7 +4,7 @@ boundary."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.quorum.incremental_work import IncrementalWork
@@ -13,6 +13,7 @@ from quorate.quorum.rpc.kafka.boundary import Boundary
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.context import RequestConnection, RequestContext
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
+from quorate.quorum.rpc.kafka.request_times import RequestTimes
 from quorate.quorum.seams import Clock
 
 Handler = Callable[[RequestContext, Any], IncrementalWork[None] | None]
@@ -46,16 +47,15 @@ class ServerSettings:
 class Route:
     """The handler of an API, and counters of its use. A `raw` handler takes the encoded body.
 
-    `failures` counts requests that failed with an exception that no handler expected. `total_ms` is
-    the sum of the times from the arrival of a request until its response left the queue."""
+    `failures` counts requests that failed with an exception that no handler expected. `times` has
+    the requests that were answered."""
 
     api: Api
     handle: Handler | RawHandler
     raw: bool
     requests: int = 0
-    answers: int = 0
-    total_ms: int = 0
     failures: int = 0
+    times: RequestTimes = field(default_factory=RequestTimes)
 
 
 class ServerState:

@@ -13,6 +13,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from tests.sim.disk import SimDisk
 from tests.unit.log.batches import append, entries
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 
 class CommitBench:
@@ -23,7 +24,9 @@ class CommitBench:
         self.log = self.open(self.disk)
         self.flushed: list[int] = []
         self.failures: list[BaseException] = []
-        self.commit = GroupCommit(self.log, self.disk, self.flushed.append, self.failures.append)
+        self.commit = GroupCommit(
+            self.log, self.disk, FakeClock(), self.flushed.append, self.failures.append
+        )
 
     @staticmethod
     def open(disk: SimDisk) -> Log:

@@ -30,6 +30,9 @@ class TurnedClock:
     def now_ms(self) -> int:
         return self.ms
 
+    def now_us(self) -> int:
+        return self.ms * 1000
+
     def wall_ms(self) -> int:
         return self.ms
 

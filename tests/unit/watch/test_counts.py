@@ -75,9 +75,11 @@ def test_isr_changes(cause: str, error: int, counts: tuple[int, int, int]) -> No
     )
     sender.propose(change, lambda result: None)
     clock.advance(0)
+    clock.advance(4)
     result = IsrChangeResult(topic_id=topic_id, partition_id=0, error=error)
     controller.answer(AlterPartitionResponse(error=0, results=(result,)))
     assert (sender.shrinks, sender.expands, sender.failures) == counts
+    assert (sender.round_trips.count, sender.round_trips.sum_us) == (1, 4000)
 
 
 def test_what_replication_carries(cluster: ReplicaCluster) -> None:

@@ -8,16 +8,25 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from quorate.broker.metrics.requests import DELAYED
+from quorate.broker.replication.consumer_fetches import DelayedFetch
+from quorate.broker.replication.delayed_produce import DelayedProduce
+from quorate.broker.replication.delete_records import DelayedDeleteRecords
 from quorate.broker.replication.traffic import TopicTraffic, Traffic
 from quorate.quorum.controller.messages import AllocateProducerIdsRequest
+from quorate.quorum.histogram import Histogram
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.records import NO_LEADER, RECOVERING, PartitionChangeRecord
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.watch import metrics
-from quorate.quorum.watch.declaration import Gauge
+from quorate.quorum.watch.declaration import Durations, Gauge
+from quorate.quorum.watch.loop_lag import INTERVAL_MS, LoopLag
 from quorate.quorum.watch.measures import HALF_WINDOW_MS, Latency, QuorumMeasures, Rate
 from quorate.quorum.watch.metrics import SAMPLES_AT_ONCE, rendered
+from quorate.quorum.watch.recent_changes import DecidedChanges, RecentChanges
 from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.watch.node import CombinedNode, create_topic, made, running, until
 
@@ -64,6 +73,7 @@ GROUPS = {
     "kafka_server_kafkaserver_": "brokerstate",
     "process_": "cpu_seconds_total resident_memory_bytes",
 }
+SPACE = ("free", "volume")
 NAMES = [prefix + name for prefix, names in GROUPS.items() for name in names.split()]
 ONLY_FOLLOWERS_HAVE = "kafka_server_fetcherlagmetrics_consumerlag"
 
@@ -134,6 +144,9 @@ async def test_the_metrics_of_a_node_after_some_work(tmp_path: Path) -> None:
     assert not math.isnan(value(raft + "commit_latency_avg"))
     assert not math.isnan(value(raft + "election_latency_max"))
     assert 0 <= value(raft + "poll_idle_ratio_avg") <= 1
+    directory = str(tmp_path / "node")
+    free, size = (value(f"quorate_log_directory_{name}_bytes", directory) for name in SPACE)
+    assert 0 < free <= size
     assert value("kafka_server_metadataloader_currentmetadataversion") == 27
     assert value("kafka_server_kafkaserver_brokerstate") == 3
 
@@ -207,6 +220,51 @@ def test_elections_and_commits_are_measured() -> None:
     measures.on_role(RoleChanged(Role.FOLLOWER, 3, 2))
     measures.on_role(RoleChanged(Role.FOLLOWER, 3, 2))
     assert measures.new_controllers == 2
+    assert measures.election_ends == {"leader": 1}
+    assert (measures.election_times.count, measures.election_times.sum_us) == (1, 20_000)
+
+
+def test_the_lag_of_the_loop_is_measured() -> None:
+    clock = FakeClock()
+    lag = LoopLag(clock)
+    lag.start()
+    clock.advance(INTERVAL_MS + 30)
+    clock.advance(INTERVAL_MS)
+    assert (lag.times.count, lag.times.sum_us) == (2, 30_000)
+    lag.close()
+    assert clock.waiting == 0
+
+
+def test_changes_of_leaders_are_counted_by_kind_and_cause() -> None:
+    changes = [
+        PartitionChangeRecord(leader=2, cause=Cause.CONNECTION_LOST),
+        PartitionChangeRecord(leader=NO_LEADER, cause=Cause.CONNECTION_LOST),
+        PartitionChangeRecord(leader=3, leader_recovery_state=RECOVERING),
+        PartitionChangeRecord(isr=(1, 2), cause=Cause.ISR_EXPAND),
+    ]
+    recent = RecentChanges()
+    recent.appended([DecidedChanges(5, changes, 0)], 0)
+    assert recent.leader_changes == {
+        ("clean", "connection-lost"): 1,
+        ("lost", "connection-lost"): 1,
+        ("unclean", "unknown"): 1,
+    }
+
+
+def test_delayed_requests_have_the_names_of_their_classes() -> None:
+    classes = (DelayedProduce, DelayedFetch, DelayedDeleteRecords)
+    assert {each.__name__ for each in classes} == set(DELAYED)
+
+
+def test_a_histogram_counts_up_to_its_bounds() -> None:
+    histogram = Histogram()
+    for duration_us in (0, 100, 101, 30_000_001):
+        histogram.observe(duration_us)
+    assert (histogram.counts[:2], histogram.counts[-1], histogram.count) == ([2, 1], 1, 4)
+    family = Durations("a_seconds", "Help.").of(histogram)
+    values = {sample.labels.get("le", sample.name): sample.value for sample in family.samples}
+    assert (values["0.0001"], values["0.00025"], values["30.0"], values["+Inf"]) == (2, 3, 3, 4)
+    assert (values["a_seconds_sum"], values["a_seconds_count"]) == (30.000202, 4)
 
 
 def test_totals_keep_what_topics_that_have_gone_counted() -> None:
@@ -231,7 +289,8 @@ class CostlyClock(FakeClock):
 
 async def test_a_text_that_cost_much_stays_fresh_for_longer(tmp_path: Path) -> None:
     async with made(tmp_path / "node") as node:
-        exposition = metrics.Exposition(node.core, node.core.http_endpoints.measures, ())
+        endpoints = node.core.http_endpoints
+        exposition = metrics.Exposition(node.core, endpoints.measures, endpoints.life_cycle, ())
         clock = CostlyClock()
         exposition._clock = clock
         first = (await exposition.response()).body

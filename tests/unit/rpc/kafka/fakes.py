@@ -41,6 +41,9 @@ class FakeClock:
     def now_ms(self) -> int:
         return self.time_ms
 
+    def now_us(self) -> int:
+        return self.now_ms() * 1000
+
     def wall_ms(self) -> int:
         return self.time_ms
 

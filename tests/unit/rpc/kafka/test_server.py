@@ -90,7 +90,11 @@ def test_a_request_and_its_response() -> None:
     served.receive(frame(METADATA, 12, correlation_id=77))
     (context,) = served.contexts
     assert (context.api_key, context.version, context.correlation_id) == (ApiKey.METADATA, 12, 77)
-    assert (context.client_id, context.peer, context.received_ms) == ("me", served.link.peer, 1000)
+    assert (context.client_id, context.peer, context.received_us) == (
+        "me",
+        served.link.peer,
+        1_000_000,
+    )
     assert served.requests == [METADATA]
     context.respond(answer("c"))
     (sent,) = served.link.sent
