@@ -37,6 +37,7 @@ from quorate.broker.replication.delayed_produce import DelayedProduce, Done, det
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.broker.replication.recompressions import Recompressions
+from quorate.broker.replication.traffic import TIMED_APPENDS
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
@@ -331,8 +332,9 @@ class RecordAppender:
             raise MustRecompress(hosted)
         data = bytearray(records) if records.readonly else records
         end_offset = hosted.log.end_offset
-        all_traffic = self._registry.traffic
-        begun_us = self._clock.now_us() if all_traffic.append_is_timed() else None
+        traffic = hosted.traffic
+        timed = traffic.produce_requests % TIMED_APPENDS == 0
+        begun_us = self._clock.now_us() if timed else 0
         try:
             appended = partition.append_as_leader(
                 data,
@@ -353,9 +355,8 @@ class RecordAppender:
         except OSError as error:
             self._on_disk_failure(error)
             return failed(each, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-        if begun_us is not None:
-            all_traffic.append_times.observe(self._clock.now_us() - begun_us)
-        traffic = hosted.traffic
+        if timed:
+            self._registry.traffic.append_times.observe(self._clock.now_us() - begun_us)
         traffic.produce_requests += 1
         if hosted.log.end_offset != end_offset:
             traffic.messages_in += hosted.log.end_offset - end_offset

@@ -65,17 +65,11 @@ class Traffic:
         self.elsewhere = TopicTraffic()
         """The requests for partitions that are not hosted here, and the sum of former topics."""
         self.append_times = Histogram()
-        """One of TIMED_APPENDS appends of a batch by this broker as the leader. To time each of
-        them would cost several percent of a small Produce."""
-        self._appends = 0
+        """One of TIMED_APPENDS appends to each topic by this broker as the leader. To time each of
+        them would cost a percent of a small Produce."""
         self._topics: dict[str, TopicTraffic] = {}
         self._hosted = hosted
         self._pruned_at = MIN_PRUNED
-
-    def append_is_timed(self) -> bool:
-        """Count an append, and return True if it must be timed."""
-        self._appends += 1
-        return self._appends % TIMED_APPENDS == 0
 
     def of(self, topic: str) -> TopicTraffic:
         """Return the counters of `topic`, of which this broker now hosts a partition. Create them
