@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from tests.docs import metrics, tables
+from tests.docs import dashboards, metrics, tables
 from tests.docs.generated import PAGES, ROOT, filled
 
 
 def main() -> None:
     """Fill the markers of every page, and write the pages of the tables and of the
-    metrics."""
+    metrics, and the dashboards."""
     made = {page: filled(page.read_text()) for page in PAGES}
     made[tables.PAGE] = tables.page()
+    made.update(dashboards.files())
     made[metrics.PAGE] = metrics.page()
     for page, new in made.items():
         if not page.exists() or page.read_text() != new:
