@@ -79,7 +79,7 @@ class Shared:
                 timeout_ms=CONNECT_TIMEOUT_MS,
             )
 
-        task = self.node._host.spawn(connected())
+        task = self.node.host.spawn(connected())
         self.node.until(task.done)
         task.result()
         return made[0]

@@ -63,8 +63,8 @@ class PortCluster:
             controllers=controllers, brokers=brokers, overrides={**OVERRIDES, **overrides}
         )
         self.cluster = SimCluster(loop, "ports", shape)
-        self._host = self.cluster.network.boot("client")
-        self._transport = SimTransport(self.cluster.network, self._host)
+        self.host = self.cluster.network.boot("client")
+        self._transport = SimTransport(self.cluster.network, self.host)
         self.cluster.start_all()
         self.until(self._serves)
 
@@ -95,7 +95,7 @@ class PortCluster:
                 address, Wire.KAFKA, accept, max_frame_bytes=MAX_FRAME_BYTES, timeout_ms=5000
             )
 
-        task = self._host.spawn(connected())
+        task = self.host.spawn(connected())
         self.until(task.done)
         task.result()
         return made[0]

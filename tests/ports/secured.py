@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 from quorate.config.authorizer_keys import STANDARD_AUTHORIZER
 from quorate.quorum.principal import USER, Principal
 from quorate.quorum.protocol.acl_codes import (
@@ -19,8 +17,7 @@ from quorate.quorum.protocol.acl_codes import (
 )
 from quorate.quorum.protocol.schemas import acls
 from quorate.quorum.protocol.wire import Message
-from quorate.quorum.rpc.kafka import connection as connections
-from quorate.quorum.seams import Address, Link
+from quorate.quorum.seams import Address, PeerIdentity
 from tests.ports.node import PortCluster, Raw, running
 from tests.ports.requests import World
 
@@ -34,8 +31,6 @@ class Secured:
 
     def __init__(self, node: PortCluster) -> None:
         self.node = node
-        self.principal = ROOT
-        """The principal of the connections that are opened next."""
         self.world = World(0)
 
     def ask(
@@ -49,7 +44,7 @@ class Secured:
 
     def connect(self, principal: Principal, port: Address | None = None) -> Raw:
         """Connect to a port, by default that of the first broker."""
-        self.principal = principal
+        self.node.host.identity = PeerIdentity(principal, verified=True)
         return self.node.connect(port or self.node.broker_port)
 
     def allow(self, *needs: Need, principal: Principal = ALICE, deny: bool = False) -> None:
@@ -93,22 +88,13 @@ class Secured:
 @contextmanager
 def secured_cluster(controllers: int = 1, **settings: str) -> Iterator[Secured]:
     """Run a cluster. The principal of a connection is what a listener would authenticate."""
-    created = connections.Connection.__init__
     properties = {
         "authorizer_class_name": STANDARD_AUTHORIZER,
         "super_users": "User:root",
         "auto_create_topics_enable": "true",
     }
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        running(controllers, 1, **{**properties, **settings}) as node,
-    ):
+    with running(controllers, 1, **{**properties, **settings}) as node:
         found = Secured(node)
-
-        def connected(self: connections.Connection, server: Any, link: Link) -> None:
-            created(self, server, link)
-            self.principal = found.principal
-
-        patch.setattr(connections.Connection, "__init__", connected)
+        node.host.identity = PeerIdentity(ROOT, verified=True)
         found.world = node.prepared()
         yield found

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.sim.ablations import partitions, quorum
+from tests.sim.ablations import identities, partitions, permissions, quorum
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.table import ABLATIONS
 from tests.sim.loop import Deadlock
@@ -32,8 +32,9 @@ LARGEST_MESSAGE = 110
 WITHOUT_BROKERS = ("answer-when-committed",)
 """Safeguards of the table of partitions that controllers alone exercise: clients send them
 requests, too."""
-NOT_SIMULATED = ("snapshot-verification",)
-"""Safeguards whose replacement works with the pure core only. It reads the snapshots in memory."""
+NOT_SIMULATED = ("snapshot-verification", "permissions-of-a-session")
+"""Safeguards that no seed exercises: the replacement of the first works with the pure core only,
+because it reads the snapshots in memory, and no workload denies the reader of a fetch session."""
 SAVE_EVERY_S = 20.0
 """CPU seconds between two saves of a search that is still running."""
 HEAD = "| `SAFEGUARD=` | seeds until found | CPU s | what the seed says |"
@@ -57,7 +58,8 @@ class Detection:
 
 def relevant() -> list[Ablation]:
     """Return the safeguards that a running cluster relies on."""
-    simulated = [*quorum.ABLATIONS, *partitions.ABLATIONS]
+    of_users = (*permissions.ABLATIONS, *identities.ABLATIONS)
+    simulated = [*quorum.ABLATIONS, *partitions.ABLATIONS, *of_users]
     return [each for each in simulated if each.name not in NOT_SIMULATED]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from quorate.quorum.seams import ANONYMOUS_PEER, PeerIdentity
 from tests.sim.loop import Call, SimLoop, task_owner
 
 T = TypeVar("T")
@@ -25,6 +26,8 @@ class Host:
         self.name = name
         self.paused = False
         self.dead = False
+        self.identity: PeerIdentity = ANONYMOUS_PEER
+        """The identity that TLS would prove to the peers of the links that are made from now on."""
         self._held: list[Callback] = []
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._context = contextvars.copy_context()

@@ -216,6 +216,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         auto_join=dynamic and random.randrange(0, 4) == 0,
         streams=not plan.adversary and Random(f"{seed}/streams").random() < STREAMS_SHARE,
         distances=swarm is not None and swarm.distances,
+        sasl=any(work.logs_in for work in works_of(seed, plan)),
         replication_port=random.choice((0, 9094)),
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),

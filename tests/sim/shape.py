@@ -13,6 +13,7 @@ from quorate.quorum.offline.storage_format import InitialVoter
 
 CONTROLLER_PORT = 9093
 CLIENT_PORT = 9092
+SASL_PORT = 9095
 NAME = "{name}"
 """Stands for the name of the machine in the values of `Shape.overrides`."""
 
@@ -33,6 +34,13 @@ FAST = {
     "min.insync.replicas": "2",
     "default.replication.factor": "3",
     "auto.create.topics.enable": "false",
+}
+
+SASL_KEYS = {
+    "listener.security.protocol.map": (
+        "PLAINTEXT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT"
+    ),
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
 }
 
 
@@ -59,6 +67,8 @@ class Shape:
     streams: bool = False  # links are streams of bytes, below the production code of frames
     distances: bool = False  # some directions between hosts are far (`distances.py`)
     replication_port: int = 0  # 0: another one after each start
+    sasl: bool = False
+    """Brokers have one more listener, for clients that log in with SCRAM."""
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def roles(self) -> dict[int, str]:
@@ -98,8 +108,11 @@ def node_config(node_id: int, role: str, shape: Shape) -> NodeConfig:
         if role == "controller"
         else f"PLAINTEXT://{name}:{CLIENT_PORT},REPLICATION://{name}:{shape.replication_port}"
     )
+    if shape.sasl and role == "broker":
+        listener += f",SASL://{name}:{SASL_PORT}"
     values = {
         **FAST,
+        **(SASL_KEYS if shape.sasl else {}),
         "process.roles": role,
         "node.id": str(node_id),
         "controller.listener.names": "CONTROLLER",

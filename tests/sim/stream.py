@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from quorate.quorum.rpc.frame_link import IDENTITY
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
 from quorate.quorum.seams import Accept, Address, Buffer, Link, Wire
@@ -50,6 +51,9 @@ class SimStream(SimConnection, asyncio.Transport):
     # -- asyncio.Transport ------------------------------------------------------------------------
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == IDENTITY:
+            identity = self.other.host.identity
+            return identity if identity.verified else default
         return (self.peer.host, self.peer.port) if name == "peername" else default
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:

@@ -9,7 +9,9 @@ from quorate.quorum.seams import (
     Accept,
     Address,
     Link,
+    LinkHandler,
     Listener,
+    PeerIdentity,
     PeerRefused,
     PeerUnreachable,
     Tls,
@@ -44,6 +46,13 @@ class SimTransport:
     ) -> Link:
         attempt = _Attempt(self._network, self._host, address, wire, accept, max_frame_bytes)
         return await attempt.made(timeout_ms)
+
+
+def identified(handler: LinkHandler, identity: PeerIdentity) -> None:
+    """Report the identity of the peer of a link, if it has proved one."""
+    on_identified = getattr(handler, "on_identified", None)
+    if on_identified is not None and identity.verified:
+        on_identified(identity)
 
 
 class _Attempt:
@@ -109,6 +118,7 @@ class _Attempt:
         client = SimLink(network, self._host, self._address, self._wire, self._max_frame_bytes)
         server.join(client)
         server.handler = listener.accept[self._wire](server)
+        identified(server.handler, self._host.identity)
         return self._answer(lambda: self._established(client))
 
     def _accepted_stream(self, listener: SimListener, client_address: Address) -> None:
@@ -141,7 +151,9 @@ class _Attempt:
         if client.closed:  # a reset overtook the answer
             self._fail(PeerUnreachable(f"cannot reach {self._address}: closed at once"))
             return
-        client.start(self._accept(client))
+        handler = self._accept(client)
+        identified(handler, client.other.host.identity)
+        client.start(handler)
         self._made.set_result(client)
 
     def _time_out(self) -> None:

@@ -8,6 +8,7 @@ from tests.sim.ablations import (
     compaction,
     directories,
     features,
+    identities,
     lost_quorum,
     partitions,
     permissions,
@@ -31,6 +32,7 @@ ABLATIONS: dict[str, Ablation] = {
         untrusted,
         quotas,
         permissions,
+        identities,
     )
     for each in table.ABLATIONS
 }

@@ -10,11 +10,13 @@ from random import Random
 
 from tests.sim.workloads.autocreated import AutoCreated
 from tests.sim.workloads.compacted import Compacted
+from tests.sim.workloads.credentials import Credentials
 from tests.sim.workloads.fetch_sessions import FetchSessions
 from tests.sim.workloads.membership import Membership
 from tests.sim.workloads.min_isr import MinIsr
 from tests.sim.workloads.moves import Moves
 from tests.sim.workloads.offsets import Offsets
+from tests.sim.workloads.permissions import Permissions
 from tests.sim.workloads.quotas import Quotas
 from tests.sim.workloads.recreated import Recreated
 from tests.sim.workloads.throttled import Throttled
@@ -37,17 +39,22 @@ WORKLOADS: tuple[type[Workload], ...] = (
     Unclean,
     MinIsr,
     Moves,
+    Permissions,
+    Credentials,
 )
 PER_SEED = 3
-OWN_DRAWS: Mapping[type[Workload], float] = {Moves: 0.1}
-"""The share of the seeds of each workload that is drawn on its own. The others keep their seeds."""
+OWN_DRAWS: Mapping[type[Workload], float] = {Moves: 0.1, Permissions: 0.1, Credentials: 0.1}
+"""The share of the seeds of each workload that is drawn on its own. The others keep their seeds. A
+swarm with such a workload has no other one."""
 
 
 def workloads_of(seed: int) -> list[type[Workload]]:
     """Return the workloads of a seed with brokers."""
     drawn = [each for each in WORKLOADS if each not in OWN_DRAWS]
     found = Random(f"{seed}/workloads").sample(drawn, PER_SEED)
-    for place, (work, share) in enumerate(OWN_DRAWS.items()):
-        if Random(f"{seed}/{work.name_of}").random() < share:
-            found[place] = work
-    return found
+    own = [
+        work
+        for work, share in OWN_DRAWS.items()
+        if Random(f"{seed}/{work.name_of}").random() < share
+    ]
+    return [*own, *found[len(own) :]]

@@ -45,6 +45,8 @@ class Workload(Client):
     name_of: ClassVar[str]
     keys: ClassVar[Mapping[str, str]] = {}
     """Configuration of all nodes that the workload needs."""
+    logs_in: ClassVar[bool] = False
+    """True if the workload needs the listener for clients that log in."""
 
     def __init__(self, stage: Simulation) -> None:
         super().__init__(stage.cluster, self.name_of)
