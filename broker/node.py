@@ -45,7 +45,6 @@ from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.listening import log_listening, warn_if_exposed
 from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.node.node_tls import NodeTls
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
@@ -75,7 +74,6 @@ class BrokerNode:
         used."""
         self.core = core
         config, seams = core.config, core.seams
-        self.tls = NodeTls(config, config.listeners.client, seams.clock)
         self.client = ControllerClient(seams.clock, core.links, core.replica.fetch_now)
         self.isr_sender = AlterPartitionSender(
             seams.clock,
@@ -91,7 +89,7 @@ class BrokerNode:
             self._broker_epoch,
             config["controller.socket.timeout.ms"],
         )
-        replication = ReplicationSettings.of(config, config.log_dirs)
+        replication = ReplicationSettings.of(config, config.log_dirs, core.tls.proof)
         assert config.listeners.replication is not None
         self._replication_listener = config.listeners.replication.name
         dynamic = DynamicSettings(config)
@@ -176,7 +174,6 @@ class BrokerNode:
             lambda: broker_reasons(core, self.lifecycle, self.replicas.unopened)
         )
         core.http_endpoints.collectors.append(self._metrics)
-        self.tls.report_to(core.http_endpoints)
         life_cycle = core.http_endpoints.life_cycle
         self.replicas.follow_acted(life_cycle.on_acted)
         life_cycle.parts["proposals"] = lambda: proposals(self.isr_sender, core.image)
@@ -216,12 +213,12 @@ class BrokerNode:
                 address,
                 accept,
                 max_frame_bytes=max_frame_bytes,
-                tls=self.tls.of(listener.name),
+                tls=self.core.tls.of(listener.name),
             )
             self._listeners[listener.name] = opened
             serves = "other nodes" if listener is replication else "clients"
             log_listening(listener, opened.address, serves)
-        warn_if_exposed(replication, config.listeners)
+        warn_if_exposed(replication, config)
         self.lifecycle = BrokerLifecycle(
             seams.clock,
             seams.random,
@@ -232,7 +229,6 @@ class BrokerNode:
             on_failed=self.core.fail,
         )
         self.lifecycle.start()
-        self.tls.start()
 
     def address(self, listener: str) -> Address:
         """Return the address to which a listener is bound, with its actual port. Raise KeyError
@@ -276,7 +272,6 @@ class BrokerNode:
         nor closed. It may be called again."""
         if self.lifecycle is not None:
             self.lifecycle.close()
-        self.tls.close()
         self.client.close()
         self.isr_sender.close()
         self.assignments.close()

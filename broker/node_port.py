@@ -74,12 +74,19 @@ def node_port(
         if len(body) > SLICED_ABOVE_BYTES:
             return handle_large(context, body)
         request = parse_fetch_request(body, context.version)
-        fetch(request, answer_to(context), context.client_id)
+        serve(request, context)
         return None
 
     def handle_large(context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request = yield from parse_fetch_steps(body, context.version)
-        fetch(request, answer_to(context), context.client_id)
+        serve(request, context)
+
+    def serve(request: FetchRequest, context: RequestContext) -> None:
+        connection = context.connection
+        if reason := settings.proof.refusal(connection.link.identity, request.replica_id):
+            connection.refuse(f"refused to serve a Fetch of a replica: {reason}")
+        else:
+            fetch(request, answer_to(context), context.client_id)
 
     def answer_to(context: RequestContext) -> Respond:
         def respond(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from functools import partial
 
 from quorate.broker.node import BrokerNode
@@ -29,8 +28,7 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     controller = ControllerNode(core) if config.is_controller else None
     broker = BrokerNode(core)
     asyncio.get_running_loop().set_exception_handler(partial(on_unhandled, core))
-    if broker.tls:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, broker.tls.reload)
+    core.tls.reload_on_hangup()
     try:
         if controller is not None:
             await controller.start()

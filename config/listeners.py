@@ -149,12 +149,11 @@ def resolve_protocols(
     """Return the security protocol of each of `listeners`, those of the node's property, and of
     `node_names`.
 
-    `node_names` are the listeners that other nodes connect to, here or on controllers: they must be
-    PLAINTEXT. `protocols` is listener.security.protocol.map. If it is set (`is_set`), it must name
-    every listener but an implied one, as in Kafka. The default map does not name other listeners,
-    which are PLAINTEXT. The result also
-    has the other listeners that the map names if it is set. Raise ConfigError for a protocol that
-    is not supported."""
+    `node_names` are the listeners that other nodes connect to, here or on controllers: they are
+    all PLAINTEXT or all SSL. `protocols` is listener.security.protocol.map. If it is set
+    (`is_set`), it must name every listener but an implied one, as in Kafka. The default map does
+    not name other listeners, which are PLAINTEXT. The result also has the other listeners that the
+    map names if it is set. Raise ConfigError for a protocol that is not supported."""
     by_name = split_protocol_map(protocols)
     bound = {each.name for each in listeners}
     nodes = {name.upper() for name in node_names}
@@ -164,13 +163,18 @@ def resolve_protocols(
         if protocol is None and is_set and (name in bound or name != REPLICATION):
             raise ConfigError(f"{PROTOCOL_MAP}: value {protocols!r} must name listener {name}")
         found[name] = protocol = protocol or PLAINTEXT
-        allowed = (PLAINTEXT,) if name in nodes else tuple(PROTOCOL_CODES)
+        allowed = (PLAINTEXT, SSL) if name in nodes else tuple(PROTOCOL_CODES)
         if protocol not in allowed:
             why = "other nodes use it" if name in nodes else "others are not supported"
             raise ConfigError(
                 f"{PROTOCOL_MAP}: value {protocol!r} of listener {name} must be "
                 f"{' or '.join(allowed)} ({why})"
             )
+    if len({found[name] for name in nodes}) > 1:
+        raise ConfigError(
+            f"{PROTOCOL_MAP}: value {protocols!r} must give {' and '.join(sorted(nodes))} the same "
+            "protocol, because nodes connect to all of them"
+        )
     return found
 
 

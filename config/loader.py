@@ -35,6 +35,7 @@ from quorate.config.listeners import (
 )
 from quorate.config.node_config import MAX_LOG_DIRS, NodeConfig
 from quorate.config.node_keys import ALIASES, NODE_KEYS
+from quorate.config.node_tls import check_node_tls
 from quorate.config.not_in_effect import described, why_not_in_effect
 from quorate.config.refused_keys import may_be_refused, refuse_deceiving
 from quorate.config.sasl_keys import sasl_listeners
@@ -232,6 +233,7 @@ def assemble(
         cluster_id=cluster_id or None,
     )
     check_quorum(config)
+    check_node_tls(config)
     check_times(config)
     check_cleaner(config)
     return config

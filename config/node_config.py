@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.config.listener_keys import prefixed
-from quorate.config.listeners import Listeners, Voter
+from quorate.config.listeners import TLS_PROTOCOLS, Listeners, Voter
 from quorate.config.sasl_keys import SaslListener
 from quorate.config.setting import Setting
 
@@ -65,6 +65,18 @@ class NodeConfig(Mapping[str, Any]):
     def is_controller(self) -> bool:
         """Return True if the node has the role of a controller."""
         return "controller" in self.roles
+
+    @property
+    def node_listeners(self) -> tuple[str, ...]:
+        """Return the names of the listeners that nodes connect to, here or on controllers."""
+        own = self.listeners.replication
+        controllers = (name.upper() for name in self["controller.listener.names"])
+        return tuple(dict.fromkeys((*controllers, *([own.name] if own else []))))
+
+    @property
+    def node_listeners_do_tls(self) -> bool:
+        """Return True if nodes connect to each other with TLS. They have all one protocol."""
+        return any(self.listeners.protocol(name) in TLS_PROTOCOLS for name in self.node_listeners)
 
     @property
     def host_names(self) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from quorate.config.cleaner_keys import CLEANER
 from quorate.config.key import table
 from quorate.config.log_keys import LOG
 from quorate.config.network_keys import IDENTITY, NETWORK
+from quorate.config.node_tls import NODE_TLS
 from quorate.config.quorum_keys import QUORUM
 from quorate.config.replication_keys import GROUPS, OURS, REPLICATION
 from quorate.config.sasl_keys import SASL
 from quorate.config.tls_keys import TLS
 
 NODE_KEYS = table(
-    *(*IDENTITY, *NETWORK, *TLS, *SASL, *QUORUM),
+    *(*IDENTITY, *NETWORK, *TLS, *NODE_TLS, *SASL, *QUORUM),
     *(*LOG, *CLEANER, *REPLICATION, *GROUPS, *AUTHORIZER, *OURS),
 )
 """All keys of a node by name."""

@@ -238,9 +238,12 @@ class Link(Protocol):
     """One open connection, seen from one end.
 
     If the listener does TLS, a Kafka link exists before its handshake. If its handler has a method
-    `on_identified(identity)`, the link calls it after the handshake, before the first frame."""
+    `on_identified(identity)`, the link calls it after the handshake, before the first frame. Links
+    of nodes and of HTTP begin after the handshake."""
 
     peer: Address
+    identity: PeerIdentity | None
+    """What the peer has proved. None without TLS, and before the end of a TLS handshake."""
 
     def send(self, *parts: Buffer) -> None:
         """Queue one frame made of `parts`, without blocking. Drop it if the link is closed.
@@ -292,8 +295,23 @@ Accept = Callable[[Link], LinkHandler]
 class Tls(Protocol):
     """The TLS of a listener (`rpc/tls/listener_tls.py`)."""
 
+    optional: bool
+    """Whether connections may also begin without TLS."""
+
     def above(self, protocol: Any) -> Any:
         """Return the asyncio protocol of a new connection, which does TLS for `protocol`."""
+
+
+class DialTls(Protocol):
+    """The TLS of connections to other nodes (`rpc/tls/listener_tls.py`)."""
+
+    @property
+    def dial_context(self) -> Any:
+        """Return the SSLContext of a new connection, with the certificate of this node."""
+
+    def dialed_identity(self, transport: Any) -> PeerIdentity:
+        """Return the identity that the peer of an asyncio transport has proved in its handshake.
+        A certificate that cannot be read proves nothing."""
 
 
 class Listener(Protocol):
@@ -324,11 +342,19 @@ class Transport(Protocol):
         above `max_frame_bytes` closes its link before memory is allocated for it."""
 
     async def connect(
-        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+        self,
+        address: Address,
+        wire: Wire,
+        accept: Accept,
+        *,
+        max_frame_bytes: int,
+        timeout_ms: int,
+        tls: DialTls | None = None,
     ) -> Link:
         """Open a link. Raise PeerRefused or PeerUnreachable within `timeout_ms`.
 
-        `wire` is NODE or KAFKA. `accept` creates the handler of the link."""
+        `wire` is NODE or KAFKA. `accept` creates the handler of the link. With `tls`, the
+        connection begins with a TLS handshake, which proves the peer's identity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import SystemRandom
 
@@ -33,15 +33,25 @@ Value = str | int | float | bool
 """The value of a property."""
 
 
+OwnConfigs = Callable[[str, int], Mapping[str, str]]
+"""Returns the further configs of one node, from the cluster id and the node's id. Blocks."""
+
+
+def no_own_configs(cluster_id: str, node_id: int) -> Mapping[str, str]:
+    """Return no configs: all nodes have the same."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The size of a cluster and the configs of all its nodes.
+    """The size of a cluster, the configs of all its nodes, and those of each node alone.
 
     The constructor raises ValueError if a number is not from 1 to MAX_NODES."""
 
     controllers: int = 1
     brokers: int = 1
     config: Mapping[str, Value] = field(default_factory=dict)
+    own_configs: OwnConfigs = no_own_configs
 
     def __post_init__(self) -> None:
         for name in ("controllers", "brokers"):
@@ -114,6 +124,7 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
         node_id: f"PLAINTEXT://{clients[node_id]},REPLICATION://{replication[node_id]}"
         for node_id in shape.broker_ids
     }
+    cluster_id = cluster_id_in(root, controllers | clients)
     replicas = min(3, shape.brokers)
     common = {
         "controller.quorum.voters": voters,
@@ -133,12 +144,13 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
                 "node.id": str(node_id),
                 "listeners": listeners[node_id],
                 "log.dirs": f"{root}/{node_id}",
+                **shape.own_configs(cluster_id, node_id),
             },
             hostname=HOST,
         )
         for node_id in (*shape.controller_ids, *shape.broker_ids)
     }
-    format_nodes(list(configs.values()))
+    format_nodes(list(configs.values()), cluster_id)
     node_ports = {address: node_id for node_id, address in (controllers | replication).items()}
     return Layout(configs, clients, node_ports, controllers)
 
@@ -159,16 +171,21 @@ def refuse_other_shape(shape: Shape, root: str) -> None:
         )
 
 
-def format_nodes(configs: Sequence[NodeConfig]) -> None:
-    """Format the directories that are not formatted yet.
-
-    The cluster id is that of the formatted directories, or a new one if there are none."""
-    disk, chance = OsDisk(), SystemRandom()
-    metas = [read_meta(disk, config.log_dir) for config in configs]
+def cluster_id_in(root: str, node_ids: Iterable[int]) -> str:
+    """Return the cluster id of the directories of nodes below `root` that are formatted, or a new
+    one if there are none."""
+    disk = OsDisk()
+    metas = [read_meta(disk, f"{root}/{node_id}") for node_id in node_ids]
+    disk.close()
     known = next((meta.cluster_id for meta in metas if meta is not None), None)
-    cluster_id = known or uuid_to_text(random_uuid(chance))
-    for config, meta in zip(configs, metas, strict=True):
-        if meta is None:
+    return known or uuid_to_text(random_uuid(SystemRandom()))
+
+
+def format_nodes(configs: Sequence[NodeConfig], cluster_id: str) -> None:
+    """Format the directories that are not formatted yet."""
+    disk, chance = OsDisk(), SystemRandom()
+    for config in configs:
+        if read_meta(disk, config.log_dir) is None:
             format_directory(
                 disk,
                 config,

@@ -306,6 +306,10 @@ class ReplicaFetcher:
         if self._closed:
             client.close()
             return
+        if reason := self._settings.proof.refusal(client.link.identity, self._leader_id):
+            client.close()
+            self._lost(reason)
+            return
         self._client = client
         self._session_id, self._session_epoch = 0, FIRST_EPOCH
         self._send()

@@ -13,6 +13,7 @@ from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.replication_throttle import NO_PARTITIONS, throttled_partitions
 from quorate.quorum.log.recompression import LEVELS, Compression
 from quorate.quorum.log.settings import NEVER, UNLIMITED, LogSettings
+from quorate.quorum.rpc.node_identity import UNPROVED, NodeProof
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -53,13 +54,21 @@ class ReplicationSettings:
     move_quota_windows: int = 11
     move_quota_window_seconds: int = 1
     state_change_log: bool = False
+    proof: NodeProof = UNPROVED
+    """The rule by which the leaders that this broker follows prove who they are."""
 
     @classmethod
-    def of(cls, node: Mapping[str, Any], log_dirs: tuple[str, ...]) -> ReplicationSettings:
+    def of(
+        cls,
+        node: Mapping[str, Any],
+        log_dirs: tuple[str, ...],
+        proof: NodeProof = UNPROVED,
+    ) -> ReplicationSettings:
         """Return the settings of a node's typed configuration (`quorate.config`). A missing key
         gives the default."""
         return cls(
             log_dirs=log_dirs,
+            proof=proof,
             cleaner=CleanerSettings.of(node),
             **{name: node[key] for name, key in _NODE_KEYS.items() if key in node},
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,6 +21,13 @@ PRIVATE, PUBLIC = 0o600, 0o644
 DIRECTORY = 0o700
 KEYSTORE = "keystore.pem"
 """The key of a node or a client, and its certificate."""
+
+
+class Names(NamedTuple):
+    """The names of a certificate: hosts and addresses, and URIs."""
+
+    hosts: tuple[str, ...] = ()
+    uris: tuple[str, ...] = ()
 
 
 class AuthorityDir:
@@ -40,23 +48,25 @@ class AuthorityDir:
         write(self.certificate, made.certificate_pem, PUBLIC)
 
     def issue(
-        self, directory: str, common_name: str, days: int, hosts: tuple[str, ...], *, renew: bool
+        self, directory: str, common_name: str, days: int, names: Names, *, renew: bool
     ) -> Path:
         """Write the keystore of a new certificate into a directory of its own, and return its path.
 
-        Without `renew`, there must be none yet. With it, there must be one, whose names the new
-        certificate has unless `hosts` are given."""
+        Without `renew`, there must be none yet. With it, there must be one. Where `names` has none,
+        the new certificate has the names of the one before."""
         keystore = self.root / directory / KEYSTORE
         if renew and not keystore.exists():
             raise Refused(f"{keystore} does not exist, so it cannot be renewed")
         if not renew and keystore.exists():
             raise Refused(f"{keystore} exists already. --renew replaces it")
-        names = hosts or (hosts_of(keystore) if renew else ())
+        before = names_of(keystore) if renew else Names()
+        hosts, uris = names.hosts or before.hosts, names.uris or before.uris
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name)])
         try:
-            made = issue(self._authority(), subject, datetime.now(UTC), days, hosts=names)
+            now = datetime.now(UTC)
+            made = issue(self._authority(), subject, now, days, hosts=hosts, uris=uris)
         except ValueError as error:  # a certificate cannot have such a name
-            raise Refused(f"--host: value {', '.join(names)!r}: {error}") from None
+            raise Refused(f"--host: value {', '.join(hosts)!r}: {error}") from None
         write(keystore.with_name("key.pem"), made.key_pem, PRIVATE)
         write(keystore.with_name("cert.pem"), made.certificate_pem, PUBLIC)
         write(keystore, made.keystore_pem, PRIVATE)
@@ -73,17 +83,20 @@ class AuthorityDir:
         return Issued(key, certificate)
 
 
-def hosts_of(keystore: Path) -> tuple[str, ...]:
-    """Return the host names and addresses in the certificate of a keystore."""
+def names_of(keystore: Path) -> Names:
+    """Return the names in the certificate of a keystore."""
     try:
         (found, *_) = x509.load_pem_x509_certificates(keystore.read_bytes())
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        return ()
+        return Names()
     except (OSError, ValueError) as error:
         raise Refused(f"{keystore}: {error}") from None
     addresses = map(str, names.get_values_for_type(x509.IPAddress))
-    return (*names.get_values_for_type(x509.DNSName), *addresses)
+    return Names(
+        hosts=(*names.get_values_for_type(x509.DNSName), *addresses),
+        uris=tuple(names.get_values_for_type(x509.UniformResourceIdentifier)),
+    )
 
 
 def write(path: Path, content: bytes, mode: int) -> None:

@@ -71,15 +71,26 @@ def authority(root: Path, days: int, name: str) -> None:
 @click.option(
     "--host", "hosts", multiple=True, help="A host in advertised.listeners. May be repeated."
 )
-def node(root: Path, days: int, renew: bool, node_id: int, hosts: tuple[str, ...]) -> None:
+@click.option(
+    "--cluster-id",
+    help="The cluster of the node. Its certificate then proves the node's id to other nodes.",
+)
+def node(
+    root: Path, days: int, renew: bool, node_id: int, hosts: tuple[str, ...], cluster_id: str | None
+) -> None:
     """Make the certificate of a node, and print the lines for its properties file.
 
-    With --renew, the hosts remain if none is given. A running node notices the new file."""
+    With --renew, the hosts and the cluster remain if none is given. A running node notices the new
+    file."""
+    from quorate.cli.certs.authority_dir import Names
+    from quorate.quorum.rpc.node_identity import node_uri
+
     if not hosts and not renew:
         raise click.UsageError("--host must be given, because clients compare it")
+    uris = (node_uri(cluster_id, node_id),) if cluster_id else ()
     name = f"node-{node_id}"
     directory = of(root)
-    keystore = directory.issue(name, name, days, hosts, renew=renew)
+    keystore = directory.issue(name, name, days, Names(hosts, uris), renew=renew)
     click.echo(f"ssl.keystore.type=PEM\nssl.keystore.location={keystore.absolute()}")
     click.echo("ssl.truststore.type=PEM")
     click.echo(f"ssl.truststore.location={directory.certificate.absolute()}")
@@ -90,10 +101,12 @@ def node(root: Path, days: int, renew: bool, node_id: int, hosts: tuple[str, ...
 @click.option("--name", required=True, help="The user. The principal is User:CN=NAME.")
 def client(root: Path, days: int, renew: bool, name: str) -> None:
     """Make the certificate of a client, with a file for clients of Java and one for librdkafka."""
-    from quorate.cli.certs.authority_dir import PRIVATE, write
+    from quorate.cli.certs.authority_dir import PRIVATE, Names, write
 
     directory = of(root)
-    keystore = directory.issue(f"client-{checked(name)}", name, days, (), renew=renew).absolute()
+    keystore = directory.issue(
+        f"client-{checked(name)}", name, days, Names(), renew=renew
+    ).absolute()
     ca = directory.certificate.absolute()
     java = (
         "security.protocol=SSL\nssl.truststore.type=PEM\n"

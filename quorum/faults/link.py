@@ -73,6 +73,7 @@ class FaultLink:
 
     def __init__(self, faults: Faults, inner: Link, accept: Accept, nature: Nature) -> None:
         self.peer = inner.peer
+        self.identity = inner.identity
         self.closed = False
         self._faults = faults
         self._inner = inner
@@ -156,6 +157,7 @@ class FaultLink:
 
     def on_identified(self, identity: PeerIdentity) -> None:
         """Pass the identity of the peer on to the node's handler."""
+        self.identity = identity
         on_identified = getattr(self._handler, "on_identified", None)
         if on_identified is not None:
             self._faults.run(partial(on_identified, identity))

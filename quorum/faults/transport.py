@@ -21,6 +21,7 @@ from quorate.quorum.faults.link import FaultLink, Nature
 from quorate.quorum.seams import (
     Accept,
     Address,
+    DialTls,
     Link,
     LinkHandler,
     Listener,
@@ -70,7 +71,14 @@ class FaultTransport:
         return FaultListener(inner, self._faults, links)
 
     async def connect(
-        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+        self,
+        address: Address,
+        wire: Wire,
+        accept: Accept,
+        *,
+        max_frame_bytes: int,
+        timeout_ms: int,
+        tls: DialTls | None = None,
     ) -> Link:
         """Connect and return the wrapped link.
 
@@ -94,7 +102,12 @@ class FaultTransport:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._passable(node_id, address)
             await self._inner.connect(
-                address, wire, wrapped, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms
+                address,
+                wire,
+                wrapped,
+                max_frame_bytes=max_frame_bytes,
+                timeout_ms=timeout_ms,
+                tls=tls,
             )
         except TimeoutError:
             raise PeerUnreachable(f"cannot reach {address}: its link is held") from None

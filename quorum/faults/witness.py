@@ -16,6 +16,7 @@ from quorate.quorum.seams import (
     Address,
     Buffer,
     Clock,
+    DialTls,
     Link,
     LinkHandler,
     Listener,
@@ -50,13 +51,20 @@ class WitnessTransport:
         return await self._inner.listen(address, accept, max_frame_bytes=max_frame_bytes, tls=tls)
 
     async def connect(
-        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+        self,
+        address: Address,
+        wire: Wire,
+        accept: Accept,
+        *,
+        max_frame_bytes: int,
+        timeout_ms: int,
+        tls: DialTls | None = None,
     ) -> Link:
         """Connect on the inner transport. Messages sent on a message link are recorded."""
         if wire is Wire.NODE:
             accept = partial(self._accept, accept)
         return await self._inner.connect(
-            address, wire, accept, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms
+            address, wire, accept, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms, tls=tls
         )
 
     def sent(self, frame: Buffer) -> None:
@@ -75,6 +83,7 @@ class WitnessLink:
 
     def __init__(self, inner: Link, witness: WitnessTransport) -> None:
         self.peer = inner.peer
+        self.identity = inner.identity
         self._inner = inner
         self._witness = witness
 

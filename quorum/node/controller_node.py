@@ -39,7 +39,7 @@ from quorate.quorum.node.controller_port import ControllerPort
 from quorate.quorum.node.controller_settings import controller_settings
 from quorate.quorum.node.controller_shell import ControllerShell
 from quorate.quorum.node.controller_stages import controller_stages
-from quorate.quorum.node.listening import log_listening
+from quorate.quorum.node.listening import log_listening, warn_if_exposed
 from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.node_requests import REFUSED, check_broker, check_controller
@@ -166,9 +166,11 @@ class ControllerNode:
                 address,
                 accept,
                 max_frame_bytes=max(MAX_FRAME_BYTES, config["socket.request.max.bytes"]),
+                tls=self.core.tls.of(listener.name),
             )
             self._listeners.append(opened)
             log_listening(listener, opened.address, "nodes and admin clients")
+            warn_if_exposed(listener, config)
 
     @property
     def addresses(self) -> list[Address]:
@@ -372,6 +374,7 @@ async def run(config: NodeConfig, seams: Seams, stop: asyncio.Event) -> None:
     core = NodeCore(config, seams, failed)
     node = ControllerNode(core)
     asyncio.get_running_loop().set_exception_handler(partial(on_unhandled, core))
+    core.tls.reload_on_hangup()
     try:
         await node.start()
         core.start()

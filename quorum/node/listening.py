@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from ipaddress import ip_address
 
-from quorate.config.listeners import Listener, Listeners
+from quorate.config.listeners import Listener
+from quorate.config.node_config import NodeConfig
+from quorate.config.node_tls import NODE_TLS_KEY, REQUIRE, demands_tls
 from quorate.quorum.seams import Address
 
 logger = logging.getLogger("quorate.node")
@@ -24,13 +26,24 @@ def log_listening(listener: Listener, bound: Address, serves: str) -> None:
     )
 
 
-def warn_if_exposed(listener: Listener, listeners: Listeners) -> None:
-    """Write a warning if clients need TLS, and the port of nodes can be reached without it from
-    other machines."""
-    if listeners.with_tls and listener.name not in listeners.with_tls and not loopback(listener):
+def warn_if_exposed(listener: Listener, config: NodeConfig) -> None:
+    """Write a warning if other machines can reach the port of nodes without TLS."""
+    if demands_tls(config) or loopback(listener):
+        return
+    if config.node_listeners_do_tls:
+        logger.warning(
+            "%s=%s: %s still accepts nodes without TLS, and every caller of this port can act as a "
+            "node. Set it to %s when all nodes connect with TLS",
+            NODE_TLS_KEY,
+            config[NODE_TLS_KEY],
+            listener,
+            REQUIRE,
+        )
+    else:
         logger.warning(
             "%s is a listener for nodes without TLS that other machines can reach: every caller of "
-            "this port can act as a node. Let only the nodes of the cluster reach it",
+            "this port can act as a node. Let only the nodes of the cluster reach it, or give it "
+            "the protocol SSL",
             listener,
         )
 

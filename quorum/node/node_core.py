@@ -32,6 +32,7 @@ from quorate.quorum.node.node_listeners import NodeListeners
 from quorate.quorum.node.node_membership import configured_voters, voter_addresses
 from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, affordable, check_speaker
 from quorate.quorum.node.node_settings import snapshot_settings
+from quorate.quorum.node.node_tls import NodeTls
 from quorate.quorum.node.quorum_links import QuorumLinks
 from quorate.quorum.node.raft_creation import create_raft
 from quorate.quorum.node.snapshot_generator import SnapshotGenerator
@@ -68,8 +69,8 @@ class NodeCore:
         """Lock and open the node's directory. Blocks. Send nothing.
 
         `on_failed` is called at most once, with the failure that stopped the node. Raise
-        StorageError or NodeRefused if this node must not use the directory, and CorruptLog,
-        ArchiveRefused, ElectionFileError or GenerationFileError if it is damaged."""
+        StorageError or NodeRefused if this node must not use the directory, ConfigError if a
+        certificate cannot be used, and CorruptLog or another error if a file is damaged."""
         self.config = config
         self.seams = seams
         self.listeners = NodeListeners()
@@ -90,6 +91,8 @@ class NodeCore:
         self.cluster_id = self.directories.metadata.cluster_id
         self.me = ReplicaKey(config.node_id, self.directories.metadata.directory_id)
         self.incarnation = random_uuid(seams.random)
+        self.tls = NodeTls(config, self.cluster_id, seams.clock)
+        self.seams = seams = self.tls.dialing(seams)
         opened = open_metadata(seams.disk, config, self.me, seams.clock.wall_ms())
         self.storage = opened.storage
         self.lost = opened.lost
@@ -111,12 +114,10 @@ class NodeCore:
         self._configured = frozenset(addresses.values())
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
         self._probes = VoterProbes(seams.clock, self.links, self._prune_links)
-        raft = create_raft(seams, config, self.cluster_id, self.me, opened)
         checked = CheckedBatches(lambda: self.log.generation)
-        raft.follow_batches(checked)
-        self.replica = MetadataReplica(
-            seams, raft, self.storage, opened.election_file, self.links, self, opened.mark
-        )
+        raft = create_raft(seams, config, self.cluster_id, self.me, opened, checked)
+        file, mark = self._election_file, opened.mark
+        self.replica = MetadataReplica(seams, raft, self.storage, file, self.links, self, mark)
         self.committed_image = CommittedImage(
             seams.clock,
             self.log,
@@ -126,6 +127,7 @@ class NodeCore:
             checked.take,
         )
         self.http_endpoints = HttpEndpoints(self)
+        self.tls.report_to(self.http_endpoints)
         self._waiting = WaitingLog(seams.clock, self.http_endpoints.reasons)
         self.listeners.role.append(self.http_endpoints.measures.on_role)
         self.listeners.image.append(self.http_endpoints.on_image)
@@ -147,18 +149,15 @@ class NodeCore:
         when this node knows a high watermark."""
         self.committed_image.load(self.storage.beginning.image)
         self.links.start()
-        self.replica.start()
-        self._snapshots.start()
-        self._waiting.start()
+        for part in (self.replica, self._snapshots, self._waiting, self.tls):
+            part.start()
 
     def close(self) -> None:
         """Stop immediately. The files stay open until `release`."""
-        self.replica.close()
-        self.committed_image.close()
-        self._snapshots.close()
-        self._waiting.close()
-        self._probes.close()
-        self.links.close()
+        for part in (self.replica, self.committed_image, self._snapshots, self._waiting):
+            part.close()
+        for link in (self._probes, self.links, self.tls):
+            link.close()
 
     def release(self) -> None:
         """Make everything durable, close the files and give up the lock. Blocks. Call `close`
@@ -253,6 +252,7 @@ class NodeCore:
             hello=self.hello,
             handlers=handlers,
             on_newer=self._meet_newer,
+            proof=self.tls.proof,
             memory=self.resources.memory,
         )
 

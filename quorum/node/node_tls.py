@@ -1,17 +1,23 @@
-"""The TLS of a node's listeners. Changed certificates are read again while the node runs."""
+"""The TLS of a node: that of its listeners, and that of its connections to other nodes. Changed
+certificates are read again while the node runs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import signal
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quorate.config.listeners import Listener
+from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
+from quorate.config.node_tls import demands_tls, dials_tls
 from quorate.quorum.rpc.delivery import raise_failure
+from quorate.quorum.rpc.node_identity import NodeProof, node_uri
+from quorate.quorum.rpc.tls.dialing_transport import DialingTransport
 from quorate.quorum.rpc.tls.listener_tls import ListenerTls, tls_listeners
-from quorate.quorum.seams import Clock
+from quorate.quorum.seams import Clock, Seams
 from quorate.quorum.watch.endpoints import HttpEndpoints
 
 if TYPE_CHECKING:
@@ -22,14 +28,28 @@ CHECK_INTERVAL_S = 5.0
 
 
 class NodeTls:
-    """The listeners of one role that have TLS. The event loop owns it."""
+    """The listeners of a node that have TLS. The event loop owns it."""
 
-    def __init__(self, config: NodeConfig, listeners: Iterable[Listener], clock: Clock) -> None:
-        """Read the stores of those of `listeners` that have TLS. Blocks. Raise ConfigError if one
-        cannot be used."""
+    def __init__(self, config: NodeConfig, cluster_id: str, clock: Clock) -> None:
+        """Read the stores of the listeners that have TLS. Blocks. Raise ConfigError if one cannot
+        be used, or if the certificate of a listener for nodes does not name this node."""
+        of = config.listeners
+        listeners = (*of.client, *of.controller, *([of.replication] if of.replication else []))
         self._listeners = tls_listeners(config, listeners, clock)
+        for_nodes = [self._listeners[name] for name in config.node_listeners if self.of(name)]
+        for each in for_nodes:
+            require_uri(each, node_uri(cluster_id, config.node_id))
+        self._dial = for_nodes[0] if dials_tls(config) else None
+        self.proof = NodeProof(cluster_id, required=demands_tls(config))
+        """The rule by which other nodes prove who they are."""
         self._requested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+
+    def dialing(self, seams: Seams) -> Seams:
+        """Return `seams`, with TLS for the connections that this node opens if it has any."""
+        if self._dial is None:
+            return seams
+        return replace(seams, transport=DialingTransport(seams.transport, self._dial))
 
     def __bool__(self) -> bool:
         """Return True if a listener has TLS."""
@@ -57,6 +77,11 @@ class NodeTls:
             self._task.cancel()
             self._task = None
 
+    def reload_on_hangup(self) -> None:
+        """Read all stores again after each SIGHUP. Without TLS, the signal keeps its meaning."""
+        if self._listeners:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
+
     def reload(self) -> None:
         """Read all stores again soon, also those whose files have not changed."""
         self._requested.set()
@@ -75,3 +100,12 @@ class NodeTls:
         from quorate.quorum.watch.tls import tls_metrics
 
         return tls_metrics(self._listeners.values())
+
+
+def require_uri(listener: ListenerTls, uri: str) -> None:
+    """Raise ConfigError if the certificate of a listener for nodes does not name this node."""
+    if uri not in listener.uris:
+        raise ConfigError(
+            f"listener {listener.listener}: its certificate lacks the URI {uri}, by which other "
+            "nodes know this one. `quorate certs node --cluster-id` makes one that has it"
+        )

@@ -7,16 +7,23 @@ from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.node.metadata_opening import OpenedMetadata
 from quorate.quorum.node.node_membership import membership
 from quorate.quorum.node.node_settings import raft_settings
+from quorate.quorum.raft.log_view import FollowedBatches
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.seams import Seams
 
 
 def create_raft(
-    seams: Seams, config: NodeConfig, cluster_id: str, me: ReplicaKey, opened: OpenedMetadata
+    seams: Seams,
+    config: NodeConfig,
+    cluster_id: str,
+    me: ReplicaKey,
+    opened: OpenedMetadata,
+    followed: FollowedBatches,
 ) -> Raft:
-    """Return the Raft core of the replica `me`."""
+    """Return the Raft core of the replica `me`, which passes the batches of leaders to
+    `followed`."""
     storage = opened.storage
-    return Raft(
+    raft = Raft(
         raft_settings(config),
         cluster_id,
         me,
@@ -29,3 +36,5 @@ def create_raft(
         seams.clock.wall_ms(),
         lost_log=bool(opened.lost),
     )
+    raft.follow_batches(followed)
+    return raft

@@ -23,8 +23,9 @@ Files in reading order:
   finds free ports.
 - `messages.py` is the table of node messages. `row_codec.py` compiles their codecs, and
   `msgpack_elements.py` bounds the elements of a frame.
-- `hello.py` and `handshake.py` are the handshake of two nodes. `channel.py` pipelines requests.
-  `connector.py` keeps a channel to one peer, and `node_server.py` accepts channels.
+- `hello.py`, `handshake.py` and `node_identity.py` are the handshake of two nodes. `channel.py`
+  pipelines requests. `connector.py` keeps a channel to one peer, and `node_server.py` accepts
+  channels.
 - `budget.py` bounds the memory that peers may hold, `node_link_memory.py` counts it for links
   between nodes, and `tracebacks.py` keeps exceptions from holding frames.
 - `kafka/` is the server and the client of Kafka's protocol.

@@ -66,6 +66,7 @@ class FrameLink(asyncio.Protocol):
         """Create the protocol of a new connection. `accept` makes its handler, and `on_gone` is
         called when the connection is lost."""
         self.peer = NO_ADDRESS
+        self.identity: PeerIdentity | None = None
         self.closed = False
         self._accept = accept
         self._max_frame_bytes = self._listener_max_bytes = max_frame_bytes
@@ -84,16 +85,17 @@ class FrameLink(asyncio.Protocol):
         """Create the handler of the link. asyncio calls this method."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
         self.peer = address_of(transport)
+        self.identity = self.identity or transport.get_extra_info(IDENTITY)
         self._handler = self._accept(cast(Link, self))
         self._on_buffered = getattr(self._handler, "on_buffered", None)
         self._on_drained = getattr(self._handler, "on_drained", None)
-        identity = transport.get_extra_info(IDENTITY)
-        if identity is not None:
-            self.identified(identity)
+        if self.identity is not None:
+            self.identified(self.identity)
 
     def identified(self, identity: PeerIdentity) -> None:
         """Report the identity of the peer to the handler. `tls/tls_protocol.py` calls this method
         after the handshake. A link that begins after the handshake calls it itself."""
+        self.identity = identity
         on_identified = getattr(self._handler, "on_identified", None)
         if on_identified is not None:
             on_identified(identity)

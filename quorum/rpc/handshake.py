@@ -18,6 +18,7 @@ from quorate.quorum.rpc.budget import Memory
 from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
 from quorate.quorum.rpc.hello import Hello, HelloReply, Peer, is_newer, refusal_of
 from quorate.quorum.rpc.messages import Message, frame_header, packed, sole_message
+from quorate.quorum.rpc.node_identity import UNPROVED, NodeProof
 from quorate.quorum.rpc.node_link_memory import NodeLinkMemory
 from quorate.quorum.seams import Address, Clock, Link, LinkHandler
 
@@ -39,6 +40,8 @@ class NodeSettings:
     on_newer: Callable[[Hello, Address], None] = lambda hello, address: None
     """Called with the Hello of a later generation of the quorum, and the address that this node
     connected to. A Hello of an accepted link does not count, because any program can send one."""
+    proof: NodeProof = UNPROVED
+    """The rule by which a peer proves the node id of its Hello."""
     channel: ChannelSettings = ChannelSettings()
     handshake_timeout_ms: int = 2000
     memory: Memory | None = None
@@ -124,6 +127,10 @@ class Handshake(abc.ABC):
     def _on_first_frame(self, frame: memoryview) -> None:
         """Handle the peer's message of the handshake."""
 
+    def _unproved(self, hello: Hello) -> str:
+        """Return the reason why the peer is not believed, or an empty string."""
+        return self._settings.proof.refusal(self._link.identity, hello.node_id)
+
     def _established(self, hello: Hello) -> None:
         self._timer.cancel()
         settings = self._settings
@@ -160,7 +167,10 @@ class ServerHandshake(Handshake):
     def _on_first_frame(self, frame: memoryview) -> None:
         theirs: Hello = sole_message(frame, Hello)
         mine = self._settings.hello()
-        if reason := refusal_of(mine, theirs):
+        if reason := self._unproved(theirs):
+            self._send(HelloReply(hello=None, refusal=reason))
+            self._refused(reason)
+        elif reason := refusal_of(mine, theirs):
             hello = mine if is_newer(theirs, mine) else None
             self._send(HelloReply(hello=hello, refusal=reason))
             self._refused(reason)
@@ -184,6 +194,8 @@ class ClientHandshake(Handshake):
     def _on_first_frame(self, frame: memoryview) -> None:
         reply: HelloReply = sole_message(frame, HelloReply)
         mine = self._settings.hello()
+        if reply.hello is not None and (reason := self._unproved(reply.hello)):
+            return self._refused(reason)
         if reply.hello is not None and is_newer(mine, reply.hello):
             self._settings.on_newer(reply.hello, self.address)
         if reply.hello is None or reply.refusal:

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Protocol, cast
 
 from quorate.quorum.rpc.delivery import deliver, deliver_end
-from quorate.quorum.rpc.frame_link import address_of
+from quorate.quorum.rpc.frame_link import IDENTITY, address_of
 from quorate.quorum.rpc.http_head import (
     MAX_HEAD_BYTES,
     Head,
@@ -25,7 +25,7 @@ from quorate.quorum.rpc.http_head import (
     check_host,
     parse_head,
 )
-from quorate.quorum.seams import Accept, Buffer, LinkHandler, joined
+from quorate.quorum.seams import Accept, Buffer, LinkHandler, PeerIdentity, joined
 
 RPC_PATH = b"/rpc"
 HEAD_TIMEOUT_S = 30.0
@@ -98,6 +98,7 @@ class HttpLink(asyncio.Protocol):
         """Start the timeout for the head. asyncio calls this method."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
         self.peer = address_of(self._transport)
+        self.identity: PeerIdentity | None = transport.get_extra_info(IDENTITY)
         self._listener.opened(self)
         self._arm(HEAD_TIMEOUT_S, self.abort)
 

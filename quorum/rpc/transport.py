@@ -26,6 +26,7 @@ from quorate.quorum.rpc.socket_options import SocketOptions
 from quorate.quorum.seams import (
     Accept,
     Address,
+    DialTls,
     Link,
     Listener,
     PeerRefused,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 HTTP_PREFIX = b"GET "
+HANDSHAKE_RECORD = 0x16
+"""The first byte of a TLS handshake."""
 LISTEN_TIMEOUT_S = 5.0
 LISTEN_RETRY_S = 0.1
 MAX_NODE_LINKS = 4096  # of one listener
@@ -90,18 +93,26 @@ class AioTransport:
             host = str(found[0][4][0])
 
         def protocol() -> asyncio.Protocol:
-            sniffer = _Sniffer(listener)
-            return sniffer if tls is None else cast(asyncio.Protocol, tls.above(sniffer))
+            if tls is None or tls.optional:
+                return _Sniffer(listener, tls)
+            return cast(asyncio.Protocol, tls.above(_Sniffer(listener)))
 
         server = await _server(protocol, host, address.port, self._sockets)
         listener.serve(server, address.host)
         return listener
 
     async def connect(
-        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+        self,
+        address: Address,
+        wire: Wire,
+        accept: Accept,
+        *,
+        max_frame_bytes: int,
+        timeout_ms: int,
+        tls: DialTls | None = None,
     ) -> Link:
         """Connect to `address` within `timeout_ms`. Return the link, whose handler `accept` has
-        made.
+        made. With `tls`, the link knows the identity that the peer has proved.
 
         Raise PeerRefused if no process listens there, and PeerUnreachable for any other failure.
         `wire` is NODE, with the WebSocket handshake done on return, or KAFKA."""
@@ -110,13 +121,16 @@ class AioTransport:
             from quorate.quorum.rpc import websocket
 
             return await websocket.connect(
-                address, accept, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms
+                address, accept, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms, tls=tls
             )
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 _, link = await loop.create_connection(
-                    lambda: _OutgoingKafkaLink(accept, max_frame_bytes), address.host, address.port
+                    lambda: _OutgoingKafkaLink(accept, max_frame_bytes, tls),
+                    address.host,
+                    address.port,
+                    ssl=None if tls is None else tls.dial_context,
                 )
         except ConnectionRefusedError as error:
             raise PeerRefused(f"{address} refuses connections") from error
@@ -163,7 +177,13 @@ class _OutgoingKafkaLink(KafkaLink):
 
     self_connected = False
 
+    def __init__(self, accept: Accept, max_frame_bytes: int, tls: DialTls | None) -> None:
+        super().__init__(accept, max_frame_bytes)
+        self._tls = tls
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._tls is not None:
+            self.identity = self._tls.dialed_identity(transport)
         if is_self_connected(transport):
             self.self_connected = self.closed = True
             drop(cast(asyncio.Transport, transport))
@@ -290,8 +310,9 @@ class AioListener:
 class _Sniffer(asyncio.Protocol):
     """Reads the first bytes of a connection, and passes it to the protocol that they select."""
 
-    def __init__(self, listener: AioListener) -> None:
+    def __init__(self, listener: AioListener, optional_tls: Tls | None = None) -> None:
         self._listener = listener
+        self._optional_tls = optional_tls
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
         self._input = b""
@@ -318,7 +339,9 @@ class _Sniffer(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._input += data
-        if len(self._input) >= len(HTTP_PREFIX):
+        if self._optional_tls is not None and self._input[0] == HANDSHAKE_RECORD:
+            self._leave_to(self._optional_tls.above(_Sniffer(self._listener)))
+        elif len(self._input) >= len(HTTP_PREFIX):
             self._leave_to(self._listener.protocol_for(self._input[: len(HTTP_PREFIX)]))
 
     def _leave_to(self, protocol: asyncio.Protocol | None) -> None:

@@ -16,7 +16,7 @@ from aiohttp import web
 from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.rpc.http import RPC_PATH
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
-from quorate.quorum.seams import Accept, Address, Link, PeerRefused, PeerUnreachable
+from quorate.quorum.seams import Accept, Address, DialTls, Link, PeerRefused, PeerUnreachable
 
 CLOSE_TIMEOUT_S = 0.1
 """Maximum wait for connections that are still in the handshake when their listener closes."""
@@ -110,11 +110,17 @@ class _ClientWebSocket(aiohttp.ClientWebSocketResponse):
 
 
 async def connect(
-    address: Address, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+    address: Address,
+    accept: Accept,
+    *,
+    max_frame_bytes: int,
+    timeout_ms: int,
+    tls: DialTls | None = None,
 ) -> Link:
     """Connect to the node port at `address` within `timeout_ms`, and return the link.
 
-    The HTTP handshake is complete on return, and `accept` has made the handler of the link. A frame
+    The HTTP handshake is complete on return, after that of `tls`. `accept` has made the handler of
+    the link, which knows the identity of the peer. A frame
     above `max_frame_bytes` closes the link. The first frame has a smaller bound
     (`websocket_frames.py`).
 
@@ -127,9 +133,10 @@ async def connect(
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             socket = await session.ws_connect(
-                f"http://{host}:{address.port}{RPC_PATH.decode()}",
+                f"{'http' if tls is None else 'https'}://{host}:{address.port}{RPC_PATH.decode()}",
                 autoclose=False,
                 compress=0,
+                ssl=True if tls is None else tls.dial_context,
             )
     except BaseException as error:
         await session.close()
@@ -142,6 +149,8 @@ async def connect(
         raise
     assert isinstance(socket, _ClientWebSocket)
     link = WebSocketLink(accept, max_frame_bytes, masks=True)
+    if tls is not None:
+        link.identity = tls.dialed_identity(socket.transport)
     link.take_over(socket.transport)
     link.keeper = asyncio.get_running_loop().create_task(_keep(link, session, socket.response))
     return link

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from quorate.quorum.rpc.delivery import deliver
-from quorate.quorum.seams import Address, Buffer, LinkHandler, ProtocolError, Wire
+from quorate.quorum.seams import Address, Buffer, LinkHandler, PeerIdentity, ProtocolError, Wire
 from tests.sim.connection import SimConnection
 from tests.sim.host import Host
 
@@ -31,6 +31,7 @@ class SimLink(SimConnection):
     ) -> None:
         super().__init__(network, host, peer, listener)
         self.handler: LinkHandler = _Nobody()
+        self.identity: PeerIdentity | None = None
         self.pending_bytes = 0  # all that the other end has not read; a kernel would take a part
         self._wire = wire
         self._max_frame_bytes = max_frame_bytes

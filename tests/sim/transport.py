@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from quorate.quorum.seams import (
     Accept,
     Address,
+    DialTls,
     Link,
     LinkHandler,
     Listener,
@@ -42,8 +43,16 @@ class SimTransport:
         return self._network.listen(self._host, address, accept, max_frame_bytes)
 
     async def connect(
-        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+        self,
+        address: Address,
+        wire: Wire,
+        accept: Accept,
+        *,
+        max_frame_bytes: int,
+        timeout_ms: int,
+        tls: DialTls | None = None,
     ) -> Link:
+        assert tls is None, "the simulation does no TLS"
         attempt = _Attempt(self._network, self._host, address, wire, accept, max_frame_bytes)
         return await attempt.made(timeout_ms)
 

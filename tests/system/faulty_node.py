@@ -15,7 +15,7 @@ from typing import ClassVar
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.log import disk
 from quorate.quorum.rpc import transport
-from quorate.quorum.seams import Accept, Address, Link, Wire
+from quorate.quorum.seams import Accept, Address, DialTls, Link, Wire
 from tests.system.disk_faults import GATE, DiskFaults, FaultyDisk, FaultyFile
 from tests.system.proxies import HOST
 
@@ -28,11 +28,18 @@ class ProxiedTransport(transport.AioTransport):
     translations: ClassVar[dict[str, int]] = {}
 
     async def connect(
-        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+        self,
+        address: Address,
+        wire: Wire,
+        accept: Accept,
+        *,
+        max_frame_bytes: int,
+        timeout_ms: int,
+        tls: DialTls | None = None,
     ) -> Link:
         proxy = Address(HOST, self.translations[str(address)])
         return await super().connect(
-            proxy, wire, accept, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms
+            proxy, wire, accept, max_frame_bytes=max_frame_bytes, timeout_ms=timeout_ms, tls=tls
         )
 
 

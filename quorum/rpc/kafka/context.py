@@ -23,7 +23,7 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.boundary import error_code_of, is_node_failure
 from quorate.quorum.rpc.kafka.request_scheduler import ConnectionWork
 from quorate.quorum.rpc.kafka.request_times import Stages
-from quorate.quorum.seams import Address, Buffer, Clock
+from quorate.quorum.seams import Address, Buffer, Clock, Link
 
 P = ParamSpec("P")
 NO_FRAME = memoryview(b"")
@@ -39,6 +39,7 @@ class RequestConnection(Protocol):
     asked_metadata: bool
     closed: bool
     clock: Clock
+    link: Link
     work: ConnectionWork
 
     def __hash__(self) -> int:

@@ -1,5 +1,7 @@
 """TLS of listening ports: our own protocol over OpenSSL's memory buffers.
 
+Connections to other nodes use asyncio's own TLS.
+
 asyncio's own TLS reports a connection only after its handshake, so that the limits of connections
 cannot see a client that never finishes one. uvloop's `start_tls` loses the first bytes of some
 clients. Here a connection exists from accept on, and both event loops behave alike.
@@ -23,5 +25,6 @@ Files in reading order:
 - `settings.py`: the settings of one listener; `stores.py`: keystores and truststores; `context.py`:
   the SSLContext that they make.
 - `identity.py`, `distinguished_name.py`: from a certificate to a principal.
+- `dialing_transport.py`: TLS for the connections that a node opens.
 - `issuing.py`: makes certificate authorities and certificates.
 """

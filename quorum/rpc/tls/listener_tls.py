@@ -15,14 +15,15 @@ from quorate.config.key import DAY_MS, ConfigError
 from quorate.config.listener_keys import prefixed
 from quorate.config.listeners import SASL_PROTOCOLS, Listener
 from quorate.config.node_config import NodeConfig
+from quorate.config.node_tls import demands_tls
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.tls.handshake_errors import explained
 from quorate.quorum.rpc.tls.handshakes import Handshakes
-from quorate.quorum.rpc.tls.identity import identity_of
+from quorate.quorum.rpc.tls.identity import IdentityRefused, identity_of
 from quorate.quorum.rpc.tls.loaded import Loaded, check_replacement, load, signature_of
 from quorate.quorum.rpc.tls.settings import TlsSettings
 from quorate.quorum.rpc.tls.tls_protocol import READ_BYTES, TlsProtocol
-from quorate.quorum.seams import Address, Clock, PeerIdentity
+from quorate.quorum.seams import ANONYMOUS_PEER, Address, Clock, PeerIdentity
 
 logger = logging.getLogger("quorate.tls")
 CLIENT_AUTH = "ssl.client.auth"
@@ -31,15 +32,25 @@ MAX_REASONS = 64
 
 
 class ListenerTls:
-    """The TLS of one listener. The event loop owns it, and it implements `Tls` of
-    `quorum/seams.py`.
+    """The TLS of one listener. The event loop owns it. It implements `Tls` of `quorum/seams.py`,
+    and `DialTls` if the listener is one for nodes.
 
     `completed` counts handshakes. `failures` counts those that failed, by reason. `reloads` and
     `failed_reloads` count the attempts to read changed stores."""
 
-    def __init__(self, listener: str, settings: TlsSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        listener: str,
+        settings: TlsSettings,
+        clock: Clock,
+        *,
+        for_nodes: bool = False,
+        optional: bool = False,
+    ) -> None:
         """Read the stores. Blocks. Raise ConfigError if they cannot be used."""
         self.listener = listener
+        self.optional = optional
+        self._for_nodes = for_nodes
         self.handshakes = Handshakes()
         self.buffer = bytearray(READ_BYTES)
         self.completed = 0
@@ -49,7 +60,7 @@ class ListenerTls:
         self._settings = settings
         self._clock = clock
         self._tried = signature_of(settings)
-        self._loaded = load(settings)
+        self._loaded = load(settings, for_nodes=for_nodes)
         self._lines = LogLimit(clock)
         if self._loaded.not_after_ms <= clock.wall_ms():
             logger.error("the certificate of listener %s has expired", listener)
@@ -62,6 +73,17 @@ class ListenerTls:
     def not_after_ms(self) -> int:
         """Return the end of validity of the certificate in use, in ms since 1970 UTC."""
         return self._loaded.not_after_ms
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """Return the URIs in the certificate in use."""
+        return self._loaded.uris
+
+    @property
+    def dial_context(self) -> ssl.SSLContext:
+        """Return the context of a new connection to another node."""
+        assert self._loaded.dial_context is not None, f"{self.listener} is no listener for nodes"
+        return self._loaded.dial_context
 
     async def reload(self, *, also_unchanged: bool = False) -> None:
         """Read the stores in another thread if a file has changed since the last attempt, or if
@@ -97,8 +119,10 @@ class ListenerTls:
         if signature == self._tried and not also_unchanged:
             return None
         self._tried = signature
-        loaded = load(self._settings)
+        loaded = load(self._settings, for_nodes=self._for_nodes)
         check_replacement(self._loaded, loaded, self._settings, wall_ms)
+        if self._for_nodes and loaded.uris != self._loaded.uris:
+            raise ConfigError("it names another node, so that no node would believe this one")
         return loaded
 
     # --- for its connections
@@ -110,6 +134,14 @@ class ListenerTls:
     def identity_of(self, session: ssl.SSLObject) -> PeerIdentity:
         """Return the identity in the peer's certificate, by the mapping rules of this listener."""
         return identity_of(session, self._settings.rules)
+
+    def dialed_identity(self, transport: asyncio.BaseTransport) -> PeerIdentity:
+        """Return the identity that the peer of a connection that this node opened has proved. A
+        certificate that cannot be read proves nothing."""
+        try:
+            return self.identity_of(transport.get_extra_info("ssl_object"))
+        except IdentityRefused:
+            return ANONYMOUS_PEER
 
     def succeeded(self) -> None:
         """Count a complete handshake."""
@@ -139,14 +171,28 @@ def tls_listeners(
     found = {}
     for each in listeners:
         if each.name in config.listeners.with_tls:
+            for_nodes = each.name in config.node_listeners
             try:
-                settings = TlsSettings.of(partial(config.of_listener, each.name))
-                if config.listeners.protocol(each.name) in SASL_PROTOCOLS:
-                    settings = replace(settings, client_auth=own_client_auth(config, each.name))
-                found[each.name] = ListenerTls(each.name, settings, clock)
+                found[each.name] = ListenerTls(
+                    each.name,
+                    listener_settings(config, each.name, for_nodes=for_nodes),
+                    clock,
+                    for_nodes=for_nodes,
+                    optional=for_nodes and not demands_tls(config),
+                )
             except ConfigError as error:
                 raise ConfigError(f"listener {each.name}: {error}") from None
     return found
+
+
+def listener_settings(config: NodeConfig, listener: str, *, for_nodes: bool) -> TlsSettings:
+    """Return the settings of a listener. Raise ConfigError if they are malformed."""
+    settings = TlsSettings.of(partial(config.of_listener, listener))
+    if config.listeners.protocol(listener) in SASL_PROTOCOLS:
+        return replace(settings, client_auth=own_client_auth(config, listener))
+    if for_nodes and settings.client_auth == "none":  # nodes show certificates, and others may
+        return replace(settings, client_auth="requested")
+    return settings
 
 
 def own_client_auth(config: NodeConfig, listener: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from quorate.config.key import ConfigError
-from quorate.quorum.rpc.tls.context import server_context
+from quorate.quorum.rpc.tls.context import client_context, server_context
 from quorate.quorum.rpc.tls.distinguished_name import distinguished_name
 from quorate.quorum.rpc.tls.settings import TlsSettings
 
@@ -24,31 +24,40 @@ STEPS = 10
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A context that is ready for use.
+    """A context that is ready for use, and that of connections to other nodes if the listener is
+    one for nodes.
 
-    The other fields are those of its certificate: the subject, the subject alternative names, and
-    the end of its validity in ms since 1970 UTC."""
+    The other fields are those of its certificate: the subject, the subject alternative names, the
+    URIs among them, and the end of its validity in ms since 1970 UTC."""
 
     context: ssl.SSLContext
+    dial_context: ssl.SSLContext | None
     subject: str
     names: frozenset[str]
+    uris: tuple[str, ...]
     not_after_ms: int
 
 
-def load(settings: TlsSettings) -> Loaded:
-    """Read the stores and return the context that they make. Blocks. Raise ConfigError if they
+def load(settings: TlsSettings, *, for_nodes: bool = False) -> Loaded:
+    """Read the stores and return the contexts that they make. Blocks. Raise ConfigError if they
     cannot be used."""
     from cryptography import x509
 
     context = server_context(settings)
+    dial_context = None
+    if for_nodes:  # the URI of a certificate names the node, and no host name
+        dial_context = client_context(settings, verify=True, check_host=False)
     try:
         certificate = x509.load_der_x509_certificate(shown_certificate(context))
         found = (each.value for each in certificate.extensions)
         names = [each for each in found if isinstance(each, x509.SubjectAlternativeName)]
+        kind = x509.UniformResourceIdentifier
         return Loaded(
             context,
+            dial_context,
             distinguished_name(certificate.subject),
             frozenset(str(name) for each in names for name in each),
+            tuple(uri for each in names for uri in each.get_values_for_type(kind)),
             int(certificate.not_valid_after_utc.timestamp() * 1000),
         )
     except (ValueError, ssl.SSLError) as error:

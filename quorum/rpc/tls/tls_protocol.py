@@ -21,12 +21,11 @@ from quorate.quorum.rpc.tls.handshake_errors import (
 from quorate.quorum.rpc.tls.handshakes import Handshakes
 from quorate.quorum.rpc.tls.identity import IdentityRefused
 from quorate.quorum.rpc.tls.tls_transport import TlsTransport
+from quorate.quorum.rpc.transport import HANDSHAKE_RECORD
 from quorate.quorum.seams import Address, PeerIdentity
 
 HANDSHAKE_TIMEOUT_S = 10.0
 """The time from accept until the handshake is complete."""
-HANDSHAKE_RECORD = 0x16
-"""The first byte of a client that begins a handshake."""
 READ_BYTES = 256 * 1024
 MAX_ANSWER_BYTES = 16 * 1024
 """The bytes that OpenSSL itself may answer on one connection after the handshake. A client of TLS

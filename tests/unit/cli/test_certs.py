@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from cryptography import x509
 
-from quorate.cli.certs.authority_dir import hosts_of
+from quorate.cli.certs.authority_dir import names_of
 from quorate.cli.certs.command import certs
 from quorate.cli.client.client_properties import client_security
 from quorate.config import properties
@@ -81,10 +81,10 @@ def test_a_renewal_keeps_the_subject_and_the_hosts(tmp_path: Path) -> None:
     before = keystore.read_bytes()
     assert run("node", "--dir", str(root), "--id", "4", "--renew").exit_code == 0
     assert keystore.read_bytes() != before
-    assert hosts_of(keystore) == ("localhost", "127.0.0.1")
+    assert names_of(keystore).hosts == ("localhost", "127.0.0.1")
     more = ("--renew", "--host", "other.example")
     assert run("node", "--dir", str(root), "--id", "4", *more).exit_code == 0
-    assert hosts_of(keystore) == ("other.example",)
+    assert names_of(keystore).hosts == ("other.example",)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from quorate.config.authorizer_keys import principals
 from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
+from quorate.config.node_tls import demands_tls, dials_tls
 
 BROKER = {
     "process.roles": "broker",
@@ -119,36 +120,51 @@ def test_super_users_are_separated_by_semicolons() -> None:
     assert principals(config["super.users"]) == {"User:CN=alice,OU=eng", "User:bob"}
 
 
-@pytest.mark.parametrize(
-    ("listener", "protocol"),
-    [
-        ("IN", "SSL"),
-        ("CONTROLLER", "SSL"),
-        *((name, each) for name in ("IN", "CONTROLLER") for each in SASL),
-    ],
-)
-def test_the_listeners_of_nodes_must_be_plaintext(listener: str, protocol: str) -> None:
+@pytest.mark.parametrize("listener", ["IN", "CONTROLLER"])
+@pytest.mark.parametrize("protocol", SASL)
+def test_the_listeners_of_nodes_have_no_sasl(listener: str, protocol: str) -> None:
     """The inter-broker listener was once served in the clear with any protocol."""
-    protocols = dict.fromkeys(("PLAINTEXT", "IN", "CONTROLLER"), "PLAINTEXT")
-    text = ",".join(f"{name}:{value}" for name, value in protocols.items())
-    combined = {name.replace(".", "_"): value for name, value in COMBINED.items()}
+    combined, text = combined_with_map(dict.fromkeys(("IN", "CONTROLLER"), "PLAINTEXT"))
     assert loaded(**combined, listener_security_protocol_map=text).is_broker
     text = text.replace(f"{listener}:PLAINTEXT", f"{listener}:{protocol}")
-    with pytest.raises(ConfigError, match=f"'{protocol}' of listener {listener} must be PLAINTEXT"):
+    with pytest.raises(ConfigError, match=f"of listener {listener} must be PLAINTEXT or SSL"):
+        loaded(**combined, listener_security_protocol_map=text)
+
+
+def combined_with_map(protocols: dict[str, str]) -> tuple[dict[str, str], str]:
+    """Return the settings of a combined node, and a map with these protocols of listeners."""
+    combined = {name.replace(".", "_"): value for name, value in COMBINED.items()}
+    entries = {"PLAINTEXT": "PLAINTEXT", **protocols}
+    return combined, ",".join(f"{name}:{value}" for name, value in entries.items())
+
+
+@pytest.mark.parametrize("protocols", [("SSL", "PLAINTEXT"), ("PLAINTEXT", "SSL")])
+def test_all_listeners_of_nodes_have_one_protocol(protocols: tuple[str, str]) -> None:
+    combined, text = combined_with_map(dict(zip(("IN", "CONTROLLER"), protocols, strict=True)))
+    with pytest.raises(ConfigError, match="must give CONTROLLER and IN the same protocol"):
         loaded(**combined, listener_security_protocol_map=text)
 
 
 def test_a_broker_does_not_connect_in_the_clear_to_a_tls_controller() -> None:
     text = "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"
-    with pytest.raises(ConfigError, match="'SSL' of listener CONTROLLER must be PLAINTEXT"):
+    with pytest.raises(ConfigError, match="must give CONTROLLER and REPLICATION the same protocol"):
         loaded(listener_security_protocol_map=text)
+    both = loaded(listener_security_protocol_map=f"{text},REPLICATION:SSL")
+    assert both.node_listeners_do_tls
 
 
-def test_the_implied_listener_for_nodes_must_be_plaintext() -> None:
-    text = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,REPLICATION:SSL"
-    with pytest.raises(ConfigError, match="'SSL' of listener REPLICATION must be PLAINTEXT"):
-        loaded(listener_security_protocol_map=text)
-    assert loaded(listener_security_protocol_map=text.removesuffix(",REPLICATION:SSL")).is_broker
+@pytest.mark.parametrize(
+    ("mode", "demands", "dials"),
+    [("require", True, True), ("dial", False, True), ("accept", False, False)],
+)
+def test_a_cluster_switches_to_tls_in_steps(mode: str, demands: bool, dials: bool) -> None:
+    text = "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL,REPLICATION:SSL"
+    config = loaded(listener_security_protocol_map=text, quorate_node_tls=mode)
+    assert (demands_tls(config), dials_tls(config)) == (demands, dials)
+    assert demands_tls(loaded(listener_security_protocol_map=text))
+    if mode != "require":
+        with pytest.raises(ConfigError, match=f"{mode}' needs listeners for nodes with .* SSL"):
+            loaded(quorate_node_tls=mode)
 
 
 def test_the_listener_between_brokers_is_named_once() -> None:

@@ -33,7 +33,7 @@ from quorate.quorum.rpc.messages import (
     packed,
     rows_of,
 )
-from quorate.quorum.seams import Address, Buffer, ProtocolError
+from quorate.quorum.seams import Address, Buffer, PeerIdentity, ProtocolError
 from tests.sim.clock import SimClock
 from tests.sim.host import Host
 from tests.sim.loop import SimLoop
@@ -55,6 +55,7 @@ class RecordingLink:
     """The part of a Link that a channel needs. `decoded` holds the messages that were sent."""
 
     peer = PEER.address
+    identity: PeerIdentity | None = None
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

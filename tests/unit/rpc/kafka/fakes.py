@@ -9,8 +9,10 @@ from quorate.quorum.seams import (
     Accept,
     Address,
     Buffer,
+    DialTls,
     Link,
     Listener,
+    PeerIdentity,
     Timer,
     Tls,
     Wire,
@@ -82,6 +84,7 @@ class FakeLink:
     aborted: bool = False
     paused: bool = False
     pending_bytes: int = 0
+    identity: PeerIdentity | None = None
 
     def send(self, *parts: Buffer) -> None:
         if not self.closed:
@@ -117,7 +120,14 @@ class FakeTransport:
         raise AssertionError("clients do not listen")
 
     async def connect(
-        self, address: Address, wire: Wire, accept: Accept, *, max_frame_bytes: int, timeout_ms: int
+        self,
+        address: Address,
+        wire: Wire,
+        accept: Accept,
+        *,
+        max_frame_bytes: int,
+        timeout_ms: int,
+        tls: DialTls | None = None,
     ) -> Link:
         assert wire is Wire.KAFKA
         self.link.peer = address

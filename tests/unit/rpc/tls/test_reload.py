@@ -161,9 +161,10 @@ def test_the_handshake_in_memory_also_works_if_clients_need_certificates(version
 
 def tls_of(store: Store, monkeypatch: pytest.MonkeyPatch) -> NodeTls:
     config = loaded(keystore_type="PEM", keystore_location=str(store.path))
-    config = replace(config, listeners=Listeners(protocols={"OUT": SSL}))
+    listeners = Listeners(client=(Listener("OUT", "", 1),), protocols={"OUT": SSL})
+    config = replace(config, listeners=listeners)
     monkeypatch.setattr(TlsSettings, "of", lambda value: with_keystore(location=str(store.path)))
-    return NodeTls(config, [Listener("OUT", "", 1)], AsyncioClock())
+    return NodeTls(config, "cluster", AsyncioClock())
 
 
 @pytest.mark.parametrize("how", ["the file changes", "a signal"])
