@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.fuzz import ports, produced, stored, streams, tools
+from tests.fuzz import authentication, ports, produced, stored, streams, tools
 from tests.fuzz.target import Opened
 
 
@@ -32,5 +32,7 @@ TARGETS: dict[str, Entry] = {
     "snapshots": Entry(stored.snapshots, 8_000),
     "fault-control": Entry(tools.fault_control, 5_000),
     "archives": Entry(tools.archives, 300),
+    "sasl-port": Entry(authentication.sasl_port, 400),
+    "tls-records": Entry(authentication.tls_records, 300),
     "small-files": Entry(stored.small_files, 20_000),
 }
