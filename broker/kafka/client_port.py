@@ -32,6 +32,7 @@ from quorate.broker.kafka.sasl_listener import require_authentication
 from quorate.broker.kafka.services import Services
 from quorate.quorum.authorization.apis import BROKER_CHECKS
 from quorate.quorum.authorization.metadata_checks import metadata_without_creation
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.node.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
@@ -141,7 +142,11 @@ def metadata_handlers(services: Services, listener: str) -> Handlers:
     )
     cluster = DescribeClusterHandler(cluster_id=cluster_id, listener=listener, image=image)
     coordinators = FindCoordinatorHandler(
-        listener=listener, image=image, creation=creation, suspects=services.suspects
+        listener=listener,
+        image=image,
+        creation=creation,
+        suspects=services.suspects,
+        refusals=LogLimit(services.clock),
     )
     topics = DescribeTopicPartitionsHandler(
         listener=listener,

@@ -7,14 +7,17 @@ false. Transactional ids have no coordinator, because Quorate has no transaction
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.kafka.auto_create import AutoCreation
 from quorate.broker.kafka.suspects import Suspects
+from quorate.quorum.clipped import shown
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.incremental_work import IncrementalWork, begun
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.metadata.pace import Pace
@@ -26,6 +29,7 @@ from quorate.quorum.protocol.schemas.find_coordinator import (
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
 
+logger = logging.getLogger("quorate.kafka")
 GROUP, TRANSACTION = 0, 1
 """The key types."""
 SEVERAL_KEYS_SINCE = 4
@@ -47,6 +51,8 @@ class FindCoordinatorHandler:
     image: Callable[[], MetadataImage]
     creation: AutoCreation
     suspects: Suspects
+    refusals: LogLimit
+    """Limits the lines about transactional ids."""
 
     def handle(
         self, context: RequestContext, request: FindCoordinatorRequest
@@ -76,8 +82,11 @@ class FindCoordinatorHandler:
         self, context: RequestContext, request: FindCoordinatorRequest
     ) -> IncrementalWork[None]:
         several, pace = context.version >= SEVERAL_KEYS_SINCE, Pace()
+        keys = request.coordinator_keys if several else (request.key,)
+        if request.key_type == TRANSACTION:
+            self._log_transaction(context, keys)
         found = []
-        for key in request.coordinator_keys if several else (request.key,):
+        for key in keys:
             found.append(self._find(key, request.key_type, context.version))
             if pace.is_time(KEY_ENTRIES + len(key) // CHARS_PER_ENTRY):
                 yield
@@ -94,6 +103,21 @@ class FindCoordinatorHandler:
                 port=found[0].port,
             )
         )
+
+    def _log_transaction(self, context: RequestContext, keys: Sequence[str]) -> None:
+        """Log that a client has asked for transactions. Some clients, such as a Connect worker with
+        exactly-once support, only repeat the request, so their users look here."""
+        client = context.client_id or ""
+        left_out = self.refusals.passes(client)
+        if left_out is not None:
+            logger.warning(
+                "refused the transactional id %s of client %s at %s: %s.%s",
+                shown(next(iter(keys), "")),
+                shown(client),
+                context.peer,
+                NO_TRANSACTIONS,
+                left_out,
+            )
 
     def _find(self, key: str, key_type: int, version: int) -> Coordinator:
         if key_type == TRANSACTION:
