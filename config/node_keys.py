@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from quorate.config.authorizer_keys import AUTHORIZER
 from quorate.config.cleaner_keys import CLEANER
+from quorate.config.http_token import HTTP_TOKEN
 from quorate.config.key import table
 from quorate.config.log_keys import LOG
 from quorate.config.network_keys import IDENTITY, NETWORK
@@ -19,7 +20,7 @@ from quorate.config.sasl_keys import SASL
 from quorate.config.tls_keys import TLS
 
 NODE_KEYS = table(
-    *(*IDENTITY, *NETWORK, *TLS, *NODE_TLS, *SASL, *QUORUM),
+    *(*IDENTITY, *NETWORK, *TLS, *NODE_TLS, *HTTP_TOKEN, *SASL, *QUORUM),
     *(*LOG, *CLEANER, *REPLICATION, *GROUPS, *AUTHORIZER, *OURS),
 )
 """All keys of a node by name."""

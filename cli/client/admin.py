@@ -19,6 +19,7 @@ from typing import TypeVar
 from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
 from quorate.cli.client.errors import NotReachable, Refused
+from quorate.cli.client.node_http import NodeHttp
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
@@ -176,6 +177,11 @@ class Admin:
                 connection.close()
             raise
         return answers
+
+    @property
+    def http(self) -> NodeHttp:
+        """Return the requests to the HTTP ports of nodes, with the security of this client."""
+        return NodeHttp(self._settings.security)
 
     def certificate_end_s(self, node_id: int) -> float | None:
         """Return the end of validity of a broker's certificate, in seconds since 1970 UTC. Return

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.sasl_login import KEYS as SASL_KEYS
 from quorate.cli.client.sasl_login import SaslLogin, sasl_login
+from quorate.config.http_token import HTTP_TOKEN_FILE, read_token
 from quorate.config.key import ConfigError, Value
 from quorate.config.listeners import (
     PLAINTEXT,
@@ -69,6 +70,8 @@ class ClientSecurity:
 
     tls: ssl.SSLContext | None = None
     login: SaslLogin | None = None
+    http_token: str | None = field(default=None, repr=False)
+    """The token of HTTP requests to nodes, from quorate.http.token.file."""
 
     @property
     def protocol(self) -> str:
@@ -87,8 +90,12 @@ def client_security(client: Mapping[str, str]) -> ClientSecurity:
         _check(name, value)
     protocol = _ours(client, "security.protocol", "PLAINTEXT").upper()
     login = sasl_login(client) if protocol in SASL_PROTOCOLS else None
+    try:
+        token = read_token({HTTP_TOKEN_FILE: client.get(HTTP_TOKEN_FILE)})
+    except ConfigError as error:
+        raise Refused(str(error)) from None
     if protocol not in TLS_PROTOCOLS:
-        return ClientSecurity(login=login)
+        return ClientSecurity(login=login, http_token=token)
     from quorate.quorum.rpc.tls.context import client_context
 
     verify = _ours(client, "enable.ssl.certificate.verification", "true") == "true"
@@ -99,7 +106,7 @@ def client_security(client: Mapping[str, str]) -> ClientSecurity:
         )
     except ConfigError as error:
         raise Refused(str(error)) from None
-    return ClientSecurity(context, login)
+    return ClientSecurity(context, login, token)
 
 
 def _check(name: str, value: str) -> None:

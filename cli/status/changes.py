@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.node_http import Address
 from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.command import Quorum, describe_quorum
 from quorate.cli.status.changes_in_flight import ChangesReport, Move, traced
 from quorate.cli.status.node_stages import (
-    Address,
     Get,
     NodeStages,
+    body_of,
     broker_addresses,
-    get,
     read_stages,
 )
 from quorate.cli.topics.topic_view import MIN_ISR, describe, reassignments
@@ -29,13 +30,14 @@ LIMIT = 1_000
 MAX_OFFSET = 2**63 - 1
 
 
-def read_changes(admin: Admin, *, every: bool = False, ask: Get = get) -> ChangesReport:
+def read_changes(admin: Admin, *, every: bool = False, ask: Get | None = None) -> ChangesReport:
     """Return the stages of all nodes and the changes that are in flight. With `every`, also the
     newest complete ones.
 
     Blocks for a few requests to each node. Raise Refused if no node serves GET /v1/stages, as those
     of Apache Kafka do not, or if the quorum has no leader. Raise NotReachable if no node answers
     requests of Kafka's protocol."""
+    ask = ask or partial(body_of, admin.http)
     quorum = describe_quorum(admin)
     controllers = controller_addresses(quorum)
     nodes = {**controllers, **broker_addresses(controllers.values(), ask)}

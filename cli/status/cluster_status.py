@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from quorate.cli.client.admin import Admin
+from quorate.cli.client.node_http import NodeHttp
 from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.command import Quorum, QuorumLost, describe_quorum
 from quorate.cli.status.certificates import certificate_texts
@@ -207,19 +208,24 @@ def read_status(
     )
     if quorum is None:
         return replace(found, groups=tuple(groups(chosen, {})))
-    explained = explain(found, quorum, explanations, every=selection.every)
+    explained = explain(found, quorum, explanations, admin.http, every=selection.every)
     if elections is None:
         return explained
     found_elections = elections.of(
         {topic.topic_id: topic.name for topic in topics},
         found.high_watermark,
-        partial(get_from, addresses_of(quorum)),
+        partial(get_from, admin.http, addresses_of(quorum)),
     )
     return replace(explained, unclean_elections=tuple(found_elections))
 
 
 def explain(
-    status: Status, quorum: Quorum, explanations: Explanations, *, every: bool = True
+    status: Status,
+    quorum: Quorum,
+    explanations: Explanations,
+    nodes: NodeHttp,
+    *,
+    every: bool = True,
 ) -> Status:
     """Return the status with the causes that the nodes report, and the groups of the problems. If
     not `every`, only the first MAX_SHOWN problems are explained."""
@@ -227,7 +233,7 @@ def explain(
     shown = status.problems if every else status.problems[:MAX_SHOWN]
     wanted = [*map(broker_key, fenced), *map(problem_key, shown)]
     controllers = addresses_of(quorum)
-    known = explanations.of(wanted, status.high_watermark, partial(get_from, controllers))
+    known = explanations.of(wanted, status.high_watermark, partial(get_from, nodes, controllers))
 
     def cause_of(key: Key) -> str:
         return str(known[key]) if key in known else "cause unknown"

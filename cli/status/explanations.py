@@ -8,16 +8,15 @@ sent."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quorate.cli.client.node_http import Address, NodeHttp
 from quorate.quorum.metadata.causes import describe
 
-REQUEST_TIMEOUT_S = 2.0
 LOOKING_BACK_S = 4.0
 """The time after which one call begins no further step backwards."""
 FIRST_PAGE = 2000
@@ -31,7 +30,6 @@ NEXT_OFFSET = "Quorate-Next-Offset"
 
 Key = tuple[str, str, int]
 """("broker", "", broker id) or ("partition", topic id, partition)."""
-Address = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,28 +69,22 @@ Get = Callable[[str], Page]
 """A function that gets a path with its query from some node. It raises as `get_from` does."""
 
 
-def get_from(addresses: Sequence[Address], target: str) -> Page:
+def get_from(nodes: NodeHttp, addresses: Sequence[Address], target: str) -> Page:
     """Return the page of the first node that answers.
 
     Raise LookupError if the log begins after the wanted offset, NotServed if no node answers."""
-    for host, port in addresses:
-        connection = http.client.HTTPConnection(host, port, timeout=REQUEST_TIMEOUT_S)
-        try:
-            connection.request("GET", target)
-            answer = connection.getresponse()
-            body = answer.read()
-            following = answer.getheader(NEXT_OFFSET)
-        except (OSError, http.client.HTTPException):
+    for address in addresses:
+        answer = nodes.get(address, target)
+        if answer is None:
             continue
-        finally:
-            connection.close()
+        following = answer.headers.get(NEXT_OFFSET.lower())
         if answer.status == 200 and following is not None:
             try:
-                return Page([json.loads(line) for line in body.splitlines()], int(following))
+                return Page([json.loads(line) for line in answer.body.splitlines()], int(following))
             except (ValueError, RecursionError):
                 continue  # this is no node of Quorate
         if answer.status == 410:
-            raise LookupError(body.decode("utf-8", "replace").strip())
+            raise LookupError(answer.body.decode("utf-8", "replace").strip())
     raise NotServed(f"no node answers GET {target}")
 
 

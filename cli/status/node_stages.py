@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-REQUEST_TIMEOUT_S = 2.0
+from quorate.cli.client.node_http import Address, NodeHttp
+
 MAX_THREADS = 16
 """The most nodes that are asked at the same time."""
-MAX_BODY_BYTES = 32 << 20
-"""The most bytes of a response. A longer one counts as no answer."""
-
-Address = tuple[str, int]
 Marks = list[tuple[int, int]]
 """(end offset, time in ms since 1970) of each movement of a stage, in order."""
 
@@ -51,25 +47,15 @@ Get = Callable[[Address, str], bytes | None]
 """A function that gets a path with its query from one node, or None if it does not answer."""
 
 
-def get(address: Address, target: str) -> bytes | None:
+def body_of(nodes: NodeHttp, address: Address, target: str) -> bytes | None:
     """Return the body of a response with status 200, or None."""
-    connection = http.client.HTTPConnection(*address, timeout=REQUEST_TIMEOUT_S)
-    try:
-        connection.request("GET", target)
-        answer = connection.getresponse()
-        body = answer.read(MAX_BODY_BYTES + 1)
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
-    return body if answer.status == 200 and len(body) <= MAX_BODY_BYTES else None
+    answer = nodes.get(address, target)
+    return answer.body if answer is not None and answer.status == 200 else None
 
 
-def read_stages(
-    nodes: Mapping[int, Address], start: int, ask: Get = get
-) -> dict[int, NodeStages | None]:
+def read_stages(nodes: Mapping[int, Address], start: int, ask: Get) -> dict[int, NodeStages | None]:
     """Return the stages of each node by id, with the marks above `start`, or None for a node that
-    does not answer. Blocks for REQUEST_TIMEOUT_S, or longer with more than MAX_THREADS nodes."""
+    does not answer. Blocks for some seconds, or longer with more than MAX_THREADS nodes."""
     with ThreadPoolExecutor(min(MAX_THREADS, len(nodes) or 1)) as threads:
         bodies = threads.map(lambda each: ask(each, f"/v1/stages?from={start}"), nodes.values())
         return {
@@ -98,7 +84,7 @@ def parsed(body: bytes) -> NodeStages | None:
         return None
 
 
-def broker_addresses(controllers: Iterable[Address], ask: Get = get) -> dict[int, Address]:
+def broker_addresses(controllers: Iterable[Address], ask: Get) -> dict[int, Address]:
     """Return the HTTP addresses of the brokers that are no controllers, from the first controller
     that answers GET /v1/targets. Empty if none does."""
     for address in controllers:

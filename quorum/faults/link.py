@@ -74,6 +74,7 @@ class FaultLink:
     def __init__(self, faults: Faults, inner: Link, accept: Accept, nature: Nature) -> None:
         self.peer = inner.peer
         self.identity = inner.identity
+        self.bearer: str | None = getattr(inner, "bearer", None)  # of an HTTP link
         self.closed = False
         self._faults = faults
         self._inner = inner

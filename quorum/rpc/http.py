@@ -87,6 +87,8 @@ class HttpLink(asyncio.Protocol):
     def __init__(self, listener: HttpListener) -> None:
         """Create the protocol of one connection of `listener`."""
         self.closed = False
+        self.bearer: str | None = None
+        """The token of the Authorization header, known before the handler is made."""
         self._listener = listener
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle
@@ -142,6 +144,7 @@ class HttpLink(asyncio.Protocol):
         check_host(head.host, self._listener.host_names)
         self._read = True
         self._head = b""
+        self.bearer = head.bearer
         self._arm(ANSWER_TIMEOUT_S, self.abort)
         self._handler = accept(self)
         deliver(self, self._handler, memoryview(target))

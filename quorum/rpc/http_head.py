@@ -15,7 +15,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quorate.quorum.clipped import quoted
 
@@ -25,6 +25,7 @@ END_OF_LINE = b"\r\n"
 HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
 REQUEST_LINE = re.compile(rb"GET (/[\x21-\x7e\x80-\xff]*) HTTP/1\.([01])")
 HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::[0-9]{0,5})?")
+BEARER = re.compile(rb"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 LOCALHOST = "localhost"
 
 
@@ -44,6 +45,8 @@ class Head:
     target: bytes
     host: str | None
     """None if an HTTP/1.0 client sent no Host header."""
+    bearer: str | None = field(default=None, repr=False)
+    """The token of an Authorization header with the scheme Bearer (RFC 6750)."""
 
 
 def parse_head(head: bytes) -> Head:
@@ -58,7 +61,7 @@ def parse_head(head: bytes) -> Head:
     lines = rest.split(END_OF_LINE) if rest else []
     if len(lines) > MAX_HEADERS:
         raise HeadRefused(431, f"a request may have at most {MAX_HEADERS} headers")
-    hosts = []
+    hosts, bearers = [], []
     for line in lines:
         header = HEADER.fullmatch(line)
         if header is None:
@@ -70,9 +73,13 @@ def parse_head(head: bytes) -> Head:
             )
         if name == b"host":
             hosts.append(header[2].decode("latin-1").strip())
+        elif name == b"authorization" and (token := BEARER.fullmatch(header[2].strip())):
+            bearers.append(token[1].decode("ascii"))
     if len(hosts) > 1 or (not hosts and asked[2] == b"1"):
         raise HeadRefused(400, "a request of HTTP/1.1 needs exactly one Host header")
-    return Head(asked[1], hosts[0] if hosts else None)
+    if len(bearers) > 1:
+        raise HeadRefused(400, "a request may have one Authorization header")
+    return Head(asked[1], hosts[0] if hosts else None, bearers[0] if bearers else None)
 
 
 def check_host(host: str | None, names: Collection[str]) -> None:

@@ -15,11 +15,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from quorate.config.http_token import read_token
 from quorate.config.listeners import REPLICATION
+from quorate.config.node_tls import demands_tls
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
+from quorate.quorum.watch.http_access import HttpAccess
 from quorate.quorum.watch.http_dispatch import HttpDispatch, Query, json_response
 from quorate.quorum.watch.life_cycle import LifeCycle
 from quorate.quorum.watch.measures import QuorumMeasures
@@ -66,6 +69,7 @@ class HttpEndpoints:
                 "/v1/targets": self._targets,
             },
             always={"/healthz": self._healthz, "/readyz": self._readyz},
+            access=HttpAccess(read_token(node.config), demands_tls(node.config)),
         )
         self.accept = self._dispatch.accept
 

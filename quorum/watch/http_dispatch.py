@@ -23,6 +23,7 @@ from quorate.quorum.clipped import quoted
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.http import HttpResponse, refusal
 from quorate.quorum.seams import Clock, Link
+from quorate.quorum.watch.http_access import HttpAccess
 
 MAX_OPEN = 64
 """Maximum number of requests in flight."""
@@ -59,10 +60,15 @@ class HttpDispatch:
         clock: Clock,
         handlers: Mapping[str, HttpHandler],
         always: Mapping[str, HttpHandler] | None = None,
+        access: HttpAccess = HttpAccess(),  # noqa: B008  it is immutable
     ) -> None:
-        """The handlers in `always` are exempt from MAX_OPEN and must not block or wait."""
+        """The handlers in `always` are exempt from MAX_OPEN and must not block or wait. `access`
+        decides which requests are answered."""
+        self.access = access
         self.open = 0
         """The number of requests in flight, also of those that are never refused."""
+        self.refused = 0
+        """The number of requests without a certificate or token that this node demands."""
         self.log_limit = LogLimit(clock)
         """Limits the lines about failed requests, which any client can repeat."""
         self._handlers = {**(always or {}), **handlers}
@@ -125,7 +131,7 @@ class Exchange:
             self._task.cancel()
 
     async def _answer(self, target: str) -> None:
-        response = await self._dispatch.answer(target)
+        response = self._refusal(target) or await self._dispatch.answer(target)
         try:
             encoded = response.encoded()
         except Exception:
@@ -137,3 +143,19 @@ class Exchange:
             encoded = refusal(500, "failed; the node's log says why").encoded()
         self._link.send(encoded)
         self._link.close()
+
+    def _refusal(self, target: str) -> HttpResponse | None:
+        """Return the response to a request that may not be answered, or None. Write a line."""
+        link, path = self._link, target.partition("?")[0]
+        refused = self._dispatch.access.refusal(path, link.identity, getattr(link, "bearer", None))
+        if refused is not None:
+            self._dispatch.refused += 1
+            left_out = self._dispatch.log_limit.passes("refused")
+            if left_out is not None:
+                logger.warning(
+                    "GET %s of %s refused: it has shown neither a certificate nor the token%s",
+                    quoted(path),
+                    link.peer,
+                    left_out,
+                )
+        return refused

@@ -20,6 +20,8 @@ from aiokafka import (  # type: ignore[import-untyped]
 
 from quorate.broker.local.cluster import Cluster
 from quorate.broker.local.layout import Shape
+from quorate.cli.client.client_properties import ClientSecurity
+from quorate.cli.client.node_http import NodeHttp
 from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
@@ -38,6 +40,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
 PROTOCOLS = "PLAINTEXT:PLAINTEXT,REPLICATION:SSL,CONTROLLER:SSL"
 CONTROLLER, BROKER, CLAIMED = 1, 4, 5
 PARTITIONS = 4
+TOKEN = "0123456789abcdef"
 
 
 @dataclass
@@ -73,6 +76,9 @@ class Secured:
 
     def configs(self, cluster_id: str, node_id: int) -> Mapping[str, str]:
         self.cluster_id = cluster_id
+        token = self.root / "token"
+        token.write_text(TOKEN)
+        token.chmod(0o600)
         made = self.made(f"node-{node_id}", uri=node_uri(cluster_id, node_id + self.shift))
         return {
             "listener.security.protocol.map": PROTOCOLS,
@@ -80,6 +86,7 @@ class Secured:
             "ssl.truststore.type": "PEM",
             "ssl.keystore.location": str(made.keystore),
             "ssl.truststore.location": str(made.ca),
+            "quorate.http.token.file": str(token),
         }
 
     def made(self, name: str, *, uri: str = "", **options: Any) -> Files:
@@ -203,6 +210,29 @@ async def test_only_that_broker_fetches_as_its_replica(secured: Secured, version
     assert await fetched(secured, "that broker", version)
     for kind in REASONS:
         assert not await fetched(secured, kind, version), kind
+
+
+async def test_http_needs_a_certificate_or_the_token(secured: Secured) -> None:
+    certified = secured.stranger("a client", BROKER)
+    anonymous = secured.stranger("no certificate", BROKER)
+    assert certified is not None
+    assert anonymous is not None
+    asked = [
+        ("/healthz", anonymous, None, 200),
+        ("/metrics", anonymous, None, 401),
+        ("/metrics", anonymous, TOKEN[::-1], 401),
+        ("/v1/changes", anonymous, TOKEN, 200),
+        ("/v1/changes", certified, None, 200),
+    ]
+    for path, stranger, token, status in asked:
+        for node_id in (CONTROLLER, BROKER):
+            security = ClientSecurity(stranger.dial_context, http_token=token)
+            address = secured.port(node_id)
+            answer = await asyncio.to_thread(
+                NodeHttp(security).get, (address.host, address.port), path
+            )
+            assert answer is not None
+            assert answer.status == status, (path, node_id)
 
 
 async def produced(bootstrap: str, stop: asyncio.Event) -> int:

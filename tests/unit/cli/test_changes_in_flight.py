@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from quorate.cli.client.node_http import Address
 from quorate.cli.client.options import connected
 from quorate.cli.status import changes as status_changes
 from quorate.cli.status.changes import acted_end, read_changes
 from quorate.cli.status.changes_in_flight import Change, traced
-from quorate.cli.status.node_stages import Address, NodeStages, broker_addresses, parsed
+from quorate.cli.status.node_stages import NodeStages, broker_addresses, parsed
 from quorate.quorum.protocol.schemas import cluster, reassignments
 from tests.unit.cli.fake_kafka import fake_kafka
 from tests.unit.cli.test_cluster_commands import CLUSTER, quorum, run

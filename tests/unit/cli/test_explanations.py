@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from quorate.cli.client.node_http import NodeHttp
 from quorate.cli.status import explanations
 from quorate.cli.status.explanations import NEXT_OFFSET, Explanations, NotServed, Page, get_from
 from tests.unit.cli.fake_kafka import fake_kafka
@@ -163,8 +164,8 @@ def test_the_first_node_that_answers_is_heard() -> None:
     1.2 GB."""
     with fake_kafka({}) as kafka, http_node() as node:
         addresses = [(kafka.host, kafka.port), node]
-        assert get_from(addresses, "/v1/changes?from=3") == Page([{"offset": 3}], 4)
+        assert get_from(NodeHttp(), addresses, "/v1/changes?from=3") == Page([{"offset": 3}], 4)
         with pytest.raises(LookupError):
-            get_from(addresses, "/v1/changes?from=0")
+            get_from(NodeHttp(), addresses, "/v1/changes?from=0")
         with pytest.raises(NotServed):
-            get_from(addresses[:1], "/v1/changes?from=3")
+            get_from(NodeHttp(), addresses[:1], "/v1/changes?from=3")

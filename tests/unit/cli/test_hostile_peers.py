@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from quorate.cli.client.connection import skip_tags
+from quorate.cli.client.node_http import NodeHttp
 from quorate.cli.main import main
 from quorate.cli.status.explanations import NEXT_OFFSET, NotServed, get_from
 from quorate.quorum.log.batch import build_batch
@@ -167,7 +168,7 @@ def test_a_change_log_that_cannot_be_decoded_counts_as_none(body: bytes, offset:
     thread.start()
     try:
         with pytest.raises(NotServed):
-            get_from([("127.0.0.1", server.server_port)], "/v1/changes")
+            get_from(NodeHttp(), [("127.0.0.1", server.server_port)], "/v1/changes")
     finally:
         server.shutdown()
         thread.join()

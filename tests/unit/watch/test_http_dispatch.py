@@ -9,6 +9,7 @@ import pytest
 
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.rpc.http import HttpResponse
+from quorate.quorum.seams import Address
 from quorate.quorum.watch.http_dispatch import MAX_OPEN, BadQuery, HttpDispatch, Query
 from tests.unit.rpc.kafka.fakes import FakeClock
 
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.timeout(60)
 
 class ExchangeLink:
     """The methods of a Link that an Exchange uses."""
+
+    peer, identity = Address("10.0.0.9", 5000), None
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
