@@ -12,7 +12,7 @@ Input: a running broker (`MetricSources`). Output: metric families.
 
 Files in reading order:
 
-- `table.py`: the declaration of each metric.
+- `replica_table.py`, `service_table.py`: the declaration of each metric.
 - `scrape.py`: all metrics of a broker.
 - `replicas.py`: replicas, ISRs and partitions; `traffic.py`: topics and fetchers; `requests.py`:
   requests of clients; `groups.py`: groups and their lag; `logs.py`: log directories;

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.shard import Shard
-from quorate.broker.metrics import table
+from quorate.broker.metrics import service_table
 from quorate.broker.replication.partition_registry import PartitionRegistry
 from quorate.quorum.ids import ZERO_UUID
 
@@ -28,11 +28,11 @@ def of_groups(
     shards = list(coordinator.loaded_shards())
     count = sum(shard.offsets.count for shard in shards)
     offsets = list(islice(committed(shards), bound))
-    yield table.FAILED_SHARDS.of(coordinator.failed_shards)
-    yield table.REBUILT_SHARDS.of(coordinator.rebuilt_shards)
-    yield table.GROUPS.of(sum(len(shard.groups) for shard in shards))
-    yield table.GROUP_OFFSETS_LEFT_OUT.of(count - len(offsets))
-    yield table.COMMITTED_OFFSET.each(
+    yield service_table.FAILED_SHARDS.of(coordinator.failed_shards)
+    yield service_table.REBUILT_SHARDS.of(coordinator.rebuilt_shards)
+    yield service_table.GROUPS.of(sum(len(shard.groups) for shard in shards))
+    yield service_table.GROUP_OFFSETS_LEFT_OUT.of(count - len(offsets))
+    yield service_table.COMMITTED_OFFSET.each(
         ((group, topic, str(at)), offset) for (group, topic, at), offset in offsets
     )
     lags = []
@@ -41,7 +41,7 @@ def of_groups(
         if hosted is not None:
             lag = max(0, hosted.partition.high_watermark - offset)
             lags.append(((group, topic, str(at)), lag))
-    yield table.GROUP_LAG.each(lags)
+    yield service_table.GROUP_LAG.each(lags)
 
 
 def committed(shards: list[Shard]) -> Iterator[tuple[Place, int]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client.metrics_core import Metric
 
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
-from quorate.broker.metrics import table
+from quorate.broker.metrics import replica_table
 from quorate.broker.replication.hosted_partition import HostedPartition
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.watch.declaration import Gauge
@@ -64,37 +64,37 @@ class Replica:
 
 def of_replicas(replicas: list[Replica], unopened: int) -> Iterator[Metric]:
     """Yield the counts of replicas. `unopened` counts those that belong here and are not open."""
-    yield table.PARTITION_COUNT.of(len(replicas))
-    yield table.LEADER_COUNT.of(sum(each.leads for each in replicas))
-    yield table.UNDER_REPLICATED.of(sum(each.under_replicated for each in replicas))
-    yield table.UNDER_MIN_ISR.of(sum(each.under_min_isr for each in replicas))
-    yield table.AT_MIN_ISR.of(sum(each.at_min_isr for each in replicas))
-    yield table.OFFLINE_REPLICAS.of(unopened)
-    yield table.REASSIGNING.of(sum(each.leads and each.reassigning for each in replicas))
+    yield replica_table.PARTITION_COUNT.of(len(replicas))
+    yield replica_table.LEADER_COUNT.of(sum(each.leads for each in replicas))
+    yield replica_table.UNDER_REPLICATED.of(sum(each.under_replicated for each in replicas))
+    yield replica_table.UNDER_MIN_ISR.of(sum(each.under_min_isr for each in replicas))
+    yield replica_table.AT_MIN_ISR.of(sum(each.at_min_isr for each in replicas))
+    yield replica_table.OFFLINE_REPLICAS.of(unopened)
+    yield replica_table.REASSIGNING.of(sum(each.leads and each.reassigning for each in replicas))
 
 
 def of_isr_changes(sender: AlterPartitionSender) -> Iterator[Metric]:
     """Yield the ISR changes that this broker has proposed."""
-    yield table.ISR_SHRINKS.of(sender.shrinks)
-    yield table.ISR_EXPANDS.of(sender.expands)
-    yield table.FAILED_ISR_UPDATES.of(sender.failures)
-    yield table.ISR_PROPOSALS_WAITING.of(sender.pending)
-    yield table.ISR_PROPOSALS_IN_FLIGHT.of(sender.in_flight)
-    yield table.ISR_PROPOSALS_OLDEST.of(sender.oldest_ms / 1000)
-    yield table.ISR_ROUND_TRIP.of(sender.round_trips)
-    yield table.ISR_REQUESTS_REPEATED.of(sender.repeated)
+    yield replica_table.ISR_SHRINKS.of(sender.shrinks)
+    yield replica_table.ISR_EXPANDS.of(sender.expands)
+    yield replica_table.FAILED_ISR_UPDATES.of(sender.failures)
+    yield replica_table.ISR_PROPOSALS_WAITING.of(sender.pending)
+    yield replica_table.ISR_PROPOSALS_IN_FLIGHT.of(sender.in_flight)
+    yield replica_table.ISR_PROPOSALS_OLDEST.of(sender.oldest_ms / 1000)
+    yield replica_table.ISR_ROUND_TRIP.of(sender.round_trips)
+    yield replica_table.ISR_REQUESTS_REPEATED.of(sender.repeated)
 
 
 OF_PARTITION: tuple[tuple[Gauge, Callable[[Replica], float]], ...] = (
-    (table.REPLICAS, lambda each: each.replicas),
-    (table.IN_SYNC_REPLICAS, lambda each: each.in_sync),
-    (table.IS_UNDER_REPLICATED, lambda each: each.under_replicated),
-    (table.IS_UNDER_MIN_ISR, lambda each: each.under_min_isr),
-    (table.IS_AT_MIN_ISR, lambda each: each.at_min_isr),
-    (table.LOG_SIZE, lambda each: each.hosted.log.size_bytes),
-    (table.LOG_END_OFFSET, lambda each: each.hosted.log.end_offset),
-    (table.HIGH_WATERMARK, lambda each: each.hosted.partition.high_watermark),
-    (table.LOG_START_OFFSET, lambda each: each.hosted.log.start_offset),
+    (replica_table.REPLICAS, lambda each: each.replicas),
+    (replica_table.IN_SYNC_REPLICAS, lambda each: each.in_sync),
+    (replica_table.IS_UNDER_REPLICATED, lambda each: each.under_replicated),
+    (replica_table.IS_UNDER_MIN_ISR, lambda each: each.under_min_isr),
+    (replica_table.IS_AT_MIN_ISR, lambda each: each.at_min_isr),
+    (replica_table.LOG_SIZE, lambda each: each.hosted.log.size_bytes),
+    (replica_table.LOG_END_OFFSET, lambda each: each.hosted.log.end_offset),
+    (replica_table.HIGH_WATERMARK, lambda each: each.hosted.partition.high_watermark),
+    (replica_table.LOG_START_OFFSET, lambda each: each.hosted.log.start_offset),
 )
 
 
@@ -102,4 +102,4 @@ def of_partitions(replicas: list[Replica], left_out: int) -> Iterator[Metric]:
     """Yield the metrics of each of these partitions. `left_out` counts the other hosted ones."""
     for gauge, value in OF_PARTITION:
         yield gauge.each((each.labels, value(each)) for each in replicas)
-    yield table.PARTITIONS_LEFT_OUT.of(left_out)
+    yield replica_table.PARTITIONS_LEFT_OUT.of(left_out)

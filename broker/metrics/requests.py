@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from prometheus_client.metrics_core import Metric
 
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
-from quorate.broker.metrics import table
+from quorate.broker.metrics import service_table
 from quorate.broker.replication.delayed_operations import DelayedOperations
 from quorate.broker.replication.fetch_session_cache import SessionCache
 from quorate.quorum.histogram import US_PER_MS, Histogram
@@ -36,27 +36,29 @@ def of_requests(ports: Collection[KafkaServer]) -> Iterator[Metric]:
             name = APIS[api_key].name
             requests[name] += route.requests
             failures[name] += route.failures
-    yield table.CLIENT_REQUESTS.each(((name,), count) for name, count in requests.items())
+    yield service_table.CLIENT_REQUESTS.each(((name,), count) for name, count in requests.items())
     times = dict(request_times(port.routes for port in ports))
     totals = {name: times.get((name, "total"), Histogram()) for name in requests}
-    yield table.CLIENT_REQUEST_TIME.each(
+    yield service_table.CLIENT_REQUEST_TIME.each(
         ((name,), each.count, each.sum_us / US_PER_MS) for name, each in totals.items()
     )
-    yield table.CLIENT_REQUEST_STAGES.each(times.items())
-    yield table.REQUESTS_FAILED.each(((name,), count) for name, count in failures.items())
+    yield service_table.CLIENT_REQUEST_STAGES.each(times.items())
+    yield service_table.REQUESTS_FAILED.each(((name,), count) for name, count in failures.items())
 
 
 def of_delayed(operations: DelayedOperations) -> Iterator[Metric]:
     """Yield the number of delayed requests of each kind."""
     sizes = operations.sizes()
-    yield table.PURGATORY_SIZE.each(((kind,), sizes[name]) for name, kind in DELAYED.items())
+    yield service_table.PURGATORY_SIZE.each(
+        ((kind,), sizes[name]) for name, kind in DELAYED.items()
+    )
 
 
 def of_fetch_sessions(sessions: SessionCache) -> Iterator[Metric]:
     """Yield the memory of the consumers' fetch sessions."""
-    yield table.FETCH_SESSION_BYTES.of(sessions.consumer_bytes)
-    yield table.FETCH_SESSION_MAX_BYTES.of(sessions.max_consumer_bytes)
-    yield table.FETCH_SESSIONS_ENDED.of(sessions.evicted_for_bytes)
+    yield service_table.FETCH_SESSION_BYTES.of(sessions.consumer_bytes)
+    yield service_table.FETCH_SESSION_MAX_BYTES.of(sessions.max_consumer_bytes)
+    yield service_table.FETCH_SESSIONS_ENDED.of(sessions.evicted_for_bytes)
 
 
 def of_quotas(quotas: BrokerQuotas, now_ms: int) -> Iterator[Metric]:

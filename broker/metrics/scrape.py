@@ -13,7 +13,7 @@ from quorate.broker.controller.lifecycle import BrokerLifecycle, State
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.services import Services
-from quorate.broker.metrics import table
+from quorate.broker.metrics import replica_table, service_table
 from quorate.broker.metrics.cleaner import of_cleaner
 from quorate.broker.metrics.groups import of_groups
 from quorate.broker.metrics.logs import of_directories, of_flushes, of_recompressions
@@ -59,7 +59,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_hosted(replicas, bound)
     yield from of_isr_changes(node.isr_sender)
     yield from of_requests(node.client_ports)
-    yield table.CONNECTIONS.of(len(node.connections))
+    yield service_table.CONNECTIONS.of(len(node.connections))
     yield from of_delayed(replicas.consumer_fetches.delayed_operations)
     yield from of_fetch_sessions(replicas.session_cache)
     yield from of_fetchers(replicas, bound)
@@ -68,7 +68,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_cleaner(replicas.cleaner)
     yield from of_directories(replicas.logs, node.assignments.pending)
     yield from of_flushes(replicas.logs)
-    yield table.APPEND_TIME.of(replicas.registry.traffic.append_times)
+    yield service_table.APPEND_TIME.of(replicas.registry.traffic.append_times)
     yield from of_recompressions(replicas.recompressions)
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     if node.services.gates:
@@ -95,11 +95,13 @@ def of_metadata(node: MetricSources) -> Iterator[Metric]:
     core, image = node.core, node.core.image
     lag = lag_ms(image.last_timestamp_ms, core.seams.clock.wall_ms())
     state = State.NOT_RUNNING if node.lifecycle is None else node.lifecycle.state
-    yield table.BROKER_STATE.of(BROKER_STATES[state])
-    yield table.LAST_APPLIED_OFFSET.of(image.last.offset)
-    yield table.LAST_APPLIED_TIMESTAMP.of(image.last_timestamp_ms)
-    yield table.LAST_APPLIED_LAG.of(lag / 1000 if lag >= 0 else lag)
-    yield table.LOAD_ERRORS.of(core.failed)
-    yield table.APPLY_ERRORS.of(core.failed)
-    yield table.ACTING_LAG.of(core.http_endpoints.life_cycle.acting_times)
-    yield table.UNACTED_RECORDS.of(max(0, core.replayed_offset - node.replicas.acted_offset))
+    yield replica_table.BROKER_STATE.of(BROKER_STATES[state])
+    yield replica_table.LAST_APPLIED_OFFSET.of(image.last.offset)
+    yield replica_table.LAST_APPLIED_TIMESTAMP.of(image.last_timestamp_ms)
+    yield replica_table.LAST_APPLIED_LAG.of(lag / 1000 if lag >= 0 else lag)
+    yield replica_table.LOAD_ERRORS.of(core.failed)
+    yield replica_table.APPLY_ERRORS.of(core.failed)
+    yield replica_table.ACTING_LAG.of(core.http_endpoints.life_cycle.acting_times)
+    yield replica_table.UNACTED_RECORDS.of(
+        max(0, core.replayed_offset - node.replicas.acted_offset)
+    )

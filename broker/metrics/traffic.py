@@ -6,23 +6,23 @@ from collections.abc import Callable, Collection, Iterator
 
 from prometheus_client.metrics_core import Metric
 
-from quorate.broker.metrics import table
+from quorate.broker.metrics import replica_table
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.traffic import TopicTraffic, Traffic
 from quorate.quorum.watch.declaration import Counter
 
 OF_TOPIC: tuple[tuple[Counter, Callable[[TopicTraffic], int]], ...] = (
-    (table.MESSAGES_IN, lambda each: each.messages_in),
-    (table.BYTES_IN, lambda each: each.bytes_in),
-    (table.BYTES_OUT, lambda each: each.bytes_out),
-    (table.PRODUCE_REQUESTS, lambda each: each.produce_requests),
-    (table.FETCH_REQUESTS, lambda each: each.fetch_requests),
-    (table.FAILED_PRODUCES, lambda each: each.failed_produce_requests),
-    (table.FAILED_FETCHES, lambda each: each.failed_fetch_requests),
-    (table.REPLICATION_BYTES_IN, lambda each: each.replication_bytes_in),
-    (table.REPLICATION_BYTES_OUT, lambda each: each.replication_bytes_out),
-    (table.REASSIGNMENT_BYTES_IN, lambda each: each.reassignment_bytes_in),
-    (table.KEYLESS_RECORDS, lambda each: each.keyless_records),
+    (replica_table.MESSAGES_IN, lambda each: each.messages_in),
+    (replica_table.BYTES_IN, lambda each: each.bytes_in),
+    (replica_table.BYTES_OUT, lambda each: each.bytes_out),
+    (replica_table.PRODUCE_REQUESTS, lambda each: each.produce_requests),
+    (replica_table.FETCH_REQUESTS, lambda each: each.fetch_requests),
+    (replica_table.FAILED_PRODUCES, lambda each: each.failed_produce_requests),
+    (replica_table.FAILED_FETCHES, lambda each: each.failed_fetch_requests),
+    (replica_table.REPLICATION_BYTES_IN, lambda each: each.replication_bytes_in),
+    (replica_table.REPLICATION_BYTES_OUT, lambda each: each.replication_bytes_out),
+    (replica_table.REASSIGNMENT_BYTES_IN, lambda each: each.reassignment_bytes_in),
+    (replica_table.KEYLESS_RECORDS, lambda each: each.keyless_records),
 )
 
 
@@ -42,8 +42,8 @@ def of_fetchers(replicas: ReplicaManager, bound: int) -> Iterator[Metric]:
     `bound` of them by name."""
     lags = sorted(((each.topic, each.key[1]), lag) for each, lag in replicas.fetchers.lags())
     most = max((lag for _, lag in lags), default=0)
-    yield table.MAX_LAG.each([(("Replica",), most)])
-    yield table.FETCHER_LAG.each(
+    yield replica_table.MAX_LAG.each([(("Replica",), most)])
+    yield replica_table.FETCHER_LAG.each(
         (("ReplicaFetcherThread", topic, str(partition)), lag)
         for (topic, partition), lag in lags[:bound]
     )
@@ -51,5 +51,5 @@ def of_fetchers(replicas: ReplicaManager, bound: int) -> Iterator[Metric]:
 
 def of_throttles(replicas: ReplicaManager) -> Iterator[Metric]:
     """Yield the rates of the replicas that the throttles of replication apply to."""
-    yield table.LEADER_THROTTLED_RATE.of(replicas.leader_throttle.byte_rate)
-    yield table.FOLLOWER_THROTTLED_RATE.of(replicas.follower_throttle.byte_rate)
+    yield replica_table.LEADER_THROTTLED_RATE.of(replicas.leader_throttle.byte_rate)
+    yield replica_table.FOLLOWER_THROTTLED_RATE.of(replicas.follower_throttle.byte_rate)

@@ -1,10 +1,10 @@
 """Declarations of metrics, and the families that a scrape makes of them.
 
-Each package declares its metrics in one module, its table: `watch/metric_table.py`,
-`node/controller_metric_table.py` and `broker/metrics/table.py`. `make docs` writes docs/metrics.md
-from these tables. A metric that Kafka also has is named as jmx_exporter names Kafka's, in lower
-case, because existing dashboards and alerts use these names. Names follow the rules of `promtool
-check metrics`, so times are in seconds.
+Metrics are declared in modules that contain nothing else: `watch/metric_table.py`,
+`node/controller_metric_table.py`, and the two tables of `broker/metrics`. `make docs` writes
+docs/metrics.md from these tables. A metric that Kafka also has is named as jmx_exporter names
+Kafka's, in lower case, because existing dashboards and alerts use these names. Names follow the
+rules of `promtool check metrics`, so times are in seconds.
 
 This module and its importers import prometheus_client, so the node imports them only at the first
 scrape.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from quorate.broker.metrics import table as broker_table
+from quorate.broker.metrics import replica_table, service_table
 from quorate.quorum.node import controller_metric_table
 from quorate.quorum.watch import metric_table
 from quorate.quorum.watch.declaration import declared
@@ -15,7 +15,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 SECTIONS = {
     "Every node": metric_table,
     "Controllers": controller_metric_table,
-    "Brokers": broker_table,
+    "Brokers: state, replicas and traffic": replica_table,
+    "Brokers: requests, groups and logs": service_table,
 }
 HEAD = """# Metrics
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from quorate.broker.metrics import table as broker_table
+from quorate.broker.metrics import replica_table, service_table
 from quorate.broker.metrics.scrape import of_hosted
 from quorate.quorum.node import controller_metric_table
 from quorate.quorum.watch import metric_table
@@ -22,7 +22,7 @@ from tests.unit.watch.node import create_topic, running, until
 from tests.unit.watch.promlint import problems
 
 pytestmark = pytest.mark.timeout(60)
-TABLES = (metric_table, controller_metric_table, broker_table)
+TABLES = (metric_table, controller_metric_table, replica_table, service_table)
 ONLY_IF_CONFIGURED = (
     "quorate_tls_",
     "kafka_server_socket_server_metrics_",
