@@ -164,11 +164,17 @@ def is_ready(address: tuple[str, int]) -> bool:
     return status == 200
 
 
+def measures_its_loop(address: tuple[str, int]) -> bool:
+    return metrics(address)["quorate_event_loop_lag_seconds_count"] > 0
+
+
 def all_is_well(cluster: ProcessCluster) -> None:
     controllers, brokers = targets(cluster, "controller"), targets(cluster, "broker")
     assert (len(controllers), len(brokers)) == (3, 3)
     for address in (*controllers.values(), *brokers.values()):
         wait_for(partial(is_ready, address), f"{address} is ready")
+    for address in (*controllers.values(), *brokers.values()):
+        wait_for(partial(measures_its_loop, address), "the lag of the loop is measured")
     active = "kafka_controller_kafkacontroller_activecontrollercount"
     assert sorted(metrics(each)[active] for each in controllers.values()) == [0, 0, 1]
     appended = "kafka_server_brokertopicmetrics_messagesin_total"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
+from quorate.broker.metrics.traffic import of_fetchers
 from quorate.quorum.controller.messages import (
     AlterPartitionResponse,
     IsrChange,
@@ -99,6 +100,9 @@ def test_what_replication_carries(cluster: ReplicaCluster) -> None:
     assert leader.traffic.replication_bytes_in == follower.traffic.bytes_in == 0
     lags = {lag for broker in (2, 3) for _, lag in cluster.nodes[broker].replicas.fetchers.lags()}
     assert lags == {0}
+    for bound in (0, 1):
+        most, by_partition = of_fetchers(cluster.nodes[2].replicas, bound)
+        assert (len(most.samples), len(by_partition.samples)) == (1, bound)
 
 
 def test_a_refused_append_is_counted(cluster: ReplicaCluster) -> None:

@@ -72,6 +72,21 @@ def test_sliced_work_waits_for_other_work() -> None:
     assert sum(found[each][1] for each in ("queue", "local")) == found["total"][1]
 
 
+def test_sliced_work_that_ends_without_a_response_waits_for_something_else() -> None:
+    waiting: list[RequestContext] = []
+
+    def handle(context: RequestContext, request: MetadataRequest) -> IncrementalWork[None]:
+        yield
+        served.clock.time_ms += 2
+        waiting.append(context)
+
+    served = Served({ApiKey.METADATA: handle})
+    served.receive(frame(METADATA, 12))
+    served.clock.advance(6)
+    waiting[0].respond(answer("c"))
+    assert stages(served) == {"total": (1, 8), "local": (1, 2), "remote": (1, 6)}
+
+
 def test_a_throttled_client_is_counted() -> None:
     def handle(context: RequestContext, request: MetadataRequest) -> None:
         served.clock.used_cpu_ms += 1005
