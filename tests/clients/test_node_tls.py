@@ -236,13 +236,14 @@ async def test_http_needs_a_certificate_or_the_token(secured: Secured) -> None:
 
 
 async def produced(bootstrap: str, stop: asyncio.Event) -> int:
-    """Produce to all partitions with acks=all until `stop`. Return the number of acknowledged
-    records. Raise an exception if one is not acknowledged."""
+    """Produce to all partitions with acks=all until `stop`, and at least one record to each.
+
+    Return the number of acknowledged records. Raise an exception if one is not acknowledged."""
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True)
     await producer.start()
     count = 0
     try:
-        while not stop.is_set():
+        while not stop.is_set() or count < PARTITIONS:
             await producer.send_and_wait("t", b"%d" % count, partition=count % PARTITIONS)
             count += 1
     finally:
