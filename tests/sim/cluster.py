@@ -30,6 +30,7 @@ from tests.sim.clock import WALL_EPOCH_MS, SimClock
 from tests.sim.disk import PowerCut, SimDisk
 from tests.sim.distances import distances
 from tests.sim.host import Host
+from tests.sim.identities import prove_identity
 from tests.sim.loop import SimLoop
 from tests.sim.network import SimNetwork
 from tests.sim.shape import (
@@ -119,6 +120,7 @@ class SimCluster:
         self.network.streams = shape.streams
         if shape.distances:
             self.network.usual = distances(seed)
+        self.network.identities = shape.identities
         self.started: list[Callable[[Machine, Process], None]] = []
         self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []
@@ -221,6 +223,8 @@ class SimCluster:
         seams = Seams(clock, random, SimTransport(self.network, host), machine.disk)
         try:
             core = NodeCore(machine.config, seams, lambda error: self._stopped(machine, error))
+            if self.shape.identities:
+                prove_identity(core, host)
             process = Process(host, clock, core)
             if machine.is_broker:
                 process.broker = BrokerNode(core)

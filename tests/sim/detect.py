@@ -32,9 +32,15 @@ LARGEST_MESSAGE = 110
 WITHOUT_BROKERS = ("answer-when-committed",)
 """Safeguards of the table of partitions that controllers alone exercise: clients send them
 requests, too."""
-NOT_SIMULATED = ("snapshot-verification", "permissions-of-a-session")
+NOT_SIMULATED = (
+    "snapshot-verification",
+    "permissions-of-a-session",
+    "node-identity",
+    "ids-of-the-sender",
+)
 """Safeguards that no seed exercises: the replacement of the first works with the pure core only,
-because it reads the snapshots in memory, and no workload denies the reader of a fetch session."""
+because it reads the snapshots in memory, no workload denies the reader of a fetch session, and the
+nodes of seeds have no identities."""
 SAVE_EVERY_S = 20.0
 """CPU seconds between two saves of a search that is still running."""
 HEAD = "| `SAFEGUARD=` | seeds until found | CPU s | what the seed says |"

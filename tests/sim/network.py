@@ -74,6 +74,8 @@ class SimNetwork:
         self.links: dict[SimConnection, None] = {}
         self.streams = False
         """New links are streams of bytes below the production frame links (`stream.py`)."""
+        self.identities = False
+        """Links between nodes have the identity that the other process has proved."""
         self.pieces = 0
         """The number of writes to streams that did not arrive in one piece."""
         self.usual: Callable[[str, str], PathSettings] = lambda source, target: self.settings

@@ -69,6 +69,8 @@ class Shape:
     replication_port: int = 0  # 0: another one after each start
     sasl: bool = False
     """Brokers have one more listener, for clients that log in with SCRAM."""
+    identities: bool = False
+    """Nodes prove their ids on their links, as by TLS, and demand the proof of all others."""
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def roles(self) -> dict[int, str]:

@@ -53,7 +53,7 @@ class SimStream(SimConnection, asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == IDENTITY:
             identity = self.other.host.identity
-            return identity if identity.verified else default
+            return identity if identity.verified or self._network.identities else default
         return (self.peer.host, self.peer.port) if name == "peername" else default
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:

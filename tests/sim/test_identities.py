@@ -6,8 +6,11 @@ import pytest
 
 from tests.sim.ablations.identity_scripts import shape_for, with_dying_controllers
 from tests.sim.ablations.table import ABLATIONS
+from tests.sim.adversary.impostors import IMPOSTORS
 from tests.sim.invariants import Violation
 from tests.sim.run import play, simulation
+from tests.sim.scenarios import Scenario
+from tests.sim.shape import Shape
 from tests.sim.workloads.credentials import Credentials
 from tests.sim.workloads.permissions import FIRST_VALUE, Permissions
 
@@ -46,3 +49,9 @@ def test_the_workload_sees_a_denied_change(safeguard: str) -> None:
         pytest.raises(Violation, match="was denied, and changed a config"),
     ):
         play(stage, with_dying_controllers(stage, Permissions))
+
+
+@pytest.mark.parametrize("story", IMPOSTORS, ids=lambda story: story.__name__)
+def test_an_impostor_does_no_harm(story: Scenario) -> None:
+    with simulation(story.__name__, Shape(identities=True, streams=True)) as stage:
+        play(stage, story(stage))

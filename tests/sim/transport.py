@@ -126,6 +126,8 @@ class _Attempt:
         )
         client = SimLink(network, self._host, self._address, self._wire, self._max_frame_bytes)
         server.join(client)
+        if network.identities:
+            server.identity, client.identity = self._host.identity, listener.host.identity
         server.handler = listener.accept[self._wire](server)
         identified(server.handler, self._host.identity)
         return self._answer(lambda: self._established(client))

@@ -1,14 +1,19 @@
-"""Safeguards of sessions: a user is served only while the credential and the session exist."""
+"""Safeguards of identities: a user is served only while the credential and the session exist, and a
+node is believed only if it proves who it is, and only for itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from quorate.quorum.node import node_core
 from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
+from quorate.quorum.rpc.node_identity import NodeProof
 from tests.sim.ablations import identity_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
-from tests.sim.ablations.stories import Script
+from tests.sim.ablations.stories import Scene, Script
+from tests.sim.adversary import impostors
+from tests.sim.shape import Shape
 
 complete = SaslConnection._complete
 
@@ -39,5 +44,23 @@ ABLATIONS = (
         never_expires,
         Script(scripts.users_log_in_while_their_credentials_are_removed),
         "after the end of the session",
+    ),
+    Ablation(
+        "node-identity",
+        "a node must prove the id of its Hello, by the URI in its certificate",
+        NodeProof,
+        "refusal",
+        lambda *_: "",
+        Scene(impostors.a_stranger_tells_every_lie, shape=Shape(identities=True)),
+        "is called committed but durable only on",
+    ),
+    Ablation(
+        "ids-of-the-sender",
+        "a request of Raft speaks for no other replica than its sender",
+        node_core,
+        "check_speaker",
+        lambda *_: None,
+        Scene(impostors.a_node_acknowledges_for_another_one, shape=Shape(identities=True)),
+        "is called committed but durable only on",
     ),
 )

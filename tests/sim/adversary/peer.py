@@ -144,9 +144,14 @@ class FaultyNode(Mover):
             return
         await self.tell(draw, target, cls, row)
 
-    async def tell(self, draw: Draw, target: Machine, cls: Any, row: Row) -> None:
-        """Send the row of a `cls`, unless it became a lie outside of the model meanwhile."""
-        speaker = _speaker(cls, row) if draw.random.random() > 1 - HONEST else None
+    async def tell(
+        self, draw: Draw, target: Machine, cls: Any, row: Row, speaker: Identity | None = None
+    ) -> None:
+        """Send the row of a `cls`, unless it became a lie outside of the model meanwhile.
+
+        `speaker` is the replica that shakes hands, by default mostly the one that the row names."""
+        if speaker is None and draw.random.random() > 1 - HONEST:
+            speaker = _speaker(cls, row)
         found = await self._greeted(draw, target, speaker)
         if found is None or is_outside_the_model(cls, row, self.aims):
             return
