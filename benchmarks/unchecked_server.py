@@ -68,9 +68,8 @@ REMOVED = (
     Removed(f"{RPC}.row_codec", "_violated", lambda *_: "False"),
     Removed(f"{RPC}.channel:Channel", "_refusal", lambda _: ""),
     Removed(f"{RPC}.frame_link:FrameLink", "_report", nothing),
-    Removed(f"{NODE}.node_core", "check_speaker", nothing),
+    Removed(f"{NODE}.node_requests", "check_speaker", nothing),
     Removed(f"{NODE}.node_core", "affordable", first),
-    Removed(f"{NODE}.controller_node", "check_broker", nothing),
     Removed(f"{NODE}.node_requests:NodeRequests", "guarded", second),
     Removed(f"{RAFT}.transitions", "is_credible", always),
     # fetched metadata records are decoded before the append

@@ -34,7 +34,8 @@ Files in reading order:
   `describe_configs.py`, `controller_metrics.py`, `controller_stages.py`,
   `own_registration.py` with `controller_registrar.py` (the registration of this controller).
 - Other nodes: `quorum_links.py`, `node_requests.py` (the boundary of their requests),
-  `voter_probes.py`, `node_membership.py`, `generations.py`.
+  `speaker.py` (a request speaks for its sender), `voter_probes.py`,
+  `node_membership.py`, `generations.py`.
 - The process: `node_settings.py`, `unhandled.py`, `garbage.py`, `allocator.py`.
 
 Sources: KIP-595 (Raft), KIP-630 (snapshots), KIP-631 (the controller), KIP-853 (voters), KIP-919

@@ -42,7 +42,7 @@ from quorate.quorum.node.controller_stages import controller_stages
 from quorate.quorum.node.listening import log_listening, warn_if_exposed
 from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.node.node_requests import REFUSED, check_broker, check_controller
+from quorate.quorum.node.node_requests import REFUSED
 from quorate.quorum.node.own_registration import OwnRegistration
 from quorate.quorum.node.replica_log_requests import ReplicaLogRequests
 from quorate.quorum.node.unhandled import on_unhandled
@@ -274,7 +274,6 @@ class ControllerNode:
     # -- requests of brokers ---------------------------------------------------------------------
 
     def _broker_request(self, peer: Peer, message: Any, reply: Reply) -> None:
-        check_broker(peer, message)
         if isinstance(message, BrokerHeartbeatRequest):
             now_ms = self.core.clock.now_ms()
             self.rules.contact(message.broker_id, message.broker_epoch, now_ms=now_ms)
@@ -292,7 +291,6 @@ class ControllerNode:
         self.shell.submit(message, answer)
 
     def _register_controller(self, peer: Peer, message: Any, reply: Reply) -> None:
-        check_controller(peer, message)
         self._registration.register(message, reply)
 
     def _link_belongs_to(self, peer: Peer, broker_id: int, broker_epoch: int) -> None:

@@ -30,7 +30,7 @@ from quorate.quorum.node.metadata_opening import open_metadata
 from quorate.quorum.node.metadata_replica import MetadataReplica
 from quorate.quorum.node.node_listeners import NodeListeners
 from quorate.quorum.node.node_membership import configured_voters, voter_addresses
-from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, affordable, check_speaker
+from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, affordable
 from quorate.quorum.node.node_settings import snapshot_settings
 from quorate.quorum.node.node_tls import NodeTls
 from quorate.quorum.node.quorum_links import QuorumLinks
@@ -260,7 +260,6 @@ class NodeCore:
         """Return the handlers of Raft's requests, behind the boundary of `node_requests.py`."""
 
         def handle(peer: Peer, message: Any, reply: Reply) -> None:
-            check_speaker(peer, message)
             self.replica.request(affordable(message, self.resources.memory.nodes), reply)
 
         return {request: self.requests.guarded(handle) for request in RAFT_REQUESTS}

@@ -24,7 +24,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from quorate.quorum.clipped import clipped
 from quorate.quorum.controller.messages import (
@@ -43,20 +43,13 @@ from quorate.quorum.controller.messages import (
     EnvelopeRequest,
     EnvelopeResponse,
 )
-from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.log_limit import LogLimit
+from quorate.quorum.node.speaker import check_speaker
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.raft.messages import (
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchSnapshotRequest,
-    UpdateVoterRequest,
-    VoteRequest,
-)
+from quorate.quorum.raft.messages import FetchRequest, Request
 from quorate.quorum.rpc.budget import Budget
 from quorate.quorum.rpc.channel import Handler, Reply
-from quorate.quorum.rpc.hello import Hello, Peer
+from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.kafka.boundary import is_node_failure
 from quorate.quorum.rpc.messages import packed
 from quorate.quorum.rpc.node_link_memory import fetch_room
@@ -77,53 +70,7 @@ REFUSED: Mapping[type, Callable[[ErrorCode], Any]] = {
     EnvelopeRequest: lambda error: EnvelopeResponse(error=error),
     ControllerRegistrationRequest: lambda error: ControllerRegistrationResponse(error=error),
 }
-
-# The replica that a request speaks for. It must be the replica of the handshake. The requests of a
-# leader name no directory.
-SPEAKER: Mapping[type, Callable[[Any, Hello], ReplicaKey]] = {
-    VoteRequest: lambda request, hello: request.candidate,
-    BeginQuorumEpochRequest: lambda request, hello: _of_leader(request.leader_id, hello),
-    EndQuorumEpochRequest: lambda request, hello: _of_leader(request.leader_id, hello),
-    FetchRequest: lambda request, hello: request.replica,
-    FetchSnapshotRequest: lambda request, hello: request.replica,
-    UpdateVoterRequest: lambda request, hello: request.replica,
-}
-RAFT_REQUESTS = tuple(SPEAKER)
-
-
-def _of_leader(leader_id: int, hello: Hello) -> ReplicaKey:
-    return ReplicaKey(leader_id, hello.directory_id)
-
-
-def check_speaker(peer: Peer, message: Any) -> None:
-    """Raise ProtocolError if a Raft request speaks for another replica than its sender. `message`
-    must be one of RAFT_REQUESTS."""
-    hello = peer.hello
-    speaker = SPEAKER[type(message)](message, hello)
-    if (speaker.id, speaker.directory_id) != (hello.node_id, Uuid(hello.directory_id)):
-        raise ProtocolError(
-            f"{type(message).__name__} speaks for replica {speaker}, but its sender is "
-            f"{hello.node_id}"
-        )
-
-
-def check_broker(peer: Peer, message: Any) -> None:
-    """Raise ProtocolError if a broker's request speaks for another broker than its sender."""
-    if message.broker_id != peer.node_id:
-        raise ProtocolError(
-            f"{type(message).__name__} speaks for broker {message.broker_id}, but its sender is "
-            f"{peer.node_id}"
-        )
-
-
-def check_controller(peer: Peer, message: Any) -> None:
-    """Raise ProtocolError if a controller's request speaks for another node than its sender, or if
-    the sender is no controller."""
-    if message.controller_id != peer.node_id or "controller" not in peer.hello.roles:
-        raise ProtocolError(
-            f"{type(message).__name__} speaks for controller {message.controller_id}, but its "
-            f"sender is {peer.node_id} with the roles {', '.join(peer.hello.roles)}"
-        )
+RAFT_REQUESTS: tuple[type, ...] = get_args(Request)
 
 
 def affordable(message: Any, budget: Budget) -> Any:
@@ -149,10 +96,12 @@ class NodeRequests:
         self._lines = LogLimit(clock)
 
     def guarded(self, handler: Handler) -> Handler:
-        """Return `handler` behind the boundary that this module describes."""
+        """Return `handler` behind the boundary that this module describes. It gets only requests
+        that speak for their sender (`speaker.py`)."""
 
         def handle(peer: Peer, message: Any, reply: Reply) -> None:
             try:
+                check_speaker(peer, message)
                 handler(peer, message, reply)
                 return
             except ProtocolError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,28 +13,12 @@ from quorate.quorum.controller.messages import (
     EnvelopeRequest,
     EnvelopeResponse,
 )
-from quorate.quorum.ids import EpochOffset, ReplicaKey, Uuid
+from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.log_limit import INTERVAL_MS
-from quorate.quorum.node.node_requests import (
-    RAFT_REQUESTS,
-    NodeRequests,
-    check_broker,
-    check_speaker,
-)
+from quorate.quorum.node.node_requests import NodeRequests
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.raft.control_records import (
-    KRaftVersionFeature,
-    Voter,
-)
 from quorate.quorum.raft.errors import InvariantViolation
-from quorate.quorum.raft.messages import (
-    BeginQuorumEpochRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
-    FetchSnapshotRequest,
-    UpdateVoterRequest,
-    VoteRequest,
-)
+from quorate.quorum.raft.messages import BeginQuorumEpochRequest
 from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address, ProtocolError
@@ -49,7 +32,7 @@ PEER = Peer(
         cluster_id="c",
         node_id=7,
         directory_id=DIRECTORY,
-        roles=("controller",),
+        roles=("broker", "controller"),
         incarnation_id=Uuid(b"i" * 16),
     ),
     Address("10.0.0.7", 1234),
@@ -130,59 +113,3 @@ def test_failures_are_logged_at_a_bounded_rate(caplog: pytest.LogCaptureFixture)
 def begin(leader_id: int) -> BeginQuorumEpochRequest:
     voter = ReplicaKey(1, DIRECTORY)
     return BeginQuorumEpochRequest(cluster_id="c", voter=voter, leader_id=leader_id, epoch=1)
-
-
-def of(replica: ReplicaKey) -> list[Any]:
-    feature = KRaftVersionFeature(min_supported_version=0, max_supported_version=1)
-    voter = Voter(
-        voter_id=replica.id,
-        voter_directory_id=replica.directory_id,
-        endpoints=(),
-        k_raft_version_feature=feature,
-    )
-    end = EpochOffset(1, 1)
-    return [
-        VoteRequest(
-            cluster_id="c",
-            voter=ReplicaKey(1, DIRECTORY),
-            candidate=replica,
-            epoch=1,
-            last=end,
-            pre_vote=False,
-        ),
-        begin(replica.id),
-        EndQuorumEpochRequest(
-            cluster_id="c", leader_id=replica.id, epoch=1, preferred_candidates=()
-        ),
-        FetchRequest(
-            cluster_id="c",
-            replica=replica,
-            epoch=1,
-            offset=1,
-            last_fetched_epoch=1,
-            max_wait_ms=1,
-            max_bytes=1,
-            high_watermark=0,
-        ),
-        FetchSnapshotRequest(
-            cluster_id="c", replica=replica, epoch=1, snapshot=end, position=0, max_bytes=1
-        ),
-        UpdateVoterRequest(cluster_id="c", replica=replica, epoch=1, voter=voter),
-    ]
-
-
-@pytest.mark.parametrize("number", range(len(RAFT_REQUESTS)))
-def test_a_peer_speaks_for_itself_only(number: int) -> None:
-    check_speaker(PEER, of(ReplicaKey(7, DIRECTORY))[number])
-    with pytest.raises(ProtocolError, match="speaks for replica 8"):
-        check_speaker(PEER, of(ReplicaKey(8, DIRECTORY))[number])
-    request = of(ReplicaKey(7, Uuid(b"e" * 16)))[number]
-    if not isinstance(request, BeginQuorumEpochRequest | EndQuorumEpochRequest):
-        with pytest.raises(ProtocolError, match="speaks for replica 7"):
-            check_speaker(PEER, request)
-
-
-def test_a_broker_speaks_for_itself_only() -> None:
-    check_broker(PEER, HEARTBEAT)
-    with pytest.raises(ProtocolError, match="speaks for broker 8"):
-        check_broker(PEER, replace(HEARTBEAT, broker_id=8))
