@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from quorate.quorum.clipped import shown
+from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.node.controller_batch import Refusal
 from quorate.quorum.node.node_membership import configured_voters
@@ -25,6 +27,7 @@ from quorate.quorum.raft.voter_changes import KRAFT_VERSION, VoterChangeRefused,
 if TYPE_CHECKING:
     from quorate.quorum.node.node_core import NodeCore
     from quorate.quorum.protocol.schemas.raft_voters import AddRaftVoterRequest
+    from quorate.quorum.protocol.schemas.update_features import UpdateFeaturesRequest
 
 NOT_IN_TIME = (
     "the change was not committed in time, and may still be committed: describe the quorum before "
@@ -130,11 +133,7 @@ class VoterAdmin:
             )
 
         if len(request.feature_updates) != 1:
-            respond(
-                ErrorCode.INVALID_UPDATE_VERSION,
-                f"{KRAFT_VERSION} is a feature of Raft: change it in a request of its own "
-                f"(--feature {KRAFT_VERSION}=N), then repeat this one",
-            )
+            respond(ErrorCode.INVALID_UPDATE_VERSION, why_not_together(request))
             return
         (update,) = request.feature_updates
         raft = self._core.raft
@@ -178,6 +177,21 @@ class VoterAdmin:
             partial(once, ErrorCode.REQUEST_TIMED_OUT, NOT_IN_TIME),
         )
         return once
+
+
+def why_not_together(request: UpdateFeaturesRequest) -> str:
+    """Return why a request cannot change kraft.version and other features, and what to do."""
+    names = {each.feature for each in request.feature_updates}
+    unknown = sorted(names - {KRAFT_VERSION, *SUPPORTED_FEATURES})
+    if unknown:
+        return (
+            f"these features do not exist here: {shown(', '.join(unknown))}. Name the others one "
+            "by one, such as --feature metadata.version=N, instead of a whole release"
+        )
+    return (
+        f"{KRAFT_VERSION} is a feature of Raft: change it in a request of its own "
+        f"(--feature {KRAFT_VERSION}=N), then repeat this one"
+    )
 
 
 def implausible(request: AddRaftVoterRequest) -> str:

@@ -144,3 +144,28 @@ def test_raft_decides_features_only_if_kraft_version_changes_or_is_alone(
     )
     request = UpdateFeaturesRequest(feature_updates=updates)
     assert Host().admin.handles(request) is decided_by_raft
+
+
+@pytest.mark.parametrize(
+    ("others", "sentence"),
+    [
+        (("metadata.version",), "kraft.version is a feature of Raft"),
+        (
+            ("metadata.version", "transaction.version", "group.version"),
+            "these features do not exist here: group.version, transaction.version. Name",
+        ),
+    ],
+)
+def test_kraft_version_and_other_features_are_refused_with_the_reason(
+    others: tuple[str, ...], sentence: str
+) -> None:
+    """Kafka's `upgrade --release-version` names features that do not exist here. To change
+    kraft.version first would not help."""
+    updates = tuple(
+        FeatureUpdateKey(feature=name, max_version_level=1) for name in (*others, "kraft.version")
+    )
+    host = Host()
+    host.ask(UpdateFeaturesRequest(feature_updates=updates))
+    (answer,) = host.answers
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert answer.error_message.startswith(sentence)
