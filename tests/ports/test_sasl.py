@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from quorate.broker.kafka.sasl_listener import is_loopback
 from quorate.broker.metrics.scrape import broker_metrics
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
@@ -261,3 +263,23 @@ def test_a_connection_that_does_not_authenticate_is_closed_after_10_s() -> None:
         assert [silent.closed, good.closed] == [False, False]
         node.run(1.5)
         assert [silent.closed, good.closed] == [True, False]
+
+
+@pytest.mark.parametrize(("mechanisms", "lines"), [("PLAIN", 1), ("SCRAM-SHA-256", 0)])
+def test_passwords_without_encryption_are_named_at_the_start(
+    mechanisms: str, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    jaas = "listener.name.plaintext.plain.sasl.jaas.config"
+    keys = {name: text for name, text in SASL.items() if mechanisms == "PLAIN" or name != jaas}
+    keys["sasl.enabled.mechanisms"] = mechanisms
+    with caplog.at_level(logging.WARNING, "quorate.kafka"), running(1, 1, **keys):
+        found = [each for each in caplog.messages if "passwords without encryption" in each]
+    assert len(found) == lines
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("b2", False)],
+)
+def test_a_loopback_address_is_no_network(host: str, expected: bool) -> None:
+    assert is_loopback(host) == expected

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.timeout(30)
 LOOPS = pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 FRAME = b"\x00\x00\x00\x05hello"
+SILENT = 5000
+SERVED_S = 1.0
 
 
 class Port:
@@ -196,6 +198,28 @@ def test_silent_and_half_open_connections_do_not_keep_out_a_good_client(loop: Ne
             _, writer = await connect(address)
         assert len(quotas) == most
         for each in (*silent, writer):
+            each.transport.abort()
+        await port.listener.close()
+
+    run(loop, scenario)
+
+
+@LOOPS
+def test_a_new_client_is_served_beside_5000_silent_ones(loop: NewLoop) -> None:
+    """Half of them have begun a handshake. Handshakes that are not completed hold no other up."""
+
+    async def scenario() -> None:
+        port = Port()
+        address = await port.open()
+        opened = [await asyncio.open_connection(address.host, address.port) for _ in range(SILENT)]
+        for _, each in opened[: SILENT // 2]:
+            each.write(b"\x16")
+        async with asyncio.timeout(SERVED_S):
+            reader, writer = await connect(address)
+            writer.write(FRAME)
+            assert await reader.readexactly(len(FRAME)) == FRAME
+        assert (port.tls.completed, dict(port.tls.failures)) == (1, {})
+        for _, each in (*opened, (reader, writer)):
             each.transport.abort()
         await port.listener.close()
 
