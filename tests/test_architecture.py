@@ -82,6 +82,7 @@ QUORUM_ORDER = (
     ("watch",),
     ("node",),
     ("offline",),
+    ("secured",),
     ("analytics",),
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.suggesting_group import SuggestingGroup
 
 if TYPE_CHECKING:
-    from quorate.cli.certs.authority_dir import AuthorityDir
+    from quorate.quorum.secured.authority_dir import AuthorityDir
 
 F = TypeVar("F", bound=Callable[..., Any])
 DAYS_OF_AUTHORITY, DAYS = 3650, 365
@@ -60,8 +61,8 @@ def certs() -> None:
 @click.option("--name", default="Quorate", show_default=True, help="The name of the authority.")
 def authority(root: Path, days: int, name: str) -> None:
     """Create a certificate authority."""
-    directory = of(root)
-    directory.create(checked(name), days)
+    with authority_in(root) as directory:
+        directory.create(checked(name), days)
     click.echo(f"Created {directory.certificate}, which nodes and clients need as a truststore.")
 
 
@@ -82,15 +83,15 @@ def node(
 
     With --renew, the hosts and the cluster remain if none is given. A running node notices the new
     file."""
-    from quorate.cli.certs.authority_dir import Names
     from quorate.quorum.rpc.node_identity import node_uri
+    from quorate.quorum.secured.authority_dir import Names
 
     if not hosts and not renew:
         raise click.UsageError("--host must be given, because clients compare it")
     uris = (node_uri(cluster_id, node_id),) if cluster_id else ()
     name = f"node-{node_id}"
-    directory = of(root)
-    keystore = directory.issue(name, name, days, Names(hosts, uris), renew=renew)
+    with authority_in(root) as directory:
+        keystore = directory.issue(name, name, days, Names(hosts, uris), renew=renew)
     click.echo(f"ssl.keystore.type=PEM\nssl.keystore.location={keystore.absolute()}")
     click.echo("ssl.truststore.type=PEM")
     click.echo(f"ssl.truststore.location={directory.certificate.absolute()}")
@@ -101,32 +102,39 @@ def node(
 @click.option("--name", required=True, help="The user. The principal is User:CN=NAME.")
 def client(root: Path, days: int, renew: bool, name: str) -> None:
     """Make the certificate of a client, with a file for clients of Java and one for librdkafka."""
-    from quorate.cli.certs.authority_dir import PRIVATE, Names, write
+    from quorate.quorum.secured.authority_dir import Names
+    from quorate.quorum.secured.private_files import write
 
-    directory = of(root)
-    keystore = directory.issue(
-        f"client-{checked(name)}", name, days, Names(), renew=renew
-    ).absolute()
-    ca = directory.certificate.absolute()
-    java = (
-        "security.protocol=SSL\nssl.truststore.type=PEM\n"
-        f"ssl.truststore.location={ca}\nssl.keystore.type=PEM\nssl.keystore.location={keystore}\n"
-    )
-    librdkafka = (
-        f"security.protocol=ssl\nssl.ca.location={ca}\n"
-        f"ssl.certificate.location={keystore.with_name('cert.pem')}\n"
-        f"ssl.key.location={keystore.with_name('key.pem')}\n"
-    )
-    for file, text in (("client.properties", java), ("librdkafka.properties", librdkafka)):
-        write(keystore.with_name(file), text.encode(), PRIVATE)
-        click.echo(f"Wrote {keystore.with_name(file)}")
+    with authority_in(root) as directory:
+        own = f"client-{checked(name)}"
+        keystore = directory.issue(own, name, days, Names(), renew=renew).absolute()
+        ca = directory.certificate.absolute()
+        java = (
+            "security.protocol=SSL\nssl.truststore.type=PEM\n"
+            f"ssl.truststore.location={ca}\nssl.keystore.type=PEM\n"
+            f"ssl.keystore.location={keystore}\n"
+        )
+        librdkafka = (
+            f"security.protocol=ssl\nssl.ca.location={ca}\n"
+            f"ssl.certificate.location={keystore.with_name('cert.pem')}\n"
+            f"ssl.key.location={keystore.with_name('key.pem')}\n"
+        )
+        for file, text in (("client.properties", java), ("librdkafka.properties", librdkafka)):
+            write(keystore.with_name(file), text.encode())
+            click.echo(f"Wrote {keystore.with_name(file)}")
 
 
-def of(root: Path) -> AuthorityDir:
-    """Return the directory of an authority."""
-    from quorate.cli.certs.authority_dir import AuthorityDir
+@contextmanager
+def authority_in(root: Path) -> Iterator[AuthorityDir]:
+    """Yield the directory of an authority. Raise Refused if a file cannot be read, written or
+    used."""
+    from quorate.quorum.secured.authority_dir import AuthorityDir
+    from quorate.quorum.secured.private_files import SecurityFileError
 
-    return AuthorityDir(root)
+    try:
+        yield AuthorityDir(root)
+    except SecurityFileError as error:
+        raise Refused(str(error)) from None
 
 
 def checked(name: str) -> str:

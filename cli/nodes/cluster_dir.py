@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.client_protocol import listener_of_commands
@@ -22,6 +22,9 @@ from quorate.config.properties import parse, render
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.os_file import FILE_MODE
 from quorate.quorum.rpc.ports import free_socket
+
+if TYPE_CHECKING:
+    from quorate.quorum.secured.secured_dir import SecuredDir
 
 HOST = "127.0.0.1"
 CLIENT_LISTENER = "PLAINTEXT"
@@ -60,13 +63,20 @@ class Shape:
     """The size, the first port and the config overrides of a new cluster.
 
     Port 0 means free ports. With `racks`, broker.rack is rack-1 to rack-N in turn. `overrides` are
-    pairs of a config key and its value."""
+    pairs of a config key and its value. `secured` has the security of a cluster that was created
+    with --secure."""
 
     controllers: int = 3
     brokers: int = 3
     port: int = 9092
     racks: int = 0
     overrides: tuple[tuple[str, str], ...] = ()
+    secured: SecuredDir | None = None
+
+    @property
+    def client_listener(self) -> str:
+        """Return the name of the listener for clients of a new cluster's brokers."""
+        return CLIENT_LISTENER if self.secured is None else self.secured.client_listener
 
 
 def read_cluster(file: Path) -> ClusterEntry:
@@ -151,7 +161,8 @@ class ClusterDir:
             listener = f"CONTROLLER://{HOST}:{port}"
             self._write_node(node_id, "controller", listener, voters, shape)
         for node_id, port in enumerate(ports[: shape.brokers], shape.controllers + 1):
-            self._write_node(node_id, "broker", f"{CLIENT_LISTENER}://{HOST}:{port}", voters, shape)
+            listener = f"{shape.client_listener}://{HOST}:{port}"
+            self._write_node(node_id, "broker", listener, voters, shape)
 
     @staticmethod
     def ports(shape: Shape) -> Sequence[int]:
@@ -176,8 +187,10 @@ class ClusterDir:
             "min.insync.replicas": str(max(1, replicas - 1)),
             "offsets.topic.replication.factor": str(replicas),
             "quorate.cluster.file": str(self.file),
-            **dict(shape.overrides),
         }
+        if shape.secured is not None:
+            values.update(shape.secured.settings(node_id))
+        values.update(shape.overrides)
         if role == "broker" and shape.racks:
             number = (node_id - shape.controllers - 1) % shape.racks
             values.setdefault("broker.rack", f"rack-{number + 1}")

@@ -8,15 +8,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from quorate.cli.client.client_properties import client_security
 from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.client.options import command_config_option, read_client_config
-from quorate.cli.nodes.client_protocol import refuse_other_protocol
 from quorate.cli.nodes.cluster_dir import (
     HOST,
     ClusterDir,
@@ -28,15 +28,17 @@ from quorate.cli.nodes.cluster_dir import (
 from quorate.cli.nodes.cluster_processes import directory_option, running_nodes, supervisor_of
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
 from quorate.cli.nodes.ports_in_use import require_free
+from quorate.cli.nodes.preparation import ports_of, prepare
 from quorate.cli.nodes.readiness import Readiness
-from quorate.cli.nodes.server import level_override, load_config, log_level_option, pair_of
+from quorate.cli.nodes.secured_up import is_secured, secured_dir, ways_to_connect
+from quorate.cli.nodes.server import level_override, log_level_option, pair_of
 from quorate.cli.nodes.supervisor import Supervisor, run_loop
-from quorate.config.listeners import PLAINTEXT
-from quorate.config.node_config import NodeConfig
+
+if TYPE_CHECKING:
+    pass
 
 READY_TIMEOUT_S = 60.0
 READY_POLL_S = 0.03
-REMEDY = "Give --command-config a file with this security.protocol and its settings"
 
 
 @click.command()
@@ -83,6 +85,12 @@ REMEDY = "Give --command-config a file with this security.protocol and its setti
     metavar="KEY=VALUE",
     help="Set a configuration key on every node. May be repeated.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Use TLS everywhere, logins of clients, and ACLs. A new cluster gets an authority, its "
+    "certificates, an admin user, and files for clients.",
+)
 @command_config_option
 @log_level_option
 @click.pass_context
@@ -98,6 +106,7 @@ def up(
     faults: bool,
     until_eof: bool,
     overrides: tuple[str, ...],
+    secure: bool,
     command_config: str | None,
     log_level: str | None,
 ) -> None:
@@ -111,7 +120,6 @@ def up(
     If a minority of the controllers refuses to start, the others run. Each one that refuses is
     listed with its reason, and the exit code is 4."""
     directory = ClusterDir(Path(root))
-    security = client_security(read_client_config(command_config))
     shape = Shape(
         controllers=controllers,
         brokers=brokers,
@@ -119,6 +127,15 @@ def up(
         port=port,
         overrides=tuple(pair_of(each) for each in (*overrides, *level_override(log_level))),
     )
+    if secure:
+        if command_config is not None:
+            raise click.UsageError("--secure has its own file for --command-config")
+        files = secured_dir(directory, shape)
+        shape = replace(shape, secured=files)
+        command_config = str(files.java)
+    elif command_config is None and is_secured(directory.root):
+        raise Refused(f"{directory.root} was created with --secure: give it again")
+    security = client_security(read_client_config(command_config))
     explicit = {
         name
         for name in ("controllers", "brokers", "port")
@@ -135,21 +152,12 @@ def up(
     readiness = Readiness({each["id"]: (each["host"], each["port"]) for each in entries}, security)
     supervisor = Supervisor(directory, configs, say, restart, faults)
     lifeline = lifeline_of_stdin() if until_eof else None
+    if shape.secured is not None:
+        for line in ways_to_connect(shape.secured, addresses(entries)):
+            say(line)
     if detach:
         sys.exit(detached(supervisor, readiness, lifeline))
     sys.exit(supervise(supervisor, readiness, sys.stdout.fileno(), lifeline))
-
-
-def ports_of(configs: Sequence[NodeConfig], running: set[int]) -> dict[tuple[str, int], str]:
-    """Return the user of each port that the nodes need, without those that run already."""
-    found = {}
-    for config in configs:
-        listeners = config.listeners
-        replication = (listeners.replication,) if listeners.replication else ()
-        for each in (*listeners.client, *listeners.controller, *replication):
-            if each.port and config.node_id not in running:
-                found[each.host, each.port] = f"{config.roles[0]} {config.node_id}"
-    return found
 
 
 def refuse_if_running(directory: ClusterDir) -> None:
@@ -162,94 +170,6 @@ def refuse_if_running(directory: ClusterDir) -> None:
             f"{directory.root}the cluster runs already, pid {supervisor}; `quorate down --dir "
             f"{directory.root}` stops it"
         )
-
-
-def prepare(
-    directory: ClusterDir, shape: Shape, explicit: set[str], protocol: str = PLAINTEXT
-) -> list[NodeConfig]:
-    """Return the configs of the nodes, whose files are created and formatted on first use.
-
-    Overrides are written to the files of existing nodes, even if the call then fails. cluster.json
-    is written again. `explicit` names the fields of `shape` that the user has given. `protocol` is
-    the security protocol of this command's connections to the brokers. Raise Refused if a config is
-    invalid, if a number of nodes in `explicit` contradicts the existing cluster, if the brokers'
-    listeners have another protocol, or as `format_nodes` does."""
-    node_ids = directory.node_ids()
-    if not node_ids:
-        directory.create(shape)
-        node_ids = directory.node_ids()
-    elif shape.overrides:
-        for node_id in node_ids:
-            directory.override(node_id, dict(shape.overrides))
-    configs = [load_config(str(directory.node_file(node_id))) for node_id in node_ids]
-    refuse_other_shape(directory, configs, shape, explicit)
-    refuse_other_protocol(configs, protocol, REMEDY)
-    cluster_id = format_nodes(configs)
-    directory.write(cluster_id, configs)
-    return configs
-
-
-def refuse_other_shape(
-    directory: ClusterDir, configs: Sequence[NodeConfig], shape: Shape, explicit: set[str]
-) -> None:
-    """Raise Refused if an explicit number of nodes differs from the directory's.
-
-    An explicit port is not compared."""
-    have = {
-        "controllers": sum(config.is_controller for config in configs),
-        "brokers": sum(config.is_broker for config in configs),
-    }
-    for name, count in have.items():
-        wanted = getattr(shape, name)
-        if name in explicit and wanted != count:
-            raise Refused(
-                f"--{name}: value {wanted} must be {count}: {directory.root} has that many; "
-                "choose another --dir for another cluster"
-            )
-
-
-def format_nodes(configs: Sequence[NodeConfig]) -> str:
-    """Format the directories that are not formatted, and return the cluster id.
-
-    The cluster id is that of the formatted directories. If none is formatted, it is that of the
-    first config, or a random one. A directory with a defect is left to its node, which refuses to
-    start. Raise Refused if one has a defect and no other one holds the cluster id, or if formatting
-    fails."""
-    import random
-
-    from quorate.quorum.ids import random_uuid, uuid_to_text
-    from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
-    from quorate.quorum.offline.storage_format import format_directory
-
-    disk = OsDisk()
-    chance = random.SystemRandom()
-    try:
-        metas: list[MetaProperties | StorageError | None] = []
-        for config in configs:
-            try:
-                metas.append(read_meta(disk, config.log_dir))
-            except StorageError as error:  # that node refuses to start and reports the error itself
-                metas.append(error)
-        known = next((each.cluster_id for each in metas if isinstance(each, MetaProperties)), None)
-        for each in metas:
-            if known is None and isinstance(each, StorageError):
-                raise each
-        cluster_id = known or configs[0].cluster_id or uuid_to_text(random_uuid(chance))
-        for config, meta in zip(configs, metas, strict=True):
-            if meta is None:
-                format_directory(
-                    disk,
-                    config,
-                    cluster_id=cluster_id,
-                    directory_id=random_uuid(chance),
-                    wall_ms=int(time.time() * 1000),
-                )
-    except StorageError as error:
-        raise Refused(str(error)) from None
-    finally:
-        disk.close()
-    return cluster_id
 
 
 def detached(supervisor: Supervisor, readiness: Readiness, lifeline: int | None = None) -> int:

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 from cryptography import x509
 
-from quorate.cli.certs.authority_dir import names_of
 from quorate.cli.certs.command import certs
 from quorate.cli.client.client_properties import client_security
 from quorate.config import properties
 from quorate.quorum.rpc.tls.context import server_context
 from quorate.quorum.rpc.tls.settings import TlsSettings
+from quorate.quorum.secured.authority_dir import names_of
 from tests.unit.rpc.tls.test_stores import shaken
 
 
@@ -124,3 +124,18 @@ def test_without_an_authority_nothing_is_issued(tmp_path: Path) -> None:
     (tmp_path / "ca.key").write_text("nothing")
     (tmp_path / "ca.pem").write_text("nothing")
     assert run("client", "--dir", str(tmp_path), "--name", "alice").exit_code == 1
+
+
+def test_missing_parents_are_for_the_owner_only(tmp_path: Path) -> None:
+    assert run("authority", "--dir", str(tmp_path / "a" / "b" / "ca")).exit_code == 0
+    for path in (tmp_path / "a", tmp_path / "a" / "b"):
+        assert path.stat().st_mode & 0o777 == 0o700, path
+
+
+def test_a_renewal_keeps_the_cluster_of_a_node(tmp_path: Path) -> None:
+    node = ("node", "--dir", str(tmp_path), "--id", "4")
+    assert run("authority", "--dir", str(tmp_path)).exit_code == 0
+    assert run(*node, "--host", "localhost", "--cluster-id", "c").exit_code == 0
+    assert run(*node, "--renew").exit_code == 0
+    found = names_of(tmp_path / "node-4" / "keystore.pem")
+    assert found == (("localhost",), ("quorate://c/node/4",))

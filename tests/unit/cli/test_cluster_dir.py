@@ -20,8 +20,8 @@ from quorate.cli.nodes.cluster_dir import (
     read_cluster,
     set_pids,
 )
+from quorate.cli.nodes.preparation import prepare
 from quorate.cli.nodes.supervisor import Supervisor
-from quorate.cli.nodes.up import prepare
 from quorate.config.loader import load
 from quorate.quorum.node.meta_properties import META_COPY, META_FILE
 

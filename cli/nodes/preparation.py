@@ -1,0 +1,123 @@
+"""The files, configs and formatted directories of the nodes of `quorate up`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from quorate.cli.client.errors import Refused
+from quorate.cli.nodes.client_protocol import refuse_other_protocol
+from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
+from quorate.cli.nodes.server import load_config
+from quorate.config.listeners import PLAINTEXT
+from quorate.config.node_config import NodeConfig
+
+if TYPE_CHECKING:
+    from quorate.quorum.secured.secured_dir import SecuredDir
+
+REMEDY = "Give --command-config a file with this security.protocol and its settings"
+
+
+def prepare(
+    directory: ClusterDir, shape: Shape, explicit: set[str], protocol: str = PLAINTEXT
+) -> list[NodeConfig]:
+    """Return the configs of the nodes, whose files are created and formatted on first use.
+
+    Overrides are written to the files of existing nodes, even if the call then fails. cluster.json
+    is written again. `explicit` names the fields of `shape` that the user has given. `protocol` is
+    the security protocol of this command's connections to the brokers. Raise Refused if a config is
+    invalid, if a number of nodes in `explicit` contradicts the existing cluster, if the brokers'
+    listeners have another protocol, or as `format_nodes` does."""
+    node_ids = directory.node_ids()
+    if not node_ids:
+        directory.create(shape)
+        node_ids = directory.node_ids()
+    elif shape.overrides:
+        for node_id in node_ids:
+            directory.override(node_id, dict(shape.overrides))
+    configs = [load_config(str(directory.node_file(node_id))) for node_id in node_ids]
+    refuse_other_shape(directory, configs, shape, explicit)
+    refuse_other_protocol(configs, protocol, REMEDY)
+    cluster_id = format_nodes(configs, shape.secured)
+    directory.write(cluster_id, configs)
+    return configs
+
+
+def refuse_other_shape(
+    directory: ClusterDir, configs: Sequence[NodeConfig], shape: Shape, explicit: set[str]
+) -> None:
+    """Raise Refused if an explicit number of nodes differs from the directory's.
+
+    An explicit port is not compared."""
+    have = {
+        "controllers": sum(config.is_controller for config in configs),
+        "brokers": sum(config.is_broker for config in configs),
+    }
+    for name, count in have.items():
+        wanted = getattr(shape, name)
+        if name in explicit and wanted != count:
+            raise Refused(
+                f"--{name}: value {wanted} must be {count}: {directory.root} has that many; "
+                "choose another --dir for another cluster"
+            )
+
+
+def format_nodes(configs: Sequence[NodeConfig], secured: SecuredDir | None = None) -> str:
+    """Format the directories that are not formatted, and return the cluster id.
+
+    The cluster id is that of the formatted directories. If none is formatted, it is that of the
+    certificates, of the first config, or a random one. With `secured`, a new cluster gets an
+    admin. A directory with a defect is left to its node, which refuses to
+    start. Raise Refused if one has a defect and no other one holds the cluster id, or if formatting
+    fails."""
+    import random
+
+    from quorate.quorum.ids import random_uuid, uuid_to_text
+    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
+    from quorate.quorum.offline.storage_format import format_directory
+
+    disk = OsDisk()
+    chance = random.SystemRandom()
+    try:
+        metas: list[MetaProperties | StorageError | None] = []
+        for config in configs:
+            try:
+                metas.append(read_meta(disk, config.log_dir))
+            except StorageError as error:  # that node refuses to start and reports the error itself
+                metas.append(error)
+        known = next((each.cluster_id for each in metas if isinstance(each, MetaProperties)), None)
+        for each in metas:
+            if known is None and isinstance(each, StorageError):
+                raise each
+        given = secured.cluster_id(configs[0].node_id) if secured else configs[0].cluster_id
+        cluster_id = known or given or uuid_to_text(random_uuid(chance))
+        credentials = [secured.credential()] if secured and None in metas else []
+        for config, meta in zip(configs, metas, strict=True):
+            if meta is None:
+                format_directory(
+                    disk,
+                    config,
+                    cluster_id=cluster_id,
+                    directory_id=random_uuid(chance),
+                    wall_ms=int(time.time() * 1000),
+                    credentials=credentials if config.is_controller else (),
+                )
+    except StorageError as error:
+        raise Refused(str(error)) from None
+    finally:
+        disk.close()
+    return cluster_id
+
+
+def ports_of(configs: Sequence[NodeConfig], running: set[int]) -> dict[tuple[str, int], str]:
+    """Return the user of each port that the nodes need, without those that run already."""
+    found = {}
+    for config in configs:
+        listeners = config.listeners
+        replication = (listeners.replication,) if listeners.replication else ()
+        for each in (*listeners.client, *listeners.controller, *replication):
+            if each.port and config.node_id not in running:
+                found[each.host, each.port] = f"{config.roles[0]} {config.node_id}"
+    return found
