@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quorate.quorum.node import node_core
+from quorate.quorum.node import node_requests
 from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
 from quorate.quorum.rpc.node_identity import NodeProof
@@ -57,7 +57,7 @@ ABLATIONS = (
     Ablation(
         "ids-of-the-sender",
         "a request of Raft speaks for no other replica than its sender",
-        node_core,
+        node_requests,
         "check_speaker",
         lambda *_: None,
         Scene(impostors.a_node_acknowledges_for_another_one, shape=Shape(identities=True)),
