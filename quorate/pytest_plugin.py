@@ -43,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the `quorate` marker."""
     config.addinivalue_line(
         "markers",
-        "quorate(controllers=, brokers=, config=, dir=): size and configs of quorate_cluster",
+        "quorate(controllers=, brokers=, config=, dir=, secure=): arguments of LocalCluster for "
+        "quorate_cluster",
     )
 
 

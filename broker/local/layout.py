@@ -13,7 +13,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import SystemRandom
+from typing import TYPE_CHECKING
 
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
@@ -23,6 +25,9 @@ from quorate.quorum.node.meta_properties import read_meta
 from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.rpc.ports import free_socket
 from quorate.quorum.seams import Address
+
+if TYPE_CHECKING:
+    from quorate.quorum.secured.secured_dir import SecuredDir
 
 HOST = "127.0.0.1"
 """The host of all listeners."""
@@ -52,6 +57,8 @@ class Shape:
     brokers: int = 1
     config: Mapping[str, Value] = field(default_factory=dict)
     own_configs: OwnConfigs = no_own_configs
+    secure: bool = False
+    """Whether the cluster has TLS, logins and ACLs (`quorum/secured`)."""
 
     def __post_init__(self) -> None:
         for name in ("controllers", "brokers"):
@@ -107,6 +114,8 @@ class Layout:
     """The node id of each address that other nodes connect to."""
     controllers: Mapping[int, Address]
     """The address of each controller, by node id."""
+    secured: SecuredDir | None = None
+    """The files for clients of a secure cluster."""
 
 
 def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
@@ -120,11 +129,13 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
     clients = {node_id: ports.reserve() for node_id in shape.broker_ids}
     replication = {node_id: ports.reserve() for node_id in shape.broker_ids}
     voters = ",".join(f"{node_id}@{address}" for node_id, address in controllers.items())
+    name = "SASL_SSL" if shape.secure else "PLAINTEXT"
     listeners = {node_id: f"CONTROLLER://{address}" for node_id, address in controllers.items()} | {
-        node_id: f"PLAINTEXT://{clients[node_id]},REPLICATION://{replication[node_id]}"
+        node_id: f"{name}://{clients[node_id]},REPLICATION://{replication[node_id]}"
         for node_id in shape.broker_ids
     }
     cluster_id = cluster_id_in(root, controllers | clients)
+    secured = secured_dir(root, cluster_id, controllers | clients) if shape.secure else None
     replicas = min(3, shape.brokers)
     common = {
         "controller.quorum.voters": voters,
@@ -144,15 +155,16 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
                 "node.id": str(node_id),
                 "listeners": listeners[node_id],
                 "log.dirs": f"{root}/{node_id}",
+                **({} if secured is None else secured.settings(node_id)),
                 **shape.own_configs(cluster_id, node_id),
             },
             hostname=HOST,
         )
         for node_id in (*shape.controller_ids, *shape.broker_ids)
     }
-    format_nodes(list(configs.values()), cluster_id)
+    format_nodes(list(configs.values()), cluster_id, secured)
     node_ports = {address: node_id for node_id, address in (controllers | replication).items()}
-    return Layout(configs, clients, node_ports, controllers)
+    return Layout(configs, clients, node_ports, controllers, secured)
 
 
 def as_text(value: Value) -> str:
@@ -181,9 +193,22 @@ def cluster_id_in(root: str, node_ids: Iterable[int]) -> str:
     return known or uuid_to_text(random_uuid(SystemRandom()))
 
 
-def format_nodes(configs: Sequence[NodeConfig], cluster_id: str) -> None:
-    """Format the directories that are not formatted yet."""
+def secured_dir(root: str, cluster_id: str, node_ids: Iterable[int]) -> SecuredDir:
+    """Return the files of a secure cluster below `root`, which are made if they are missing."""
+    from quorate.quorum.secured.secured_dir import SecuredDir
+
+    found = SecuredDir(Path(root))
+    if not found.exists:
+        found.create(cluster_id, node_ids)
+    return found
+
+
+def format_nodes(
+    configs: Sequence[NodeConfig], cluster_id: str, secured: SecuredDir | None
+) -> None:
+    """Format the directories that are not formatted yet. A new secure cluster gets an admin."""
     disk, chance = OsDisk(), SystemRandom()
+    credentials = () if secured is None else (secured.credential(),)
     for config in configs:
         if read_meta(disk, config.log_dir) is None:
             format_directory(
@@ -192,6 +217,7 @@ def format_nodes(configs: Sequence[NodeConfig], cluster_id: str) -> None:
                 cluster_id=cluster_id,
                 directory_id=random_uuid(chance),
                 wall_ms=time.time_ns() // 1_000_000,
+                credentials=credentials if config.is_controller else (),
             )
     disk.close()
 

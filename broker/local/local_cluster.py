@@ -29,6 +29,10 @@ class LocalCluster:
     `config` holds Kafka's properties for all nodes. Without it, topics have up to three replicas,
     and `min.insync.replicas` is one less, but at least 1.
 
+    With `secure`, the cluster is one of `quorate up --secure`: TLS everywhere, SCRAM logins, and
+    ACLs. `librdkafka_config` and `client_properties` of the cluster let clients log in as the
+    admin.
+
     If `dir` is given, it keeps the data, and the nodes stop cleanly at the end. After the failure
     of a node, all nodes are killed instead. Without `dir`, the data is in a temporary directory. At
     the end the nodes are killed and the directory is removed.
@@ -45,8 +49,9 @@ class LocalCluster:
         brokers: int = 1,
         config: Mapping[str, Value] | None = None,
         dir: str | os.PathLike[str] | None = None,
+        secure: bool = False,
     ) -> None:
-        self.shape = Shape(controllers, brokers, dict(config or {}))
+        self.shape = Shape(controllers, brokers, dict(config or {}), secure=secure)
         self._dir = None if dir is None else os.path.abspath(dir)
         self._root = ""
         self._cluster: Cluster | None = None

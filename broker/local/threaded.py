@@ -82,6 +82,16 @@ class ThreadedCluster:
         return self._cluster.bootstrap_controllers
 
     @property
+    def librdkafka_config(self) -> dict[str, str]:
+        """Return the settings of a client of librdkafka."""
+        return self._cluster.librdkafka_config
+
+    @property
+    def client_properties(self) -> str | None:
+        """Return the path of the file for clients of Java, or None without security."""
+        return self._cluster.client_properties
+
+    @property
     def broker_ids(self) -> list[int]:
         """Return the ids of all brokers."""
         return self._cluster.broker_ids

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from quorate.broker.local.errors import TopicRefused
 from quorate.broker.local.layout import Value, as_text
@@ -14,41 +17,61 @@ from quorate.quorum.protocol.schemas.topics import (
     CreateTopicsRequest,
 )
 from quorate.quorum.rpc.kafka.client import KafkaClient
-from quorate.quorum.rpc.transport import AioTransport
-from quorate.quorum.seams import Address
+from quorate.quorum.seams import ANONYMOUS_PEER, Address, PeerIdentity, Transport
+
+if TYPE_CHECKING:
+    from quorate.quorum.secured.secured_dir import SecuredDir
 
 BROKERS_DEFAULT = -1
 """The replication factor that asks for `default.replication.factor`."""
 
 
-async def create_topic(
-    address: Address,
-    name: str,
-    partitions: int,
-    replication_factor: int | None,
-    config: Mapping[str, Value],
-) -> None:
-    """Create a topic through the broker at `address`.
+class AdminTls:
+    """TLS with the certificate of the admin of a secure cluster. Implements `DialTls` of
+    `quorum/seams.py`."""
 
-    If `replication_factor` is None, `default.replication.factor` of the cluster applies. On return
-    the topic is committed, but brokers may not have replayed it yet. Raise TopicRefused if the
-    cluster refuses the topic, and the errors of `KafkaClient` if the broker does not answer."""
+    def __init__(self, secured: SecuredDir) -> None:
+        """Read the certificates. Blocks."""
+        self.dial_context = ssl.create_default_context(cafile=str(secured.authority.certificate))
+        self.dial_context.load_cert_chain(secured.admin_keystore)
+
+    def dialed_identity(self, transport: asyncio.BaseTransport) -> PeerIdentity:
+        """Return no identity, because only the host name of a controller counts here."""
+        return ANONYMOUS_PEER
+
+
+def topic_request(
+    name: str, partitions: int, replication_factor: int | None, config: Mapping[str, Value]
+) -> CreateTopicsRequest:
+    """Return the request that creates a topic.
+
+    If `replication_factor` is None, `default.replication.factor` of the cluster applies."""
     factor = BROKERS_DEFAULT if replication_factor is None else replication_factor
+    configs = tuple(CreatableTopicConfig(name=key, value=as_text(config[key])) for key in config)
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=factor,
         assignments=(),
-        configs=tuple(
-            CreatableTopicConfig(name=key, value=as_text(value)) for key, value in config.items()
-        ),
+        configs=configs,
     )
-    client = await KafkaClient.connect(AioTransport(), AsyncioClock(), address)
+    return CreateTopicsRequest(topics=(topic,))
+
+
+async def create_topic(
+    transport: Transport, address: Address, request: CreateTopicsRequest
+) -> None:
+    """Send a request for one topic to the broker, or to the active controller, at `address`.
+
+    On return the topic is committed, but brokers may not have replayed it yet. Raise TopicRefused
+    if the cluster refuses the topic, and the errors of `KafkaClient` if the node does not
+    answer."""
+    client = await KafkaClient.connect(transport, AsyncioClock(), address)
     try:
-        answer = await client.call(CreateTopicsRequest(topics=(topic,)))
+        answer = await client.call(request)
     finally:
         client.close()
     (result,) = answer.topics
     if result.error_code != ErrorCode.NONE:
         error = ErrorCode.of(result.error_code).name
-        raise TopicRefused(f"topic {name!r} is refused: {error}: {result.error_message}")
+        raise TopicRefused(f"topic {result.name!r} is refused: {error}: {result.error_message}")

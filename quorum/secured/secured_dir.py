@@ -95,6 +95,15 @@ class SecuredDir:
             "quorate.http.token.file": str(self.token),
         }
 
+    @property
+    def admin_keystore(self) -> Path:
+        """Return the path of the keystore with the admin's certificate."""
+        return self.authority.keystore(f"client-{ADMIN}")
+
+    def librdkafka_settings(self) -> dict[str, str]:
+        """Return the settings with which a client of librdkafka logs in as the admin."""
+        return {each.name: each.value for each in parse(self._text(self.librdkafka))}
+
     def cluster_id(self, node_id: int) -> str:
         """Return the cluster id in the certificate of a node."""
         for uri in names_of(self.authority.keystore(f"node-{node_id}")).uris:
@@ -105,7 +114,7 @@ class SecuredDir:
 
     def credential(self) -> UserScramCredentialRecord:
         """Return the SCRAM credential of the admin, with a new salt."""
-        entries = {each.name: each.value for each in parse(self._text(self.librdkafka))}
+        entries = self.librdkafka_settings()
         salt = secrets.token_urlsafe(18).encode()
         salted = SHA_512.salted_password(entries["sasl.password"], salt, MIN_ITERATIONS)
         keys = keys_of(SHA_512, salted)
