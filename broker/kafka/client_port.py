@@ -80,7 +80,9 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         permits=None if authorizer is None else authorizer.permits,
     ).handle
     raw[ApiKey.DESCRIBE_QUORUM] = DescribeQuorumHandler(
-        lost=services.lost_quorum, forwarding=forwarding
+        lost=services.lost_quorum,
+        forwarding=forwarding,
+        permits=None if authorizer is None else authorizer.permits,
     ).handle
     raw[ApiKey.ALTER_CONFIGS] = raw[ApiKey.INCREMENTAL_ALTER_CONFIGS] = alter_configs
     if authorizer is None:

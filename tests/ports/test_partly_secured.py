@@ -1,5 +1,5 @@
-"""A broker with an authorizer and a controller without one, and comparisons before the decision of
-the controller."""
+"""A broker with an authorizer and a controller without one, and answers of the broker before the
+decision of the controller."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from quorate.quorum.protocol.acl_codes import Operation
+from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.configs import (
     AlterableConfig,
@@ -21,9 +22,10 @@ from quorate.quorum.protocol.schemas.configs import (
 )
 from quorate.quorum.protocol.wire import Message
 from tests.ports.node import BROKER_ID
-from tests.ports.requests import create
+from tests.ports.requests import BUILDERS, create
 from tests.ports.secured import ALICE, CLUSTER, NOBODY, ROOT, Secured, secured_cluster
 
+LOST_S = 10.0
 TOO_MANY: dict[str, Any] = {"name": "num.replica.fetchers", "value": "9"}
 """A change that the settings of the broker do not permit: at most twice as many."""
 BROKER: dict[str, Any] = {"resource_type": 4, "resource_name": str(BROKER_ID)}
@@ -49,6 +51,20 @@ def test_a_broker_compares_its_settings_only_for_clients_that_may_change_them() 
                 answer: Any = secured.ask(principal, request, version)
                 assert [each.error_code for each in answer.responses] == [error], principal
                 secured.forget()
+
+
+def test_the_reason_of_a_lost_quorum_is_not_for_everybody() -> None:
+    with secured_cluster() as secured:
+        secured.node.cluster.kill(secured.node.cluster.controllers[0])
+        for principal, error in (
+            (ROOT, ErrorCode.NOT_CONTROLLER),
+            (NOBODY, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        ):
+            request = BUILDERS[ApiKey.DESCRIBE_QUORUM](secured.world, 2)
+            secured.node.run(LOST_S)
+            answer: Any = secured.ask(principal, request, 2)
+            assert answer.error_code == error
+            assert ("voters" in (answer.error_message or "")) == (principal == ROOT), answer
 
 
 @contextmanager
