@@ -1,5 +1,7 @@
 """Loads a `NodeConfig` from a .properties file, the environment and overrides. Later sources win.
 
+Values may refer to files and variables (`config_providers.py`).
+
 The environment follows the convention of Kafka's images: KAFKA_NODE_ID sets node.id. In a name, `_`
 means `.`, `__` means `_`, and `___` means `-`. CLUSTER_ID, or else KAFKA_CLUSTER_ID, sets the
 cluster id of a directory that is formatted on first use.
@@ -20,6 +22,7 @@ from typing import Any, TypeVar
 
 from quorate.config import properties
 from quorate.config.authorizer_keys import refuse_without_authorizer
+from quorate.config.config_providers import resolve_references
 from quorate.config.key import ConfigError
 from quorate.config.listener_keys import check_listener_keys, listener_key
 from quorate.config.listeners import (
@@ -87,6 +90,7 @@ def load(
     texts.update(read_environment(environment))
     for name, text in (overrides or {}).items():
         texts[ALIASES.get(name, name)] = Setting(None, text, "override")
+    texts = resolve_references(texts, environment)
     refuse_deceiving(texts)
     refuse_without_authorizer(texts)
     settings, unknown = typed(texts)
