@@ -34,6 +34,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         f"--alter --topic orders --add-config retention.ms=86400000 {AT}",
         f"--alter --broker 4 --delete-config log.cleaner.threads {AT}",
     ),
+    "console": (AT, f"--port 9000 --command-config client.properties {AT}"),
     "console-consumer": (f"--topic orders --from-beginning {AT}", f"--topic orders --group g {AT}"),
     "console-producer": (
         f"--topic orders {AT}",

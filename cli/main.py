@@ -45,6 +45,7 @@ COMMANDS = {
     "configs": LazyCommand(
         "configs.command", "Describe and alter the configs of topics and brokers."
     ),
+    "console": LazyCommand("console.command", "Show a running cluster in the browser."),
     "console-consumer": LazyCommand("console_consumer", "Print the records of a topic."),
     "console-producer": LazyCommand(
         "console_producer", "Send the lines of standard input to a topic."

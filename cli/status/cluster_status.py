@@ -29,7 +29,7 @@ from quorate.cli.status.partition_problems import (
 )
 from quorate.cli.status.quorum_health import QuorumHealth, health_of
 from quorate.cli.status.unclean_elections import UncleanElection, UncleanElections
-from quorate.cli.topics.topic_view import MIN_ISR, describe, matching, topic_names
+from quorate.cli.topics.topic_view import MIN_ISR, TopicView, describe, matching, topic_names
 from quorate.quorum.ids import NO_NODE
 
 MAX_SHOWN = 20
@@ -163,8 +163,10 @@ def read_status(
     explanations: Explanations,
     selection: Selection | None = None,
     elections: UncleanElections | None = None,
+    topics: Sequence[TopicView] | None = None,
 ) -> Status:
-    """Return the state of the cluster, with the known causes.
+    """Return the state of the cluster, with the known causes. `topics` are the selected topics, if
+    the caller has read them with `read_topics`.
 
     If a broker reports that the quorum is lost, return what the brokers know. Raise Refused if the
     cluster reports another error, the quorum has no leader, or the pattern of topics is invalid,
@@ -187,8 +189,8 @@ def read_status(
         )
         for broker in sorted(cluster.brokers, key=lambda broker: broker.broker_id)
     )
-    names = matching(topic_names(admin), selection.topic, exclude_internal=False)
-    topics = describe(admin, names, configs=(MIN_ISR,))
+    if topics is None:
+        topics = read_topics(admin, selection.topic)
     chosen = selected(problems(topics, up), broker=selection.broker, only=selection.only)
     state = None if quorum is None else quorum.state
     health = QuorumHealth(lags={}, silent_ms={}) if quorum is None else health_of(quorum)
@@ -217,6 +219,12 @@ def read_status(
         partial(get_from, admin.http, addresses_of(quorum)),
     )
     return replace(explained, unclean_elections=tuple(found_elections))
+
+
+def read_topics(admin: Admin, pattern: str | None = None) -> list[TopicView]:
+    """Return the topics that match the pattern, with their min ISR. Raise as `read_status` does."""
+    names = matching(topic_names(admin), pattern, exclude_internal=False)
+    return describe(admin, names, configs=(MIN_ISR,))
 
 
 def explain(

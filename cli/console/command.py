@@ -1,0 +1,96 @@
+"""`quorate console`: the address, the token, and the life of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+
+import click
+from aiohttp import web
+
+from quorate.cli.client.errors import Refused
+from quorate.cli.client.options import admin_settings, cluster_options
+from quorate.cli.console.request_rules import is_loopback
+from quorate.cli.console.server import ConsoleServer
+from quorate.cli.console.watcher import Watcher
+
+LOOPBACK = "127.0.0.1"
+TIMEOUT_S = 5.0
+"""The default time limit of one request to the cluster. A node that hangs costs this time once."""
+
+
+@click.command()
+@cluster_options()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8787,
+    show_default=True,
+    help="The port of the page. 0: a free port.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST",
+    help="Listen on this address, also if other machines can reach it. [default: 127.0.0.1]",
+)
+def console(
+    bootstrap_server: str | None,
+    command_config: str | None,
+    timeout_s: float | None,
+    port: int,
+    listen: str | None,
+) -> None:
+    """Show a running cluster in the browser: quorum, brokers, topics, partitions, reassignments.
+
+    The command prints the address of the page, which contains a random token, and serves it until
+    Ctrl-C. The page is read-only, and shows the cluster as it changes, the worst first. It needs no
+    other site.
+
+    The page is plain HTTP. Without --listen only this machine can reach it. From another machine,
+    use `ssh -L`."""
+    settings = admin_settings(bootstrap_server, None, command_config, timeout_s or TIMEOUT_S)
+    host = listen or LOOPBACK
+    if not is_loopback(host):
+        click.echo(
+            f"Warning: other machines may reach {host}. Their readers see the cluster if they have "
+            "the token, which crosses the network unencrypted.",
+            err=True,
+        )
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        watcher = Watcher(settings, lambda: _wake(loop, server))
+        server = ConsoleServer(lambda: watcher.current, host, token := secrets.token_urlsafe(24))
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, stop.set)
+        runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, host, port)
+            try:
+                await site.start()
+            except OSError as error:
+                raise Refused(
+                    f"cannot listen on {host} port {port}: {error.strerror}. Choose another --port"
+                ) from None
+            used = runner.addresses[0][1]
+            watcher.start()
+            click.echo(f"console at http://{_in_url(host)}:{used}/#token={token}")
+            await stop.wait()
+        finally:
+            watcher.stop()
+            await runner.cleanup()
+
+    asyncio.run(serve())
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _wake(loop: asyncio.AbstractEventLoop, server: ConsoleServer) -> None:
+    """Let the event loop wake the pages, unless it is closed. Any thread may call this."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(server.changed)

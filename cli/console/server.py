@@ -1,0 +1,128 @@
+"""The HTTP server of the console: the files of the page, and the tables as JSON.
+
+    GET /                       the page; GET /static/NAME its files
+    GET /api/overview           the values above the tables, with the version of the reading
+    GET /api/news?seen=V        the present version, when it is not V any more, or after NEWS_S
+    GET /api/table/NAME         a window of a table (`windows.py`)
+
+All requests of /api/ need the token. There is no request that changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib import resources
+
+from aiohttp import web
+
+from quorate.cli.console.request_rules import (
+    HEADERS,
+    RequestRefused,
+    check_sender,
+    check_token,
+)
+from quorate.cli.console.watcher import Reading
+from quorate.cli.console.windows import BadWindow, Window, window_of
+from quorate.quorum.analytics.page.page_assets import STYLE
+
+MAX_VIEWERS = 32
+"""The most pages that wait for news at the same time."""
+NEWS_S = 20.0
+"""The longest wait for news."""
+FILES = {
+    "main.js": "text/javascript",
+    "virtual_table.js": "text/javascript",
+    "requests.js": "text/javascript",
+    "console.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+REPORT_STYLE = "report.css"
+"""The style sheet of the report, which the console shares."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def asset(name: str) -> bytes:
+    """Return the content of a file of the page."""
+    return (resources.files("quorate.cli.console") / "static" / name).read_bytes()
+
+
+class ConsoleServer:
+    """The requests of the page, on one event loop. `current` returns the newest reading."""
+
+    def __init__(self, current: Callable[[], Reading], listen_host: str, token: str) -> None:
+        self._current = current
+        self._listen_host = listen_host
+        self._token = token
+        self._news = asyncio.Event()
+        self.waiting = 0
+        """The number of pages that wait for news."""
+
+    def application(self) -> web.Application:
+        """Return the application with its routes."""
+        made = web.Application(middlewares=[self._checked])
+        made.router.add_get("/", self._page)
+        made.router.add_get("/static/{name}", self._file)
+        made.router.add_get("/api/overview", self._overview)
+        made.router.add_get("/api/news", self._wait_for_news)
+        made.router.add_get("/api/table/{name}", self._table)
+        return made
+
+    def changed(self) -> None:
+        """Wake the pages that wait. Call it on the event loop when there is a new version."""
+        self._news.set()
+        self._news = asyncio.Event()
+
+    @web.middleware
+    async def _checked(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            check_sender(request.headers, self._listen_host)
+            if request.path.startswith("/api/"):
+                check_token(request.headers, self._token)
+            response = await handler(request)
+        except RequestRefused as refused:
+            response = web.Response(status=refused.status, text=str(refused))
+        except BadWindow as bad:
+            response = web.Response(status=400, text=str(bad))
+        except web.HTTPException as error:
+            response = web.Response(status=error.status, text=error.reason)
+        response.headers.update(HEADERS)
+        return response
+
+    async def _page(self, request: web.Request) -> web.Response:
+        return web.Response(body=asset("index.html"), content_type="text/html", charset="utf-8")
+
+    async def _file(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name == REPORT_STYLE:
+            return web.Response(text=STYLE, content_type="text/css")
+        if name not in FILES:
+            raise web.HTTPNotFound
+        return web.Response(body=asset(name), content_type=FILES[name])
+
+    async def _overview(self, request: web.Request) -> web.Response:
+        reading = self._current()
+        values = {**reading.tables.overview, "version": reading.version, "error": reading.error}
+        return web.json_response(values)
+
+    async def _wait_for_news(self, request: web.Request) -> web.Response:
+        if self.waiting >= MAX_VIEWERS:
+            raise RequestRefused(503, f"{MAX_VIEWERS} pages wait already; close one of them")
+        news = self._news
+        if str(self._current().version) == request.query.get("seen"):
+            self.waiting += 1
+            try:
+                async with asyncio.timeout(NEWS_S):
+                    await news.wait()
+            except TimeoutError:
+                pass
+            finally:
+                self.waiting -= 1
+        return web.json_response({"version": self._current().version})
+
+    async def _table(self, request: web.Request) -> web.Response:
+        reading = self._current()
+        table = reading.tables.tables.get(request.match_info["name"])
+        if table is None:
+            raise web.HTTPNotFound
+        window = window_of(table, Window.of(request.query))
+        return web.json_response({**window, "version": reading.version})

@@ -1,0 +1,93 @@
+// The page: the overview, the tabs, the keys, and the wait for news.
+import {get} from './requests.js';
+import {VirtualTable} from './virtual_table.js';
+
+const TABLES = ['partitions', 'topics', 'brokers', 'reassignments'];
+const RETRY_MS = 2000;
+const at = id => document.getElementById(id);
+const fail = error => { at('error').hidden = false; at('error').textContent = error.message; };
+const count = (matching, total) => { at('count').textContent = `${matching} of ${total} rows`; };
+const table = new VirtualTable(at('rows'), at('space'), at('heads'), count, fail);
+
+function card(value, label, bad) {
+  const made = document.createElement('div'), bold = document.createElement('b');
+  made.className = bad ? 'card bad' : 'card';
+  bold.textContent = value;
+  made.append(bold, label);
+  return made;
+}
+
+async function showOverview() {
+  const found = await get('/api/overview');
+  at('error').hidden = !found.error;
+  at('error').textContent = found.error;
+  if (found.cluster_id === undefined) return found.version;
+  at('cluster').textContent = `Cluster ${found.cluster_id}`;
+  at('quorum').textContent = found.quorum;
+  at('quorum').style.color = found.lost ? 'var(--lost)' : '';
+  at('cards').replaceChildren(
+    card(found.brokers, 'brokers'), card(found.fenced, 'fenced', found.fenced > 0),
+    card(found.topics, 'topics'), card(found.partitions, 'partitions'),
+    ...Object.entries(found.counts).map(([state, number]) => card(number, state, number > 0)));
+  at('causes').replaceChildren(...[...found.causes, ...found.elections].map(line => {
+    const item = document.createElement('li');
+    item.textContent = line;
+    return item;
+  }));
+  return found.version;
+}
+
+function choose(name) {
+  for (const tab of at('tabs').children) {
+    const chosen = tab.dataset.table === name;
+    tab.setAttribute('aria-selected', String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+  }
+  table.show(name);
+}
+
+TABLES.forEach((name, index) => {
+  const tab = document.createElement('button');
+  tab.type = 'button';
+  tab.setAttribute('role', 'tab');
+  tab.dataset.table = name;
+  tab.textContent = name;
+  tab.addEventListener('click', () => choose(name));
+  tab.addEventListener('keydown', event => {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+    if (!step) return;
+    const next = TABLES[(index + step + TABLES.length) % TABLES.length];
+    choose(next);
+    at('tabs').querySelector(`[data-table=${next}]`).focus();
+  });
+  at('tabs').append(tab);
+});
+at('filter').addEventListener('input', () => table.search(at('filter').value));
+addEventListener('keydown', event => {
+  if (event.key === '/' && document.activeElement !== at('filter')) {
+    event.preventDefault();
+    at('filter').focus();
+  } else if (event.key === 'Escape' && document.activeElement === at('filter')) {
+    at('filter').value = '';
+    table.search('');
+    at('rows').focus();
+  }
+});
+
+async function follow() {
+  let seen = -1;
+  for (;;) {
+    try {
+      const {version} = await get(`/api/news?seen=${seen}`);
+      if (version === seen) continue;
+      seen = await showOverview();
+      table.renew();
+    } catch (error) {
+      fail(error);
+      seen = -1;
+      await new Promise(done => setTimeout(done, RETRY_MS));
+    }
+  }
+}
+choose(TABLES[0]);
+follow();

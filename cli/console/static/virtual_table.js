@@ -1,0 +1,117 @@
+// A table of any length that draws its visible rows only, and fetches them in pages.
+import {get} from './requests.js';
+
+const ROW_PX = 26, PAGE_ROWS = 100, MARGIN_ROWS = 10;
+const GOOD = new Set(['ok', 'up']);
+
+export class VirtualTable {
+  constructor(view, space, heads, counted, failed) {
+    Object.assign(this, {view, space, heads, counted, failed});
+    this.name = ''; this.filter = ''; this.sort = ''; this.down = false;
+    this.generation = 0;
+    this.clear();
+    view.addEventListener('scroll', () => this.draw(), {passive: true});
+    addEventListener('resize', () => this.draw());
+  }
+
+  show(name) {
+    Object.assign(this, {name, sort: '', down: false});
+    this.view.scrollTop = 0;
+    this.clear();
+    this.space.replaceChildren();
+    this.renew();
+  }
+
+  search(text) {
+    this.filter = text;
+    this.view.scrollTop = 0;
+    this.renew();
+  }
+
+  clear() {
+    this.pages = new Map(); this.asked = new Set(); this.matching = 0; this.columns = [];
+  }
+
+  // Fetch the visible pages again. The old rows stay until the new ones are here.
+  renew() {
+    this.generation += 1;
+    this.pages = new Map(); this.asked = new Set();
+    const first = this.firstRow();
+    this.fetchPage(Math.floor(first / PAGE_ROWS));
+  }
+
+  firstRow() { return Math.max(0, Math.floor(this.view.scrollTop / ROW_PX) - MARGIN_ROWS); }
+
+  async fetchPage(number) {
+    if (this.asked.has(number)) return;
+    this.asked.add(number);
+    const generation = this.generation;
+    const query = new URLSearchParams({filter: this.filter, sort: this.sort,
+      down: this.down ? '1' : '0', from: String(number * PAGE_ROWS), limit: String(PAGE_ROWS)});
+    try {
+      const found = await get(`/api/table/${this.name}?${query}`);
+      if (generation !== this.generation) return;
+      this.pages.set(number, found.rows);
+      this.matching = found.matching;
+      this.counted(found.matching, found.total);
+      if (found.columns.join() !== this.columns.join()) this.columns = found.columns;
+      this.drawHeads();
+      this.draw();
+    } catch (error) {
+      if (generation === this.generation) { this.asked.delete(number); this.failed(error); }
+    }
+  }
+
+  drawHeads() {
+    if (this.heads.dataset.shown === this.name + this.sort + this.down) return;
+    this.heads.dataset.shown = this.name + this.sort + this.down;
+    this.heads.replaceChildren(...this.columns.map(column => {
+      const button = document.createElement('button');
+      const chosen = column === this.sort;
+      button.type = 'button';
+      button.textContent = chosen ? `${column} ${this.down ? '▾' : '▴'}` : column;
+      button.setAttribute('aria-pressed', String(chosen));
+      button.dataset.column = column;
+      button.addEventListener('click', () => this.sortBy(column));
+      return button;
+    }));
+  }
+
+  sortBy(column) {
+    this.down = column === this.sort && !this.down;
+    this.sort = column;
+    this.renew();
+    this.drawHeads();
+    this.heads.querySelector('[aria-pressed=true]').focus();
+  }
+
+  draw() {
+    this.space.style.height = `${this.matching * ROW_PX}px`;
+    const first = this.firstRow();
+    const last = Math.min(this.matching,
+      first + Math.ceil(this.view.clientHeight / ROW_PX) + 2 * MARGIN_ROWS);
+    const drawn = [];
+    for (let index = first; index < last; index += 1) {
+      const page = this.pages.get(Math.floor(index / PAGE_ROWS));
+      if (page === undefined) { this.fetchPage(Math.floor(index / PAGE_ROWS)); continue; }
+      const row = page[index % PAGE_ROWS];
+      if (row !== undefined) drawn.push(this.rowAt(index, row));
+    }
+    if (drawn.length || !this.matching) this.space.replaceChildren(...drawn);
+  }
+
+  rowAt(index, values) {
+    const row = document.createElement('div');
+    const state = values[this.columns.indexOf('state')];
+    row.className = state === undefined || GOOD.has(state) ? 'row' : 'row bad';
+    row.style.top = `${index * ROW_PX}px`;
+    row.append(...values.map((value, column) => {
+      const cell = document.createElement('span');
+      cell.dataset.column = this.columns[column];
+      cell.textContent = value === null ? 'none' : Array.isArray(value) ? value.join(', ') : value;
+      cell.title = cell.textContent;
+      return cell;
+    }));
+    return row;
+  }
+}

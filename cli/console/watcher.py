@@ -1,0 +1,123 @@
+"""The thread that reads the cluster repeatedly for the console.
+
+It survives the death of any node: it remembers the addresses of all brokers that it has seen, and
+continues with the next address if one does not answer in time. Between two readings it rests for
+REST_FACTOR times the duration of the last one, so that a large cluster is not read all the time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import click
+
+from quorate.cli.client.admin import Admin, AdminSettings
+from quorate.cli.client.errors import NotReachable
+from quorate.cli.console.cluster_tables import ClusterTables, tables_of
+from quorate.cli.status.cluster_status import read_status, read_topics
+from quorate.cli.status.explanations import Explanations
+from quorate.cli.status.unclean_elections import UncleanElections
+
+REST_S = 1.0
+"""The least time between two readings."""
+REST_FACTOR = 4
+"""The time between two readings as a multiple of the duration of the last one."""
+MAX_SERVERS = 200
+"""The most addresses of brokers that are remembered."""
+Servers = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The newest tables. `version` counts the readings that differ from the one before.
+
+    `error` says why the last reading failed, or is empty. The tables are then those of the last
+    one that succeeded."""
+
+    version: int
+    tables: ClusterTables
+    error: str = ""
+
+
+class Watcher:
+    """The newest reading, and the thread that renews it. `current` may be read by any thread.
+
+    `changed` is called in the thread of the watcher after each new version. Nothing is read before
+    `start`."""
+
+    def __init__(self, settings: AdminSettings, changed: Callable[[], None]) -> None:
+        self.current = Reading(0, ClusterTables())
+        self._settings = settings
+        self._changed = changed
+        self._admin = Admin(settings)
+        self._explanations = Explanations()
+        self._elections = UncleanElections()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="quorate-console", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the reading in progress. The call does not wait for it."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Close the connections. The thread does so when it ends; a caller of `read_once` must."""
+        self._admin.close()
+
+    def _run(self) -> None:
+        rest_s = 0.0
+        while not self._stop.wait(rest_s):
+            begun_s = time.monotonic()
+            self.read_once()
+            rest_s = max(REST_S, REST_FACTOR * (time.monotonic() - begun_s))
+        self.close()
+
+    def read_once(self) -> None:
+        """Read the cluster and publish what has changed. An error is published, not raised."""
+        try:
+            topics = read_topics(self._admin)
+            status = read_status(
+                self._admin, self._explanations, elections=self._elections, topics=topics
+            )
+            tables, error = tables_of(status, topics), ""
+            seen = [each.address for each in status.brokers]
+            servers = with_brokers(self._settings.servers, seen)
+        except click.ClickException as failed:
+            tables, error = self.current.tables, failed.format_message()
+            servers = self._settings.servers
+            if isinstance(failed, NotReachable):
+                servers = next_first(servers)
+        except Exception as failed:  # a defect must be visible, and must not end the console
+            tables, error = self.current.tables, f"the reading failed: {failed!r}"
+            servers = self._settings.servers
+        self._use(servers)
+        if (tables, error) != (self.current.tables, self.current.error):
+            self.current = Reading(self.current.version + 1, tables, error)
+            self._changed()
+
+    def _use(self, servers: Servers) -> None:
+        if servers != self._settings.servers:
+            self._admin.close()
+            self._settings = replace(self._settings, servers=servers)
+            self._admin = Admin(self._settings)
+
+
+def with_brokers(servers: Servers, addresses: list[str]) -> Servers:
+    """Return the servers followed by those of `addresses` (HOST:PORT) that are not among them, with
+    MAX_SERVERS at most."""
+    found = dict.fromkeys(servers)
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        found.setdefault((host, int(port)))
+    return tuple(found)[:MAX_SERVERS]
+
+
+def next_first(servers: Servers) -> Servers:
+    """Return the servers with the first one moved to the end, because it may accept connections
+    without an answer."""
+    return (*servers[1:], servers[0])

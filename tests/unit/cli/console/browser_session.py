@@ -1,0 +1,107 @@
+"""A headless Chromium that a test drives through its debugging port (Chrome DevTools Protocol)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+from aiohttp import ClientSession, ClientWebSocketResponse
+
+START_S = 30.0
+POLL_S = 0.02
+
+
+class BrowserSession:
+    """One page of the browser. `problems` are the errors and refusals that it reported."""
+
+    def __init__(self, socket: ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._ids = count(1)
+        self.problems: list[str] = []
+
+    async def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send a command and return its result."""
+        number = next(self._ids)
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        while True:
+            message = json.loads(await self._socket.receive_str())
+            if message.get("id") == number:
+                assert "error" not in message, message
+                result: dict[str, Any] = message["result"]
+                return result
+            if message.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
+                self.problems.append(json.dumps(message["params"])[:400])
+
+    async def value(self, expression: str) -> Any:
+        """Return the value of a JavaScript expression, or of its promise."""
+        found = await self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    async def until(self, expression: str) -> None:
+        """Wait until the expression is true, for START_S at most."""
+        deadline_s = time.monotonic() + START_S
+        while not await self.value(expression):
+            assert time.monotonic() < deadline_s, f"not within {START_S} s: {expression}"
+            await asyncio.sleep(POLL_S)
+
+    async def press(self, key: str) -> None:
+        """Press a key, such as "/" or "ArrowRight"."""
+        text = {"text": key} if len(key) == 1 else {}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    async def screenshot(self) -> bytes:
+        """Return the window as PNG."""
+        return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
+
+
+@asynccontextmanager
+async def browsing(
+    browser: str, url: str, *, width: int = 1200, dark: bool = False
+) -> AsyncIterator[BrowserSession]:
+    """Open the URL in a new browser, which ends with the block."""
+    profile = tempfile.mkdtemp()
+    process = await asyncio.create_subprocess_exec(
+        browser, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
+        f"--user-data-dir={profile}", "about:blank",
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(START_S):
+            while not (found := re.search(rb"ws://(\S+?)/", await process.stderr.readline())):
+                pass
+        async with ClientSession() as client:
+            async with client.get(f"http://{found[1].decode()}/json") as answer:
+                pages = [each for each in await answer.json() if each["type"] == "page"]
+            async with client.ws_connect(
+                pages[0]["webSocketDebuggerUrl"], max_msg_size=64 << 20
+            ) as socket:
+                session = BrowserSession(socket)
+                for domain in ("Runtime", "Log", "Page"):
+                    await session.call(f"{domain}.enable")
+                scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+                await session.call("Emulation.setEmulatedMedia", features=[scheme])
+                await session.call(
+                    "Emulation.setDeviceMetricsOverride",
+                    width=width, height=900, deviceScaleFactor=1, mobile=False,
+                )  # fmt: skip
+                await session.call("Page.navigate", url=url)
+                yield session
+    finally:
+        process.kill()
+        await process.communicate()
+        shutil.rmtree(profile, ignore_errors=True)

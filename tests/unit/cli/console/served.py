@@ -1,0 +1,35 @@
+"""A console on a free port, whose reading a test can replace."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from quorate.cli.console.server import ConsoleServer
+from quorate.cli.console.watcher import Reading
+
+TOKEN = "secret"
+
+
+class Served:
+    """A console on a free port, whose reading a test can replace."""
+
+    def __init__(self, found: Reading) -> None:
+        self.reading = found
+        self.server = ConsoleServer(lambda: self.reading, "127.0.0.1", TOKEN)
+        self.url = ""
+
+
+@asynccontextmanager
+async def served(found: Reading) -> AsyncIterator[Served]:
+    console = Served(found)
+    runner = web.AppRunner(console.server.application(), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        console.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        yield console
+    finally:
+        await runner.cleanup()

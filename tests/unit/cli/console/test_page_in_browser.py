@@ -1,0 +1,74 @@
+"""The page of the console as a browser shows it. Skipped if the machine has no Chromium."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.analytics.browser import MEASURES, VARIABLE, find_browser
+from tests.unit.cli.console.browser_session import browsing
+from tests.unit.cli.console.readings import reading
+from tests.unit.cli.console.served import TOKEN, served
+
+BROWSER = find_browser() or ""
+pytestmark = [
+    pytest.mark.skipif(not BROWSER, reason=f"no headless Chromium in PATH or {VARIABLE}"),
+    pytest.mark.timeout(120),
+]
+ROWS = "document.querySelectorAll('.row').length"
+FIRST = "document.querySelector('.row').innerText.replace(/\\s+/g, ' ')"
+COUNT = "document.getElementById('count').textContent"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1600])
+async def test_the_page_fits_and_reads(width: int, dark: bool) -> None:
+    async with (
+        served(reading(12)) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}", width=width, dark=dark) as page,
+    ):
+        await page.until(f"{ROWS} === 12 && document.querySelectorAll('.card').length > 4")
+        ground = await page.value("getComputedStyle(document.body).backgroundColor")
+        assert ground == ("rgb(21, 23, 26)" if dark else "rgb(251, 251, 250)")
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert await page.value(wide) <= 0
+        assert await page.value(f"(() => {{ {MEASURES} return contrasts(); }})()") == []
+        assert page.problems == [], "the browser refused nothing and reported no error"
+
+
+async def test_ten_thousand_partitions_scroll_filter_sort_and_change_by_keyboard() -> None:
+    async with (
+        served(reading(10_000)) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}") as page,
+    ):
+        await page.until(f"{ROWS} > 0")
+        assert await page.value(ROWS) < 100, "only the visible rows exist"
+        assert "offline" in await page.value(FIRST)
+        await page.value("document.getElementById('rows').scrollTop = 1e9")
+        await page.until("document.querySelector('.row:last-child')?.innerText.includes('9997')")
+        assert await page.value(ROWS) < 100
+        await page.value("document.getElementById('rows').scrollTop = 0")
+        await page.press("/")
+        assert await page.value("document.activeElement.id") == "filter"
+        for letter in "offline":
+            await page.press(letter)
+        await page.until(f"{COUNT} === '1 of 10000 rows'")
+        await page.press("Escape")
+        await page.until(f"{COUNT} === '10000 of 10000 rows'")
+        await page.value("document.querySelector('#heads [data-column=partition]').click()")
+        await page.until(f"{FIRST}.startsWith('orders 0 ')")
+        await page.value("document.querySelector('[data-table=partitions]').focus()")
+        await page.press("ArrowRight")
+        await page.press("ArrowRight")
+        await page.until("document.querySelector('.row')?.innerText.includes('b5:9092')")
+        console.reading = replace(console.reading, version=2, error="no server answers")
+        console.server.changed()
+        await page.until("document.getElementById('error').innerText === 'no server answers'")
+        assert page.problems == []
+
+
+async def test_without_the_token_the_page_says_what_to_do() -> None:
+    async with served(reading(12)) as console, browsing(BROWSER, console.url) as page:
+        await page.until("document.getElementById('error')?.innerText.includes('token')")
+        assert await page.value(ROWS) == 0

@@ -1,0 +1,63 @@
+"""The watcher of the console, on a real cluster in this process."""
+
+from __future__ import annotations
+
+from quorate.cli.client.admin import AdminSettings
+from quorate.cli.console.watcher import MAX_SERVERS, Watcher, next_first, with_brokers
+from quorate.config.listeners import parse_servers
+from quorate.testing import LocalCluster
+
+
+def test_brokers_are_remembered_once_and_up_to_a_bound() -> None:
+    servers = (("b1", 9092),)
+    found = with_brokers(servers, ["b1:9092", "b2:9092"])
+    assert found == (("b1", 9092), ("b2", 9092))
+    many = with_brokers(servers, [f"b{number}:1" for number in range(2 * MAX_SERVERS)])
+    assert len(many) == MAX_SERVERS
+    assert many[0] == servers[0]
+
+
+def test_a_server_that_does_not_answer_is_asked_last() -> None:
+    assert next_first((("a", 1), ("b", 2), ("c", 3))) == (("b", 2), ("c", 3), ("a", 1))
+
+
+def test_the_console_goes_on_when_its_bootstrap_server_dies() -> None:
+    with LocalCluster(brokers=2) as cluster:
+        cluster.create_topic("orders", partitions=3, replication_factor=2)
+        first, second = cluster.broker_ids
+        address = cluster.bootstrap.split(",")[0]
+        changes: list[int] = []
+        settings = AdminSettings(servers=parse_servers("-b", [address]), timeout_s=3.0)
+        watcher = Watcher(settings, lambda: changes.append(watcher.current.version))
+        watcher.read_once()
+        assert watcher.current.error == ""
+        assert changes == [1]
+        assert watcher.current.tables.overview["partitions"] >= 3
+        cluster.kill_broker(first)
+        cluster.wait_fenced(first)
+        for _ in range(3):
+            watcher.read_once()
+            if not watcher.current.error:
+                break
+        assert watcher.current.error == ""
+        brokers = watcher.current.tables.tables["brokers"].rows
+        assert [row[:2] for row in brokers] == [(first, "fenced"), (second, "up")]
+        rows = watcher.current.tables.tables["partitions"].rows
+        assert rows[0][2] == "under-replicated"
+        assert f"broker {first} is down" in str(rows[0][-1])
+        watcher.close()
+
+
+def test_an_error_is_shown_and_the_last_tables_stay() -> None:
+    with LocalCluster() as cluster:
+        settings = AdminSettings(
+            servers=parse_servers("-b", cluster.bootstrap.split(",")), timeout_s=0.2
+        )
+        watcher = Watcher(settings, lambda: None)
+        watcher.read_once()
+        before = watcher.current.tables
+        cluster.kill_broker(cluster.broker_ids[0])
+        watcher.read_once()
+        assert "no server answers" in watcher.current.error
+        assert watcher.current.tables is before
+        watcher.close()
