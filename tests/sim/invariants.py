@@ -129,7 +129,7 @@ class Invariants:
         self._seen: dict[str, Seen] = {}
         self._rejoined: dict[tuple[str, int, Key], None] = {}
         cluster.started += [self._watch, self.proposals.watch, self._look_at_disk]
-        cluster.dying += [self._sweep_dying, self._look_at_disk]
+        cluster.dying += [self._sweep_readable, self._look_at_disk]
 
     @property
     def raft_epochs(self) -> int:
@@ -187,7 +187,7 @@ class Invariants:
             self.unclean.sessions.look()
         for machine in self._cluster.machines.values():
             if machine.process is not None:
-                self._sweep_process(machine, machine.process)
+                self._sweep_readable(machine, machine.process)
 
     # -- the metadata log ------------------------------------------------------------------------
 
@@ -319,8 +319,9 @@ class Invariants:
                 if looks_of(hosted.partition) != seen.looks.get(hosted):
                     self._sweep_partition(machine, seen, hosted)
 
-    def _sweep_dying(self, machine: Machine, process: Process) -> None:
-        """Sweep a process for the last time. A disk that fails may not be readable any more."""
+    def _sweep_readable(self, machine: Machine, process: Process) -> None:
+        """Sweep a process as far as its disk can be read. A disk that fails may raise OSError. The
+        sweep of the other processes must not depend on it."""
         try:
             self._sweep_process(machine, process)
         except OSError:

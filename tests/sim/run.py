@@ -70,12 +70,13 @@ class Simulation:
     def _sweep(self) -> None:
         if self.cluster.failed.done():
             return
-        self.faults.limits.look()
         try:
+            self.faults.limits.look()
             self.invariants.sweep()
         except Violation as violation:
             self.cluster.fail(violation)
-        self.loop.call_at(self.loop.time() + SWEEP_S, self._sweep)
+        finally:  # An exception that one sweep raises must not end the checks of the whole run.
+            self.loop.call_at(self.loop.time() + SWEEP_S, self._sweep)
 
     async def ready(self, topics: dict[str, int]) -> None:
         self.cluster.start_all()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+from unittest import mock
 
 import pytest
 
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.cluster import NodeStopped
+from tests.sim.cluster import Machine, NodeStopped
 from tests.sim.invariants import Violation
 from tests.sim.run import PLACES, SWEEP_S, Simulation, play, simulation
 from tests.sim.shape import Shape
@@ -31,6 +33,35 @@ async def watermark_goes_back_between_two_sweeps(stage: Simulation) -> None:
 def test_what_is_wrong_between_two_sweeps_is_found() -> None:
     with simulation(1, Shape()) as stage, pytest.raises(Violation, match="high watermark"):
         play(stage, watermark_goes_back_between_two_sweeps(stage))
+
+
+async def a_watermark_goes_back_beside_a_disk_that_fails(stage: Simulation) -> None:
+    """Nothing on the disk of one controller can be read by the checks."""
+    await settled(stage)
+    await writes_some(stage, stage.producer("p1", PLACES), PLACES)
+    failing, votes = stage.cluster.controllers[0], stage.invariants.votes
+    failing.may_fail = True
+    read = votes.look
+
+    def look(machine: Machine) -> str:
+        if machine is failing:
+            raise OSError(errno.EIO, "EIO")
+        return read(machine)
+
+    with mock.patch.object(votes, "look", look):
+        await asyncio.sleep(1)
+        assert failing.process is not None, "a check has stopped the node"
+        process = leader(stage).process
+        assert process is not None and process.broker is not None
+        replicas = process.broker.replicas.registry
+        hosted = max(replicas, key=lambda each: each.partition.high_watermark)
+        hosted.partition.high_watermark -= 1
+        await asyncio.sleep(2 * SWEEP_S)
+
+
+def test_a_disk_that_fails_does_not_end_the_sweeps() -> None:
+    with simulation(1, Shape()) as stage, pytest.raises(Violation, match="high watermark"):
+        play(stage, a_watermark_goes_back_beside_a_disk_that_fails(stage))
 
 
 async def one_of_two_disks_is_slow(stage: Simulation) -> None:

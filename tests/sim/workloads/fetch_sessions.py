@@ -6,6 +6,7 @@ offsets, and sends wrong epochs. Brokers have few slots, so that sessions also e
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -87,8 +88,9 @@ class FetchSessions(Workload):
             expected = dict(await self.read(NAME, partition, 0))
             while self._positions[partition] <= max(expected, default=-1):
                 await self.refresh()
-                for broker in sorted(self._addresses):
-                    await self._poll(broker)
+                with contextlib.suppress(Unreachable):  # a broker that found damage restarts
+                    for broker in sorted(self._addresses):
+                        await self._poll(broker)
                 await self.pause(BACKOFF_S)
             end = max(expected, default=-1)  # a late write may come behind it
             found = {at: value for at, value in self.taken[partition].items() if at <= end}

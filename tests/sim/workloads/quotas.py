@@ -19,6 +19,7 @@ from quorate.quorum.protocol.schemas.client_quotas import (
 )
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.protocol.wire import Message
+from quorate.quorum.seams import TransportError
 from tests.sim.clients import Unreachable
 from tests.sim.cluster import Machine, Process
 from tests.sim.workloads.workload import BACKOFF_S, Workload, require
@@ -154,7 +155,7 @@ class Quotas(Workload):
                 await self._write(0)
                 throttle_s, start_s = self._throttle_ms / 1000, self.stage.loop.time()
                 await self._fetch(0)
-            except Unreachable:
+            except (Unreachable, TransportError):
                 await self.refresh()
                 continue
             waited_s = self.stage.loop.time() - start_s
