@@ -68,7 +68,7 @@ def works() -> Mapping[str, Work]:
     row = list(envelope.write(envelope.number, 1, message))
 
     # the functions at the places where `remove_checks` replaces them
-    read_back = holder_of("quorate.quorum.node.controller_decision").read_back
+    read_back = holder_of("quorate.quorum.node.controller.controller_decision").read_back
     validate = holder_of("quorate.broker.partition.partition").validate_client_batch
 
     def batch(records: int, size: int) -> bytearray:

@@ -45,8 +45,8 @@ from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.node.allocator import merge_freed_at_once
 from quorate.quorum.node.garbage import keep_collections_short
-from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.node.snapshot_generator import SnapshotGenerator, SnapshotSettings
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
+from quorate.quorum.node.replica.snapshot_generator import SnapshotGenerator, SnapshotSettings
 from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Seams

@@ -27,7 +27,7 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
-from quorate.quorum.node.committed_image import CommittedImage
+from quorate.quorum.node.replica.committed_image import CommittedImage
 from quorate.quorum.seams import File
 
 BROKER_ID = 1

@@ -68,9 +68,9 @@ REMOVED = (
     Removed(f"{RPC}.row_codec", "_violated", lambda *_: "False"),
     Removed(f"{RPC}.channel:Channel", "_refusal", lambda _: ""),
     Removed(f"{RPC}.frame_link:FrameLink", "_report", nothing),
-    Removed(f"{NODE}.node_requests", "check_speaker", nothing),
+    Removed(f"{NODE}.peers.node_requests", "check_speaker", nothing),
     Removed(f"{NODE}.node_core", "affordable", first),
-    Removed(f"{NODE}.node_requests:NodeRequests", "guarded", second),
+    Removed(f"{NODE}.peers.node_requests:NodeRequests", "guarded", second),
     Removed(f"{RAFT}.transitions", "is_credible", always),
     # fetched metadata records are decoded before the append
     Removed(f"{RAFT}.follower", "check_records", lambda *_: (None, ())),
@@ -80,7 +80,7 @@ REMOVED = (
     # decisions of the controller: sizes of configs, and records that decode to themselves
     Removed("quorate.quorum.controller.configs", "check_keys", nothing),
     Removed("quorate.quorum.controller.configs", "check_sizes", nothing),
-    Removed(f"{NODE}.controller_decision", "read_back", encoded),
+    Removed(f"{NODE}.controller.controller_decision", "read_back", encoded),
     # the budgets of memory and of requests in flight of a client's connection
     Removed(f"{RPC}.kafka.connection:Connection", "report_memory", nothing),
     Removed(f"{RPC}.kafka.connection:Connection", "update_reading", nothing),

@@ -7,7 +7,7 @@ from functools import partial
 
 from quorate.broker.node import BrokerNode
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.seams import Seams

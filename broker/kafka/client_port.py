@@ -33,7 +33,7 @@ from quorate.broker.kafka.services import Services
 from quorate.quorum.authorization.apis import BROKER_CHECKS
 from quorate.quorum.authorization.metadata_checks import metadata_without_creation
 from quorate.quorum.log_limit import LogLimit
-from quorate.quorum.node.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.controller.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler

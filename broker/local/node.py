@@ -16,7 +16,7 @@ from quorate.quorum.faults.faults import Faults
 from quorate.quorum.faults.wrappers import with_faults
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.rpc.socket_options import SocketOptions
 from quorate.quorum.rpc.transport import AioTransport

@@ -27,8 +27,8 @@ from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
-from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.opening.meta_properties import StorageError
 from quorate.quorum.offline.force_voters import (
     ForceRefused,
     LogComparison,

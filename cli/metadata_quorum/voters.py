@@ -10,8 +10,8 @@ from quorate.cli.client.options import connected
 from quorate.cli.nodes.server import load_config
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.node.meta_properties import StorageError, read_meta
-from quorate.quorum.node.node_membership import own_voter
+from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
+from quorate.quorum.node.peers.node_membership import own_voter
 from quorate.quorum.protocol.schemas.raft_voters import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,

@@ -44,7 +44,7 @@ class NodeModule(Protocol):
 
 NODE_MODULES = {
     "broker": "quorate.broker.running",
-    "controller": "quorate.quorum.node.controller_node",
+    "controller": "quorate.quorum.node.controller.controller_node",
 }
 
 # Modules that every node imports, but only on first use.

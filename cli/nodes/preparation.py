@@ -75,7 +75,7 @@ def format_nodes(configs: Sequence[NodeConfig], secured: SecuredDir | None = Non
 
     from quorate.quorum.ids import random_uuid, uuid_to_text
     from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
+    from quorate.quorum.node.opening.meta_properties import MetaProperties, StorageError, read_meta
     from quorate.quorum.offline.storage_format import format_directory
 
     disk = OsDisk()

@@ -18,7 +18,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
-    from quorate.quorum.node.meta_properties import MetaProperties
+    from quorate.quorum.node.opening.meta_properties import MetaProperties
     from quorate.quorum.seams import Disk
 
 config_option = click.option(
@@ -47,7 +47,7 @@ def print_random_uuid() -> None:
 def info(file: str) -> None:
     """Print the identities of the data directories of a node."""
     from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.node.meta_properties import StorageError, read_meta
+    from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
 
     config = load_config(file)
     disk = OsDisk()
@@ -134,8 +134,8 @@ def format_storage(
     """Format the data directories of a node for a cluster."""
     from quorate.cli.storage.scram_users import scram_records
     from quorate.quorum.log.disk import OsDisk
-    from quorate.quorum.node.data_directory import LOCK_FILE
-    from quorate.quorum.node.meta_properties import StorageError
+    from quorate.quorum.node.opening.data_directory import LOCK_FILE
+    from quorate.quorum.node.opening.meta_properties import StorageError
     from quorate.quorum.offline.storage_format import (
         METADATA_LEVEL_NAME,
         InitialVoter,
@@ -333,7 +333,7 @@ def unformatted(
 
     Raise Refused if a directory belongs to another cluster or node, or is formatted already without
     `ignore_formatted`. Raise StorageError if the format of a directory is damaged."""
-    from quorate.quorum.node.meta_properties import read_meta
+    from quorate.quorum.node.opening.meta_properties import read_meta
 
     metas = {path: read_meta(disk, path) for path in config.directories}
     for path, meta in metas.items():

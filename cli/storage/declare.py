@@ -10,9 +10,9 @@ from quorate.cli.storage.verify import unused
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.node.data_directory import require_formatted
-from quorate.quorum.node.meta_properties import StorageError
-from quorate.quorum.node.metadata_opening import declare_lost, declare_new
+from quorate.quorum.node.opening.data_directory import require_formatted
+from quorate.quorum.node.opening.meta_properties import StorageError
+from quorate.quorum.node.opening.metadata_opening import declare_lost, declare_new
 from quorate.quorum.raft.errors import ElectionFileError
 
 

@@ -11,8 +11,8 @@ from quorate.cli.nodes.server import load_config
 from quorate.cli.storage.verify import unused
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.node.data_directory import require_formatted
-from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.opening.data_directory import require_formatted
+from quorate.quorum.node.opening.meta_properties import StorageError
 from quorate.quorum.offline.epoch_repair import EpochKept, repair_epoch
 from quorate.quorum.raft.errors import ElectionFileError
 

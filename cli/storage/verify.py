@@ -26,8 +26,8 @@ from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import LogError
-from quorate.quorum.node.data_directory import LOCK_FILE
-from quorate.quorum.node.meta_properties import META_FILE
+from quorate.quorum.node.opening.data_directory import LOCK_FILE
+from quorate.quorum.node.opening.meta_properties import META_FILE
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
 from quorate.quorum.offline.storage_verify import METADATA, Verification, verify
 

@@ -60,9 +60,9 @@ class Result:
     """The outcome of one input.
 
     The caller appends `records` in this order. If `atomic`, they form one batch. Otherwise the
-    caller may split them into several batches (`quorum/node/controller_decision.py`). `response`
-    may leave the node only when they, and everything appended before them, are committed. The
-    caller carries out `effects` immediately.
+    caller may split them into several batches (`quorum/node/controller/controller_decision.py`).
+    `response` may leave the node only when they, and everything appended before them, are
+    committed. The caller carries out `effects` immediately.
     """
 
     records: Sequence[MetadataRecord] = ()

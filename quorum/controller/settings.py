@@ -1,8 +1,8 @@
 """The configuration of the controller's rules.
 
-`controller_settings` (`quorum/node/controller_settings.py`) reads the values from the node's
-configuration. The text below a field names its key. Defaults are Kafka's unless that text says
-otherwise.
+`controller_settings` (`quorum/node/controller/controller_settings.py`) reads the values from the
+node's configuration. The text below a field names its key. Defaults are Kafka's unless that text
+says otherwise.
 """
 
 from __future__ import annotations

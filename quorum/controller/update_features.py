@@ -54,7 +54,8 @@ class UpgradeType(enum.IntEnum):
 def update_features(context: Context, request: UpdateFeaturesRequest) -> Result:
     """Change feature levels. The first update that is not valid fails all of them. A level that is
     current gets no record. A request with `validate_only` writes nothing. Raft decides changes of
-    kraft.version (`quorum/node/voter_admin.py`), so here it is unchanged, and is skipped."""
+    kraft.version (`quorum/node/controller/voter_admin.py`), so here it is unchanged, and is
+    skipped."""
     records: list[MetadataRecord] = []
     updates = [each for each in request.feature_updates if each.feature != KRAFT_VERSION]
     proposed = {each.feature: each.max_version_level for each in updates}

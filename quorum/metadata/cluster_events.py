@@ -5,7 +5,7 @@ Records that clients write all the time, such as changes of an ISR, are no event
 leaders are counted by their cause, and only the first few partitions are named. The number of lines
 of one decision is therefore bounded, whatever the number of its records.
 
-The functions are pure. `quorum/node/cluster_event_log.py` writes the lines.
+The functions are pure. `quorum/node/controller/cluster_event_log.py` writes the lines.
 """
 
 from __future__ import annotations

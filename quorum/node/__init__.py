@@ -14,29 +14,17 @@ Decisions:
 Inputs: requests and links of other nodes, timers, and the data directory. Outputs: requests to the
 voters, the metadata log and its snapshots, and the committed image.
 
-Files in reading order:
+In reading order:
 
 - `node_core.py`: the parts that every node has; `node_listeners.py`: the callbacks of its roles;
   `feature_support.py`: the features that this release must support.
-- The start: `directory_lock.py`, `data_directory.py`, `meta_properties.py` (identity),
-  `directory_replacement.py` (a rebuilt quorum), `metadata_opening.py`, `metadata_mark.py` (records
-  or votes that are lost), `metadata_storage.py`, `raft_creation.py`.
-- The metadata log: `metadata_replica.py` (Raft's effects), `replica_listener.py`,
-  `replica_flushes.py`, `received_snapshot.py`, `committed_image.py` (the replay of what is
-  committed), `snapshot_generator.py`.
-- Log lines: `cluster_event_log.py` (the active controller's events, at their commit),
-  `waiting_log.py` (the reason why a node waits), `listening.py`.
-- The controller: `controller_node.py`, `controller_port.py` (requests in Kafka's protocol),
-  `controller_shell.py` with `controller_queue.py`, `controller_decision.py`, `long_decision.py`,
-  `uncommitted_decisions.py` and `controller_batch.py` (requests to the rules), `voter_admin.py`
-  (requests to Raft), `broker_probes.py` (hints), `replica_log_requests.py` (before unclean
-  elections),
-  `describe_configs.py`, `controller_metrics.py`, `controller_stages.py`,
-  `own_registration.py` with `controller_registrar.py` (the registration of this controller).
-- Other nodes: `quorum_links.py`, `node_requests.py` (the boundary of their requests),
-  `speaker.py` (a request speaks for its sender), `voter_probes.py`,
-  `node_membership.py`, `generations.py`.
-- The process: `node_settings.py`, `unhandled.py`, `garbage.py`, `allocator.py`.
+- `opening/`: the start, from a locked directory to the Raft core.
+- `replica/`: this node's copy of the metadata log, and the committed image.
+- `peers/`: the links to other nodes, and their requests.
+- `controller/`: the role of a controller.
+- Log lines: `waiting_log.py` (the reason why a node waits), `listening.py`.
+- The process: `unhandled.py`, `garbage.py`, `allocator.py`, `dynamic_settings.py`,
+  `node_authorizer.py`.
 
 Sources: KIP-595 (Raft), KIP-630 (snapshots), KIP-631 (the controller), KIP-853 (voters), KIP-919
 (admin clients of controllers). The rules and their proofs are in docs/protocol.

@@ -9,7 +9,6 @@ closes the files. `fail` stops the node after a failure that it cannot survive.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,22 +21,22 @@ from quorate.quorum.metadata.checked_batches import CheckedBatches
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
-from quorate.quorum.node.committed_image import CommittedImage, InstallImage, prepare_all
-from quorate.quorum.node.data_directory import require_formatted
-from quorate.quorum.node.directory_lock import lock_directories
 from quorate.quorum.node.feature_support import supported
-from quorate.quorum.node.generations import Generations
-from quorate.quorum.node.metadata_opening import open_metadata
-from quorate.quorum.node.metadata_replica import MetadataReplica
 from quorate.quorum.node.node_listeners import NodeListeners
-from quorate.quorum.node.node_membership import configured_voters, voter_addresses
-from quorate.quorum.node.node_requests import RAFT_REQUESTS, NodeRequests, affordable
-from quorate.quorum.node.node_settings import snapshot_settings
-from quorate.quorum.node.node_tls import NodeTls
-from quorate.quorum.node.quorum_links import QuorumLinks
-from quorate.quorum.node.raft_creation import create_raft
-from quorate.quorum.node.snapshot_generator import SnapshotGenerator
-from quorate.quorum.node.voter_probes import VoterProbes
+from quorate.quorum.node.opening.data_directory import require_formatted
+from quorate.quorum.node.opening.directory_lock import lock_directories
+from quorate.quorum.node.opening.metadata_opening import open_metadata
+from quorate.quorum.node.opening.raft_creation import create_raft
+from quorate.quorum.node.peers.generations import Generations
+from quorate.quorum.node.peers.node_membership import configured_voters, voter_addresses
+from quorate.quorum.node.peers.node_requests import RAFT_REQUESTS, NodeRequests, affordable
+from quorate.quorum.node.peers.node_tls import NodeTls
+from quorate.quorum.node.peers.quorum_links import QuorumLinks
+from quorate.quorum.node.peers.voter_probes import VoterProbes
+from quorate.quorum.node.replica.committed_image import CommittedImage, InstallImage, prepare_all
+from quorate.quorum.node.replica.metadata_replica import MetadataReplica
+from quorate.quorum.node.replica.node_settings import snapshot_settings
+from quorate.quorum.node.replica.snapshot_generator import SnapshotGenerator
 from quorate.quorum.node.waiting_log import WaitingLog
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.effects import LeaderFound, Role, RoleChanged, VotersChanged
@@ -78,8 +77,6 @@ class NodeCore:
         self.resources = NodeResources.of(seams.clock, config)
         self.failed = False
         self.requests = NodeRequests(seams.clock, self.fail)
-        self.failed_requests: Mapping[str, int] = self.requests.failures
-        self.refused_links: Counter[str] = Counter()
         self._on_failed = on_failed
         self._lock = lock_directories(config, seams)
         try:
@@ -206,6 +203,11 @@ class NodeCore:
         return self.storage.snapshots
 
     @property
+    def failed_requests(self) -> Mapping[str, int]:
+        """Return the number of requests of other nodes that failed, by the kind of message."""
+        return self.requests.failures
+
+    @property
     def end_offset(self) -> int:
         """Return the log end offset of the metadata log."""
         return self.log.end_offset
@@ -251,7 +253,6 @@ class NodeCore:
             handlers=handlers,
             on_newer=self._meet_newer,
             proof=self.tls.proof,
-            refused=self.refused_links,
             memory=self.resources.memory,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node.committed_image import PrepareLoad
+from quorate.quorum.node.replica.committed_image import PrepareLoad
 from quorate.quorum.raft.effects import RoleChanged
 
 

@@ -2,8 +2,8 @@
 quorum.
 
 The commands are `quorate storage format`, `verify` and `repair-epoch`, and `quorate metadata-quorum
-force-voters` (`cli/`). `quorate storage declare` is in `quorum/node/metadata_opening.py`. The
-package decides the following:
+force-voters` (`cli/`). `quorate storage declare` is in `quorum/node/opening/metadata_opening.py`.
+The package decides the following:
 
 - the content of a newly formatted directory;
 - the meaning of each fault in a directory: a torn write, a file that can be rebuilt, or damage of
@@ -24,8 +24,8 @@ Files in reading order:
 - `storage_repair.py`, `epoch_repair.py`: repair it.
 - `source_directories.py`, `force_voters.py`, `rebuilt_directory.py`: rebuild a quorum.
 
-A node makes its own checks at its start in `quorum/node/data_directory.py` and
-`quorum/node/directory_replacement.py`. The rules and their tests are in
+A node makes its own checks at its start in `quorum/node/opening/data_directory.py` and
+`quorum/node/opening/directory_replacement.py`. The rules and their tests are in
 `docs/protocol/storage-and-recovery.md` and `docs/protocol/rebuilding-a-quorum.md`, the files in
 `docs/protocol/data-directory.md`.
 """

@@ -21,9 +21,9 @@ from dataclasses import replace
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.node.metadata_mark import read_mark, write_mark
-from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.node.node_settings import metadata_log_settings
+from quorate.quorum.node.replica.metadata_mark import read_mark, write_mark
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
+from quorate.quorum.node.replica.node_settings import metadata_log_settings
 from quorate.quorum.offline.force_voters import EPOCH_MARGIN
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile

@@ -27,15 +27,15 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
-from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY
-from quorate.quorum.node.directory_replacement import (
+from quorate.quorum.node.opening.data_directory import LOCK_FILE, METADATA_DIRECTORY
+from quorate.quorum.node.opening.directory_replacement import (
     finish_replacement,
     replace_metadata_directory,
     replacement_is_pending,
 )
-from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
-from quorate.quorum.node.node_membership import own_voter
-from quorate.quorum.node.node_settings import metadata_log_settings
+from quorate.quorum.node.opening.meta_properties import MetaProperties, StorageError, read_meta
+from quorate.quorum.node.peers.node_membership import own_voter
+from quorate.quorum.node.replica.node_settings import metadata_log_settings
 from quorate.quorum.node_message_bounds import INT32_MAX
 from quorate.quorum.offline.rebuilt_directory import NewQuorum, prepare
 from quorate.quorum.offline.source_directories import SourceDirectory, agreed_offset, read_source

@@ -17,8 +17,13 @@ from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.log.verify import LogCheck
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
-from quorate.quorum.node.metadata_mark import MARK_NAME, DirectoryContents, read_mark, why_lost
-from quorate.quorum.node.metadata_mark import WAY_OUT as MARK_WAY_OUT
+from quorate.quorum.node.replica.metadata_mark import (
+    MARK_NAME,
+    DirectoryContents,
+    read_mark,
+    why_lost,
+)
+from quorate.quorum.node.replica.metadata_mark import WAY_OUT as MARK_WAY_OUT
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError

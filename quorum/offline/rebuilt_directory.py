@@ -1,7 +1,8 @@
 """Writes the metadata directory of a rebuilt quorum, as `__cluster_metadata-0.rebuilt`.
 
 It holds a copy of the chosen log and its snapshots, the records of the new voters, the new epoch
-and the generations. `quorum/node/directory_replacement.py` then replaces the old directory with it.
+and the generations. `quorum/node/opening/directory_replacement.py` then replaces the old directory
+with it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
-from quorate.quorum.node.directory_replacement import REBUILT_DIRECTORY
-from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.opening.directory_replacement import REBUILT_DIRECTORY
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
 from quorate.quorum.raft.control_records import Voter, encode_control
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile

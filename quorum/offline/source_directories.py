@@ -25,8 +25,8 @@ from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
-from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.opening.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.generation import GenerationFile, Rebuilds

@@ -32,10 +32,10 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.metadata.records import FeatureLevelRecord, MetadataRecord
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
-from quorate.quorum.node.bootstrap_file import BOOTSTRAP_FILE
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY, keep_private
-from quorate.quorum.node.meta_properties import MetaProperties, read_meta, write_meta
-from quorate.quorum.node.metadata_mark import Mark, write_mark
+from quorate.quorum.node.opening.bootstrap_file import BOOTSTRAP_FILE
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY, keep_private
+from quorate.quorum.node.opening.meta_properties import MetaProperties, read_meta, write_meta
+from quorate.quorum.node.replica.metadata_mark import Mark, write_mark
 from quorate.quorum.protocol.codec import encode
 from quorate.quorum.raft.control_records import (
     SUPPORTED,

@@ -33,9 +33,9 @@ from quorate.quorum.log.names import (
 from quorate.quorum.log.offset_gaps import GAPS_NAME
 from quorate.quorum.log.snapshots import snapshot_of
 from quorate.quorum.log.verify import FROM_PEERS, LogCheck, LogExpectations
-from quorate.quorum.node.bootstrap_file import BOOTSTRAP_FILE
-from quorate.quorum.node.data_directory import LOCK_FILE
-from quorate.quorum.node.meta_properties import (
+from quorate.quorum.node.opening.bootstrap_file import BOOTSTRAP_FILE
+from quorate.quorum.node.opening.data_directory import LOCK_FILE
+from quorate.quorum.node.opening.meta_properties import (
     META_COPY,
     META_FILE,
     StorageError,
@@ -44,7 +44,11 @@ from quorate.quorum.node.meta_properties import (
     decode_copy,
     read_meta,
 )
-from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, DirectoryContents
+from quorate.quorum.node.replica.metadata_mark import (
+    CATCHING_UP_NAME,
+    MARK_NAME,
+    DirectoryContents,
+)
 from quorate.quorum.offline.metadata_check import (
     BEFORE_ALL,
     WAY_OUT,

@@ -4,8 +4,8 @@
 records to append, changes of the voters, completed effects, the state of links, and the time. Its
 outputs are effects: requests, responses, elections to save, flushes, and news for the node. The
 core reads no clock, opens no connection and starts no task. It reads, appends and truncates the log
-directly, because these calls are short. `quorum/node/metadata_replica.py` is the only caller. It
-carries out the effects in their order, on the node's event loop.
+directly, because these calls are short. `quorum/node/replica/metadata_replica.py` is the only
+caller. It carries out the effects in their order, on the node's event loop.
 
 Decisions of the package:
 

@@ -2,8 +2,8 @@
 
 Raft relies on every voter to keep the records that the voter acknowledged. A voter that came back
 with an empty log could elect a leader without committed records (KAFKA-12181). When the node
-starts, the shell detects such a loss (`quorum/node/metadata_mark.py`) and passes it to the core.
-Until the replica has caught up:
+starts, the shell detects such a loss (`quorum/node/replica/metadata_mark.py`) and passes it to the
+core. Until the replica has caught up:
 
 - It grants no vote and no pre-vote, and starts no election.
 - Its fetches are marked. The leader does not count their offsets, and they may step back.

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from quorate.broker.metrics import replica_table, service_table
-from quorate.quorum.node import controller_metric_table
+from quorate.quorum.node.controller import controller_metric_table
 from quorate.quorum.watch import metric_table
 from quorate.quorum.watch.declaration import declared
 

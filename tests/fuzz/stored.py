@@ -34,8 +34,9 @@ from quorate.quorum.metadata.records import (
 )
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
-from quorate.quorum.node import meta_properties, metadata_mark
-from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.opening import meta_properties
+from quorate.quorum.node.opening.meta_properties import StorageError
+from quorate.quorum.node.replica import metadata_mark
 from quorate.quorum.offline.storage_format import bootstrap_snapshot
 from quorate.quorum.protocol.codec import DecodeError
 from quorate.quorum.protocol.errors import KafkaError

@@ -24,7 +24,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric
 from quorate.broker.metrics.groups import of_groups
 from quorate.broker.metrics.scrape import broker_metrics
 from quorate.broker.node import BrokerNode
-from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.protocol.schemas.cluster import DescribeClusterRequest
 from quorate.quorum.watch.metrics import NodeMetrics
 from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster

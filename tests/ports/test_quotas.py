@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quorate.broker.metrics.scrape import broker_metrics
-from quorate.quorum.node.controller_metrics import controller_metrics
+from quorate.quorum.node.controller.controller_metrics import controller_metrics
 from quorate.quorum.principal import Principal
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.client_quotas import (

@@ -8,7 +8,7 @@ from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import NoOpRecord
-from quorate.quorum.node.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_batch import Refusal
 from quorate.quorum.protocol.schemas.reassignments import ListPartitionReassignmentsRequest
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.staging import cluster_leads, healed, isolate, settled

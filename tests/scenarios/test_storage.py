@@ -16,7 +16,7 @@ from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.snapshot_file import read_snapshot
-from quorate.quorum.node.committed_image import CommittedImage
+from quorate.quorum.node.replica.committed_image import CommittedImage
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.messages import FetchRequest
 from tests.unit.node.metadata_disk import DIRECTORY, OFTEN, MetadataDisk, image_at

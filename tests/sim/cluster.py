@@ -21,9 +21,9 @@ from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_to_text
 from quorate.quorum.log.errors import CorruptLog, LogError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
-from quorate.quorum.node.controller_node import ControllerNode
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
 from quorate.quorum.offline.storage_format import InitialVoter, format_directory
 from quorate.quorum.seams import Address, Seams
 from tests.sim.clock import WALL_EPOCH_MS, SimClock

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.node.metadata_replica import MetadataReplica
+from quorate.quorum.node.replica.metadata_replica import MetadataReplica
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.messages import Request, Response, UpdateVoterRequest
 from quorate.quorum.raft.voter_history import key_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quorate.quorum.node.metadata_mark import read_mark
+from quorate.quorum.node.replica.metadata_mark import read_mark
 from tests.sim.cluster import Machine
 from tests.sim.run import Simulation
 from tests.sim.staging import healed, settled

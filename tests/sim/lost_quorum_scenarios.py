@@ -13,7 +13,7 @@ from quorate.quorum.ids import NO_NODE
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
 from quorate.quorum.offline.force_voters import Plan
 from tests.sim.admin import Admin
 from tests.sim.cluster import Machine, generation_of

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.node.voter_admin import NOT_IN_TIME
+from quorate.quorum.node.controller.voter_admin import NOT_IN_TIME
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.delayed_fetches import LEADERSHIP_LOST
 from tests.sim.answers import Apply, Impossible, Step, attempted, found, refused, succeeded

@@ -14,8 +14,8 @@ from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptBatch
 from quorate.quorum.log.names import LOG_SUFFIX
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
-from quorate.quorum.node.meta_properties import read_meta
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.opening.meta_properties import read_meta
 from quorate.quorum.offline.force_voters import (
     LogComparison,
     Plan,

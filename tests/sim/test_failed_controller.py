@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from quorate.quorum.node.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_batch import Refusal
 from tests.sim.run import Simulation, play, simulation
 from tests.sim.shape import Shape
 

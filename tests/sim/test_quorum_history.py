@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.node.voter_admin import NOT_IN_TIME
+from quorate.quorum.node.controller.voter_admin import NOT_IN_TIME
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.invariants import Election, Violation
 from tests.sim.quorum_history import QuorumHistory, Voting, added, removed, upgraded

@@ -15,7 +15,7 @@ import pytest
 from quorate.broker.replication.partition_opener import PartitionOpener
 from quorate.quorum.log import recovery
 from quorate.quorum.metadata import pace as steps
-from quorate.quorum.node import committed_image
+from quorate.quorum.node.replica import committed_image
 from tests.sim.seeds import run_seed
 
 SEEDS = range(400, 403)

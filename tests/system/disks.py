@@ -21,7 +21,7 @@ from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.metadata.snapshot_file import read_snapshot
-from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
 from quorate.quorum.raft.control_records import LeaderChangeMessage, decode_control
 from tests.clients.cluster import ProcessCluster
 from tests.sim.committed_log import CommittedLog, Violation

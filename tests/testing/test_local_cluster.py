@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type:
 
 from quorate.config.key import ConfigError
 from quorate.quorum.log.os_file import OsFile
-from quorate.quorum.node.directory_lock import NodeRefused
+from quorate.quorum.node.opening.directory_lock import NodeRefused
 from quorate.testing import (
     LocalCluster,
     NodeFailed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quorate.quorum.node import node_requests
+from quorate.quorum.node.peers import node_requests
 from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
 from quorate.quorum.rpc.node_identity import NodeProof

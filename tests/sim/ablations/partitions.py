@@ -24,8 +24,8 @@ from quorate.quorum.controller.partition_change import Ids
 from quorate.quorum.controller.replica_log_queries import Longest
 from quorate.quorum.controller.unclean_elections import Strategy, UncleanElections
 from quorate.quorum.metadata.image import Partition
-from quorate.quorum.node.controller_node import ControllerNode
-from quorate.quorum.node.uncommitted_decisions import UncommittedDecisions
+from quorate.quorum.node.controller.controller_node import ControllerNode
+from quorate.quorum.node.controller.uncommitted_decisions import UncommittedDecisions
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role
 from tests.sim import scenarios

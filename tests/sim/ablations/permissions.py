@@ -12,7 +12,7 @@ from quorate.quorum.authorization.permits import Permits
 from quorate.quorum.controller import rules
 from quorate.quorum.controller.decision_steps import Outcome
 from quorate.quorum.controller.messages import EnvelopeRequest
-from quorate.quorum.node import controller_port
+from quorate.quorum.node.controller import controller_port
 from quorate.quorum.protocol.wire import Message
 from tests.ports.secured import ROOT
 from tests.sim.ablations import permission_scripts as scripts

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
-from quorate.quorum.node import metadata_opening, metadata_replica
+from quorate.quorum.node.opening import metadata_opening
+from quorate.quorum.node.replica import metadata_replica
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import (
     check_quorum,

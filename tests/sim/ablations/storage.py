@@ -12,7 +12,7 @@ from quorate.quorum.log.names import PART_SUFFIX, TEMPORARY_SUFFIX
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.snapshots import SnapshotFiles
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node import snapshot_generator
+from quorate.quorum.node.replica import snapshot_generator
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from tests.sim.ablations import storage_scripts as scripts

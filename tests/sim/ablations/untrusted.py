@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quorate.broker.partition import validation
-from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.raft import epoch_limits, leader
 from quorate.quorum.rpc.kafka.context import RequestContext
 from tests.sim.ablations.ablation import Ablation

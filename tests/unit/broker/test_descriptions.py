@@ -19,7 +19,7 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.node.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.controller.describe_configs import DescribeConfigsHandler
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,

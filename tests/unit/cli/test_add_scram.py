@@ -13,8 +13,8 @@ from quorate.config.dynamic_broker_keys import SCRAM_SECRET
 from quorate.quorum.controller.settings import ControllerSettings
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
-from quorate.quorum.node.bootstrap_file import bootstrap_records
-from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.opening.bootstrap_file import bootstrap_records
+from quorate.quorum.node.opening.meta_properties import StorageError
 from quorate.quorum.sasl.scram_mechanisms import SHA_256, SHA_512, keys_of
 from tests.unit.controller.harness import Driver
 

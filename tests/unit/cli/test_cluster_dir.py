@@ -23,7 +23,7 @@ from quorate.cli.nodes.cluster_dir import (
 from quorate.cli.nodes.preparation import prepare
 from quorate.cli.nodes.supervisor import Supervisor
 from quorate.config.loader import load
-from quorate.quorum.node.meta_properties import META_COPY, META_FILE
+from quorate.quorum.node.opening.meta_properties import META_COPY, META_FILE
 
 NODE_ID = 1
 SCRAM = "SCRAM-SHA-512"

@@ -14,8 +14,8 @@ from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import TopicRecord
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
-from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
 from quorate.quorum.offline.source_directories import read_source
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"

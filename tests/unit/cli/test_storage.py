@@ -15,10 +15,15 @@ from quorate.cli.main import main
 from quorate.config.loader import load
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.node.data_directory import LOCK_FILE, require_formatted
-from quorate.quorum.node.directory_lock import lock_directories
-from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError, read_meta
-from quorate.quorum.node.metadata_mark import MARK_NAME, read_mark, write_mark
+from quorate.quorum.node.opening.data_directory import LOCK_FILE, require_formatted
+from quorate.quorum.node.opening.directory_lock import lock_directories
+from quorate.quorum.node.opening.meta_properties import (
+    META_COPY,
+    META_FILE,
+    StorageError,
+    read_meta,
+)
+from quorate.quorum.node.replica.metadata_mark import MARK_NAME, read_mark, write_mark
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.errors import ElectionFileError

@@ -17,7 +17,7 @@ from quorate.cli.nodes.server import load_config
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.node.data_directory import LOCK_FILE
+from quorate.quorum.node.opening.data_directory import LOCK_FILE
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from tests.unit.log.batches import append

@@ -22,8 +22,8 @@ from quorate.config.topic_keys import TOPIC_KEYS, effective_topic_configs, topic
 from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.recompression import Compression
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
-from quorate.quorum.node.controller_settings import controller_settings
-from quorate.quorum.node.node_settings import (
+from quorate.quorum.node.controller.controller_settings import controller_settings
+from quorate.quorum.node.replica.node_settings import (
     metadata_log_settings,
     raft_settings,
     snapshot_settings,

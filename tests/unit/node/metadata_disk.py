@@ -13,8 +13,8 @@ from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
 from quorate.quorum.metadata.records import ConfigRecord
-from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.node.snapshot_generator import SnapshotGenerator, SnapshotSettings
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
+from quorate.quorum.node.replica.snapshot_generator import SnapshotGenerator, SnapshotSettings
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Seams
 from tests.sim.disk import SimDisk

@@ -21,9 +21,14 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
-from quorate.quorum.node.directory_replacement import DECISION_FILE, finish_replacement
-from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError, read_meta
-from quorate.quorum.node.metadata_mark import MARK_NAME, read_mark
+from quorate.quorum.node.opening.directory_replacement import DECISION_FILE, finish_replacement
+from quorate.quorum.node.opening.meta_properties import (
+    META_COPY,
+    META_FILE,
+    StorageError,
+    read_meta,
+)
+from quorate.quorum.node.replica.metadata_mark import MARK_NAME, read_mark
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from quorate.quorum.controller.result import ProbeBroker
-from quorate.quorum.node import broker_probes
-from quorate.quorum.node.broker_probes import MAX_PROBES, BrokerProbes
+from quorate.quorum.node.controller import broker_probes
+from quorate.quorum.node.controller.broker_probes import MAX_PROBES, BrokerProbes
 from quorate.quorum.rpc.connector import ProbeResult
 from quorate.quorum.seams import Address, PeerRefused, Seams
 from tests.unit.rpc.kafka.fakes import FakeClock

@@ -10,7 +10,7 @@ from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import TopicRecord
 from quorate.quorum.metadata.replay import replay
-from quorate.quorum.node.cluster_event_log import MAX_WAITING, ClusterEventLog
+from quorate.quorum.node.controller.cluster_event_log import MAX_WAITING, ClusterEventLog
 
 
 def decide(log: ClusterEventLog, offset: int) -> None:

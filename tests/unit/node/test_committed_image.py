@@ -13,8 +13,8 @@ from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import NoOpRecord
-from quorate.quorum.node import committed_image
-from quorate.quorum.node.committed_image import CommittedImage
+from quorate.quorum.node.replica import committed_image
+from quorate.quorum.node.replica.committed_image import CommittedImage
 from tests.unit.node.metadata_disk import DIRECTORY, WALL_MS, MetadataDisk, image_at
 from tests.unit.node.test_metadata_storage import opened, received, reopened
 from tests.unit.rpc.kafka.fakes import FakeClock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.node import controller_queue
-from quorate.quorum.node.controller_queue import ControllerQueue
+from quorate.quorum.node.controller import controller_queue
+from quorate.quorum.node.controller.controller_queue import ControllerQueue
 
 
 def popped(queue: ControllerQueue[str]) -> list[str]:

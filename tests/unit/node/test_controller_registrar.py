@@ -13,7 +13,7 @@ from quorate.quorum.controller.messages import (
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.image import METADATA_VERSION, ControllerRegistration, MetadataImage
 from quorate.quorum.metadata.persistent_map import PersistentMap
-from quorate.quorum.node.controller_registrar import (
+from quorate.quorum.node.controller.controller_registrar import (
     FIRST_BACKOFF_MS,
     MAX_BACKOFF_MS,
     ControllerRegistrar,

@@ -25,15 +25,15 @@ from quorate.quorum.metadata.records import (
     NoOpRecord,
     RemoveTopicRecord,
 )
-from quorate.quorum.node import (
+from quorate.quorum.node.controller import (
     controller_batch,
     controller_decision,
     controller_queue,
     controller_shell,
     uncommitted_decisions,
 )
-from quorate.quorum.node.controller_batch import Refusal
-from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.controller.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.protocol.codec import EncodeError
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.state_in_doubt import StateInDoubt

@@ -19,15 +19,19 @@ from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, SEGMENT_SUFFIXES
 from quorate.quorum.log.offset_gaps import GAPS_NAME
 from quorate.quorum.log.snapshots import snapshot_name
-from quorate.quorum.node.bootstrap_file import BOOTSTRAP_FILE
-from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY, require_formatted
-from quorate.quorum.node.directory_replacement import (
+from quorate.quorum.node.opening.bootstrap_file import BOOTSTRAP_FILE
+from quorate.quorum.node.opening.data_directory import (
+    LOCK_FILE,
+    METADATA_DIRECTORY,
+    require_formatted,
+)
+from quorate.quorum.node.opening.directory_replacement import (
     DECISION_FILE,
     REBUILT_DIRECTORY,
     finish_replacement,
 )
-from quorate.quorum.node.meta_properties import META_COPY, META_FILE, StorageError
-from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, read_mark
+from quorate.quorum.node.opening.meta_properties import META_COPY, META_FILE, StorageError
+from quorate.quorum.node.replica.metadata_mark import CATCHING_UP_NAME, MARK_NAME, read_mark
 from quorate.quorum.offline import storage_verify
 from quorate.quorum.offline.storage_format import INITIAL_SNAPSHOT
 from quorate.quorum.raft.election import Election

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, EpochOffset, Uuid
-from quorate.quorum.node.generations import Generations
+from quorate.quorum.node.peers.generations import Generations
 from quorate.quorum.raft.generation import GenerationFile, LocalQuorumState, Rebuild, Rebuilds
 from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import VERSIONS

@@ -10,10 +10,10 @@ import pytest
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import Uuid
-from quorate.quorum.node.bootstrap_file import BOOTSTRAP_FILE
-from quorate.quorum.node.data_directory import require_formatted
-from quorate.quorum.node.directory_lock import NodeRefused, lock_directories
-from quorate.quorum.node.meta_properties import (
+from quorate.quorum.node.opening.bootstrap_file import BOOTSTRAP_FILE
+from quorate.quorum.node.opening.data_directory import require_formatted
+from quorate.quorum.node.opening.directory_lock import NodeRefused, lock_directories
+from quorate.quorum.node.opening.meta_properties import (
     META_FILE,
     MetaProperties,
     StorageError,

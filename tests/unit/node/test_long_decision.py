@@ -10,9 +10,9 @@ from quorate.quorum.controller.messages import BrokerRegistrationResponse
 from quorate.quorum.controller.result import Result
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import ConfigRecord
-from quorate.quorum.node import controller_decision
-from quorate.quorum.node.controller_batch import Refusal
-from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.controller import controller_decision
+from quorate.quorum.node.controller.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.unit.controller.harness import Driver, registration

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
-from quorate.quorum.node.meta_properties import META_COPY
-from quorate.quorum.node.metadata_mark import (
+from quorate.quorum.node.opening.meta_properties import META_COPY
+from quorate.quorum.node.opening.metadata_opening import (
+    OpenedMetadata,
+    adopt,
+    declare_lost,
+    declare_new,
+    open_metadata,
+)
+from quorate.quorum.node.replica.metadata_mark import (
     CATCHING_UP_NAME,
     MARK_NAME,
     DirectoryContents,
@@ -24,13 +31,6 @@ from quorate.quorum.node.metadata_mark import (
     settled,
     why_lost,
     write_mark,
-)
-from quorate.quorum.node.metadata_opening import (
-    OpenedMetadata,
-    adopt,
-    declare_lost,
-    declare_new,
-    open_metadata,
 )
 from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.raft.election import Election

@@ -12,8 +12,8 @@ import pytest
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
-from quorate.quorum.node.metadata_replica import MetadataReplica
-from quorate.quorum.node.replica_listener import ReplicaListener, VoterLinks
+from quorate.quorum.node.replica.metadata_replica import MetadataReplica
+from quorate.quorum.node.replica.replica_listener import ReplicaListener, VoterLinks
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Effect
 from quorate.quorum.raft.election_file import ElectionFile
@@ -206,7 +206,7 @@ def test_a_snapshot_whose_reading_raises_is_damaged(monkeypatch: pytest.MonkeyPa
         yield from ()
         raise RecursionError
 
-    monkeypatch.setattr("quorate.quorum.node.received_snapshot.reading", raises)
+    monkeypatch.setattr("quorate.quorum.node.replica.received_snapshot.reading", raises)
     node = ReplicaBench()
     node.receive(node.content())
     node.work_until(lambda: "damaged" in node.core.put)

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.node.node_membership import own_voter
+from quorate.quorum.node.peers.node_membership import own_voter
 from quorate.quorum.raft.voter_history import key_of
 from tests.unit.raft.harness import key
 

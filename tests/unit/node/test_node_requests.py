@@ -15,7 +15,7 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.log_limit import INTERVAL_MS
-from quorate.quorum.node.node_requests import NodeRequests
+from quorate.quorum.node.peers.node_requests import NodeRequests
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.errors import InvariantViolation
 from quorate.quorum.raft.messages import BeginQuorumEpochRequest

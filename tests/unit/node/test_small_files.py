@@ -18,8 +18,8 @@ from quorate.quorum.log import checkpoints
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.errors import CorruptCheckpoint
 from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
-from quorate.quorum.node.directory_replacement import DECISION_FILE, finish_replacement
-from quorate.quorum.node.meta_properties import (
+from quorate.quorum.node.opening.directory_replacement import DECISION_FILE, finish_replacement
+from quorate.quorum.node.opening.meta_properties import (
     META_COPY,
     META_FILE,
     MetaProperties,
@@ -28,8 +28,8 @@ from quorate.quorum.node.meta_properties import (
     encode_copy,
     read_meta,
 )
-from quorate.quorum.node.metadata_mark import MARK_NAME, Mark, read_mark
-from quorate.quorum.node.metadata_mark import encode as encode_mark
+from quorate.quorum.node.replica.metadata_mark import MARK_NAME, Mark, read_mark
+from quorate.quorum.node.replica.metadata_mark import encode as encode_mark
 from quorate.quorum.offline.storage_format import bootstrap_snapshot
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile

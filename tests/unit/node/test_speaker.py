@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.node.node_requests import NodeRequests
-from quorate.quorum.node.speaker import SPEAKER, check_speaker
+from quorate.quorum.node.peers.node_requests import NodeRequests
+from quorate.quorum.node.peers.speaker import SPEAKER, check_speaker
 from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.messages import RPCS, VERSIONS
 from quorate.quorum.seams import Address, ProtocolError

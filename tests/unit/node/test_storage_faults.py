@@ -11,7 +11,7 @@ import pytest
 
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.node.meta_properties import MetaProperties, read_meta, write_meta
+from quorate.quorum.node.opening.meta_properties import MetaProperties, read_meta, write_meta
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from tests.sim.disk import PowerCut, SimDisk

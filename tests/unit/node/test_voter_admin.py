@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.node.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_batch import Refusal
+from quorate.quorum.node.controller.voter_admin import CHANGE_TIMEOUT_MS, VoterAdmin
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.node.voter_admin import CHANGE_TIMEOUT_MS, VoterAdmin
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.raft_voters import (
     AddRaftVoterRequest,

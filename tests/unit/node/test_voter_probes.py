@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.node.quorum_links import QuorumLinks
-from quorate.quorum.node.voter_probes import PROBE_TIMEOUT_MS, VoterProbes
+from quorate.quorum.node.peers.quorum_links import QuorumLinks
+from quorate.quorum.node.peers.voter_probes import PROBE_TIMEOUT_MS, VoterProbes
 from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Address
 from tests.unit.raft.harness import directory, voter

@@ -29,13 +29,13 @@ from quorate.quorum.metadata.records import (
     TopicRecord,
 )
 from quorate.quorum.metadata.snapshot_file import write_snapshot
-from quorate.quorum.node.data_directory import LOCK_FILE, METADATA_DIRECTORY
-from quorate.quorum.node.directory_replacement import (
+from quorate.quorum.node.opening.data_directory import LOCK_FILE, METADATA_DIRECTORY
+from quorate.quorum.node.opening.directory_replacement import (
     REBUILT_DIRECTORY,
     replace_metadata_directory,
 )
-from quorate.quorum.node.meta_properties import StorageError, read_meta
-from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
 from quorate.quorum.offline.force_voters import (
     EPOCH_MARGIN,
     ForceRefused,

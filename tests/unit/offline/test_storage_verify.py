@@ -17,8 +17,18 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import snapshot_name
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot
-from quorate.quorum.node.meta_properties import META_COPY, META_FILE, MetaProperties, write_meta
-from quorate.quorum.node.metadata_mark import CATCHING_UP_NAME, MARK_NAME, Mark, write_mark
+from quorate.quorum.node.opening.meta_properties import (
+    META_COPY,
+    META_FILE,
+    MetaProperties,
+    write_meta,
+)
+from quorate.quorum.node.replica.metadata_mark import (
+    CATCHING_UP_NAME,
+    MARK_NAME,
+    Mark,
+    write_mark,
+)
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
 from quorate.quorum.offline.storage_verify import Verification, verify
 from quorate.quorum.raft.election import Election

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.handshake import NodeSettings
 from quorate.quorum.rpc.messages import frame_header, packed

@@ -17,7 +17,7 @@ from quorate.config.loader import load
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.node.controller_node import ControllerNode
+from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest

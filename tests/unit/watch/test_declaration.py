@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from quorate.broker.metrics import replica_table, service_table
 from quorate.broker.metrics.scrape import of_hosted
-from quorate.quorum.node import controller_metric_table
+from quorate.quorum.node.controller import controller_metric_table
 from quorate.quorum.watch import metric_table
 from quorate.quorum.watch.declaration import Declaration, declared
 from tests.docs import metrics as page

@@ -14,8 +14,8 @@ import pytest
 
 from quorate.config.listeners import SSL, Listener, Listeners
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.node import node_tls
-from quorate.quorum.node.node_tls import NodeTls
+from quorate.quorum.node.peers import node_tls
+from quorate.quorum.node.peers.node_tls import NodeTls
 from quorate.quorum.rpc.tls import listener_tls
 from quorate.quorum.rpc.tls.issuing import Issued
 from quorate.quorum.rpc.tls.listener_tls import ListenerTls

@@ -16,9 +16,9 @@ from quorate.quorum.controller.messages import (
 )
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import Endpoint
-from quorate.quorum.node.controller_batch import Refusal
-from quorate.quorum.node.controller_registrar import ControllerRegistrar, Done
-from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.controller.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_registrar import ControllerRegistrar, Done
+from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.feature_support import supported_ranges
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.protocol.errors import ErrorCode

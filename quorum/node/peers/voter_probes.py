@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from quorate.quorum.node.quorum_links import QuorumLinks
+from quorate.quorum.node.peers.quorum_links import QuorumLinks
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.seams import Address, Clock, Timer

@@ -21,8 +21,8 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord
-from quorate.quorum.node.cluster_event_log import ClusterEventLog
-from quorate.quorum.node.controller_batch import (
+from quorate.quorum.node.controller.cluster_event_log import ClusterEventLog
+from quorate.quorum.node.controller.controller_batch import (
     Batch,
     Encode,
     MetadataLog,
@@ -30,7 +30,12 @@ from quorate.quorum.node.controller_batch import (
     WaitingRequest,
     unencoded,
 )
-from quorate.quorum.node.controller_decision import Decision, Part, decided, part_in_steps
+from quorate.quorum.node.controller.controller_decision import (
+    Decision,
+    Part,
+    decided,
+    part_in_steps,
+)
 from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.seams import Clock
 from quorate.quorum.state_in_doubt import changing

@@ -42,7 +42,7 @@ from quorate.quorum.controller.sessions import NEVER_MS
 from quorate.quorum.histogram import US_PER_MS, Histogram
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node.controller_batch import (
+from quorate.quorum.node.controller.controller_batch import (
     Answer,
     Backlog,
     Encode,
@@ -53,10 +53,10 @@ from quorate.quorum.node.controller_batch import (
     discard,
     unencoded,
 )
-from quorate.quorum.node.controller_decision import Decision, TooLarge
-from quorate.quorum.node.controller_queue import ControllerQueue
-from quorate.quorum.node.long_decision import LongDecision, short
-from quorate.quorum.node.uncommitted_decisions import UncommittedDecisions
+from quorate.quorum.node.controller.controller_decision import Decision, TooLarge
+from quorate.quorum.node.controller.controller_queue import ControllerQueue
+from quorate.quorum.node.controller.long_decision import LongDecision, short
+from quorate.quorum.node.controller.uncommitted_decisions import UncommittedDecisions
 from quorate.quorum.seams import Clock, Timer
 from quorate.quorum.state_in_doubt import StateInDoubt
 from quorate.quorum.watch.recent_changes import RecentChanges

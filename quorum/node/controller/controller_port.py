@@ -23,13 +23,13 @@ from quorate.quorum.controller.result import RequestRefused
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node.client_of_envelope import client_of_envelope
-from quorate.quorum.node.controller_batch import Refusal
-from quorate.quorum.node.controller_shell import ControllerShell
-from quorate.quorum.node.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.controller.client_of_envelope import client_of_envelope
+from quorate.quorum.node.controller.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_shell import ControllerShell
+from quorate.quorum.node.controller.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.controller.voter_admin import VoterAdmin
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.node.voter_admin import VoterAdmin
 from quorate.quorum.principal import ANONYMOUS
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED

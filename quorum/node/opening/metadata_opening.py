@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid
 from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
-from quorate.quorum.node.meta_properties import META_COPY
-from quorate.quorum.node.metadata_mark import (
+from quorate.quorum.node.opening.meta_properties import META_COPY
+from quorate.quorum.node.replica.metadata_mark import (
     CATCHING_UP_NAME,
     MARK_NAME,
     WAY_OUT,
@@ -26,8 +26,8 @@ from quorate.quorum.node.metadata_mark import (
     why_lost,
     write_mark,
 )
-from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.node.node_settings import metadata_log_settings
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
+from quorate.quorum.node.replica.node_settings import metadata_log_settings
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.seams import Disk

@@ -10,7 +10,11 @@ from typing import Protocol
 from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.decision_steps import Outcome
 from quorate.quorum.histogram import US_PER_MS
-from quorate.quorum.node.controller_decision import MAX_BATCH_BYTES, MAX_BATCH_RECORDS, Part
+from quorate.quorum.node.controller.controller_decision import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_RECORDS,
+    Part,
+)
 from quorate.quorum.watch.recent_changes import DecidedChanges
 
 

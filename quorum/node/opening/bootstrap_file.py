@@ -15,7 +15,7 @@ from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
 from quorate.quorum.metadata.snapshot import snapshot_records
 from quorate.quorum.metadata.snapshot_file import read_snapshot
-from quorate.quorum.node.meta_properties import StorageError
+from quorate.quorum.node.opening.meta_properties import StorageError
 from quorate.quorum.seams import Disk
 
 BOOTSTRAP_FILE = "bootstrap.checkpoint"

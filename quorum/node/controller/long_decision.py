@@ -11,9 +11,9 @@ from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.decision_steps import STEP_RECORDS, Outcome
 from quorate.quorum.controller.result import Result
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.node.controller_batch import WaitingRequest
-from quorate.quorum.node.controller_decision import Decision
-from quorate.quorum.node.uncommitted_decisions import UncommittedDecisions
+from quorate.quorum.node.controller.controller_batch import WaitingRequest
+from quorate.quorum.node.controller.controller_decision import Decision
+from quorate.quorum.node.controller.uncommitted_decisions import UncommittedDecisions
 from quorate.quorum.seams import Clock
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.node import controller_metric_table as table
-from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.controller import controller_metric_table as table
+from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.watch.metrics import lag_ms
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.directory_ids import is_reserved
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, uuid_to_text
-from quorate.quorum.node.meta_properties import MetaProperties, StorageError, read_meta
+from quorate.quorum.node.opening.meta_properties import MetaProperties, StorageError, read_meta
 from quorate.quorum.seams import Disk
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"

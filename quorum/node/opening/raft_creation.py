@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.node.metadata_opening import OpenedMetadata
-from quorate.quorum.node.node_membership import membership
-from quorate.quorum.node.node_settings import raft_settings
+from quorate.quorum.node.opening.metadata_opening import OpenedMetadata
+from quorate.quorum.node.peers.node_membership import membership
+from quorate.quorum.node.replica.node_settings import raft_settings
 from quorate.quorum.raft.log_view import FollowedBatches
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.seams import Seams

@@ -44,7 +44,7 @@ from quorate.quorum.controller.messages import (
     EnvelopeResponse,
 )
 from quorate.quorum.log_limit import LogLimit
-from quorate.quorum.node.speaker import check_speaker
+from quorate.quorum.node.peers.speaker import check_speaker
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.messages import FetchRequest, Request
 from quorate.quorum.rpc.budget import Budget

@@ -26,11 +26,11 @@ from typing import Concatenate, ParamSpec
 
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
-from quorate.quorum.node.metadata_mark import MarkFile
-from quorate.quorum.node.metadata_storage import MetadataStorage
-from quorate.quorum.node.received_snapshot import check_received
-from quorate.quorum.node.replica_flushes import ReplicaFlushes
-from quorate.quorum.node.replica_listener import ReplicaListener, VoterLinks, VotersDone
+from quorate.quorum.node.replica.metadata_mark import MarkFile
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
+from quorate.quorum.node.replica.received_snapshot import check_received
+from quorate.quorum.node.replica.replica_flushes import ReplicaFlushes
+from quorate.quorum.node.replica.replica_listener import ReplicaListener, VoterLinks, VotersDone
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.election import Election

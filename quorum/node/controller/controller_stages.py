@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.node.controller_shell import ControllerShell
+from quorate.quorum.node.controller.controller_shell import ControllerShell
 
 
 def controller_stages(rules: Controller, shell: ControllerShell) -> dict[str, Any]:

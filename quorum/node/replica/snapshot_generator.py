@@ -30,7 +30,7 @@ from quorate.quorum.log.file_removal import remove_segments
 from quorate.quorum.log.retention import expired_snapshots
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot
-from quorate.quorum.node.metadata_storage import MetadataStorage
+from quorate.quorum.node.replica.metadata_storage import MetadataStorage
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Buffer, Seams, Timer
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from quorate.quorum.clipped import shown
 from quorate.quorum.controller.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.node.controller_batch import Refusal
-from quorate.quorum.node.node_membership import configured_voters
+from quorate.quorum.node.controller.controller_batch import Refusal
+from quorate.quorum.node.peers.node_membership import configured_voters
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.wire import Message

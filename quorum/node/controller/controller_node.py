@@ -31,20 +31,20 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord
-from quorate.quorum.node.bootstrap_file import bootstrap_records
-from quorate.quorum.node.broker_probes import BrokerProbes
-from quorate.quorum.node.committed_image import InstallImage
-from quorate.quorum.node.controller_batch import Refusal
-from quorate.quorum.node.controller_port import ControllerPort
-from quorate.quorum.node.controller_settings import controller_settings
-from quorate.quorum.node.controller_shell import ControllerShell
-from quorate.quorum.node.controller_stages import controller_stages
+from quorate.quorum.node.controller.broker_probes import BrokerProbes
+from quorate.quorum.node.controller.controller_batch import Refusal
+from quorate.quorum.node.controller.controller_port import ControllerPort
+from quorate.quorum.node.controller.controller_settings import controller_settings
+from quorate.quorum.node.controller.controller_shell import ControllerShell
+from quorate.quorum.node.controller.controller_stages import controller_stages
+from quorate.quorum.node.controller.own_registration import OwnRegistration
+from quorate.quorum.node.controller.replica_log_requests import ReplicaLogRequests
 from quorate.quorum.node.listening import log_listening, warn_if_exposed
 from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.node.node_requests import REFUSED
-from quorate.quorum.node.own_registration import OwnRegistration
-from quorate.quorum.node.replica_log_requests import ReplicaLogRequests
+from quorate.quorum.node.opening.bootstrap_file import bootstrap_records
+from quorate.quorum.node.peers.node_requests import REFUSED
+from quorate.quorum.node.replica.committed_image import InstallImage
 from quorate.quorum.node.unhandled import on_unhandled
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role, RoleChanged
@@ -213,8 +213,8 @@ class ControllerNode:
             yield "it leads the quorum and is not the active controller yet"
 
     def _metrics(self) -> Iterator[Metric]:
-        from quorate.quorum.node.controller_metric_table import REQUEST_TIME
-        from quorate.quorum.node.controller_metrics import controller_metrics
+        from quorate.quorum.node.controller.controller_metric_table import REQUEST_TIME
+        from quorate.quorum.node.controller.controller_metrics import controller_metrics
         from quorate.quorum.watch.authorizer import authorizer_metrics
         from quorate.quorum.watch.request_times import request_times
 

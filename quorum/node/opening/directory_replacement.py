@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 
 from quorate.quorum.log.checkpoints import MAX_STATE_FILE_BYTES, read_small, replace
-from quorate.quorum.node.data_directory import METADATA_DIRECTORY
-from quorate.quorum.node.meta_properties import StorageError
-from quorate.quorum.node.metadata_mark import remove_mark
+from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
+from quorate.quorum.node.opening.meta_properties import StorageError
+from quorate.quorum.node.replica.metadata_mark import remove_mark
 from quorate.quorum.seams import Disk
 
 REBUILT_DIRECTORY = f"{METADATA_DIRECTORY}.rebuilt"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.node.data_directory import LOCK_FILE, keep_private, require_formatted
-from quorate.quorum.node.directory_replacement import finish_replacement
-from quorate.quorum.node.metadata_opening import adopt
+from quorate.quorum.node.opening.data_directory import LOCK_FILE, keep_private, require_formatted
+from quorate.quorum.node.opening.directory_replacement import finish_replacement
+from quorate.quorum.node.opening.metadata_opening import adopt
 from quorate.quorum.seams import DirectoryLock, Seams
 
 
