@@ -66,6 +66,8 @@ def why_refused(name: str, text: str) -> str | None:
     found = _row(name)
     if found is None or not value or value in map(str.lower, found[0]):
         return None
+    if listener_key(name.lower()) is not None:
+        return f"the prefix of a listener is in lower case. Set {name.lower()}"
     return found[1]
 
 

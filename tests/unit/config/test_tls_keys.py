@@ -45,7 +45,16 @@ def test_a_key_with_the_prefix_comes_before_the_key() -> None:
         ("listener.name.replication.ssl.client.auth", "none", "no listener that it applies to"),
         ("listener.name.out.ssl.client.auth", "always", "must be one of none, requested, required"),
         ("listener.name.out.ssl.provider", "x", "has no such choice"),
-        ("listener.name.OUT.ssl.client.auth", "required", "has no such choice"),
+        (
+            "listener.name.OUT.ssl.client.auth",
+            "required",
+            r"lower case\. Set listener\.name\.out\.ssl\.client\.auth$",
+        ),
+        (
+            "listener.name.Out.PLAIN.sasl.jaas.config",
+            "canary",
+            r"lower case\. Set listener\.name\.out\.plain\.sasl\.jaas\.config$",
+        ),
         ("ssl.enabled.protocols", "TLSv1.1", "must be one of TLSv1.2, TLSv1.3"),
         ("ssl.cipher.suites", "TLS_RSA_WITH_AES_128_CBC_SHA", "must be one of TLS_AES_128"),
         ("ssl.principal.mapping.rules", "RULE:x", "must be DEFAULT or RULE:pattern/replacement/"),
