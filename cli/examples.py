@@ -70,6 +70,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "history whatif": ("quorate-data/nodes/1/data --kill 4 --kill 5",),
     "leader-election": (f"--election-type preferred --all-topic-partitions {AT}",),
     "log-dirs": (f"--describe --topic-list orders {AT}",),
+    "man-pages": ("~/.local/share/man/man1",),
     "metadata-quorum add-controller": ("",),
     "metadata-quorum describe": ("--status", "--replication --human-readable"),
     "metadata-quorum force-voters": ("--dir quorate-data --controller 1@c1:9093 --dry-run",),

@@ -68,6 +68,7 @@ COMMANDS = {
         "leader_election", "Elect preferred leaders, or leaders outside the ISR."
     ),
     "log-dirs": LazyCommand("log_dirs", "Print the size and the lag of every replica."),
+    "man-pages": LazyCommand("manual.command", "Write the man pages of all commands."),
     "metadata-quorum": LazyCommand(
         "metadata_quorum.command", "Describe the metadata quorum, change or rebuild its voters."
     ),
@@ -108,6 +109,7 @@ class LazyGroup(SuggestingGroup):
             return None
         module = importlib.import_module(f"quorate.cli.{lazy.module}")
         command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command.hidden = lazy.hidden
         return with_examples(command, ctx, cmd_name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
