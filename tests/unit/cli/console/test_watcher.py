@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.cli.client.admin import AdminSettings
+from quorate.cli.client.options import admin_settings
 from quorate.cli.console.watcher import MAX_SERVERS, Watcher, next_first, with_brokers
 from quorate.config.listeners import parse_servers
 from quorate.testing import LocalCluster
@@ -61,3 +62,18 @@ def test_an_error_is_shown_and_the_last_tables_stay() -> None:
         assert "no server answers" in watcher.current.error
         assert watcher.current.tables is before
         watcher.close()
+
+
+def test_a_cluster_with_tls_and_sasl_is_read_with_the_settings_of_the_command_config() -> None:
+    with LocalCluster(secure=True) as cluster:
+        settings = admin_settings(cluster.bootstrap, None, cluster.client_properties, 5.0)
+        watcher = Watcher(settings, lambda: None)
+        watcher.read_once()
+        assert watcher.current.error == ""
+        assert watcher.current.tables.overview["brokers"] == 1
+        watcher.close()
+        plain = admin_settings(cluster.bootstrap, None, None, 0.2)
+        refused = Watcher(plain, lambda: None)
+        refused.read_once()
+        assert refused.current.error, "the settings are needed"
+        refused.close()
