@@ -311,6 +311,7 @@ class Admin:
                 client_id=settings.client_id,
                 tls=settings.security.tls,
                 login=settings.security.login,
+                explains=True,
             )
             self._connections[address] = connection
         return connection

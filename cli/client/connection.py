@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.sasl_login import SaslLogin, log_in
+from quorate.cli.client.tls_probe import speaks_tls
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import decode, reader, writer
 from quorate.quorum.protocol.headers import request_header
@@ -61,11 +62,15 @@ class Connection:
         client_id: str,
         tls: ssl.SSLContext | None = None,
         login: SaslLogin | None = None,
+        explains: bool = False,
     ) -> None:
         """Connect within `timeout_s`, and again that for the handshake of `tls`. The first request
-        is preceded by the `login`. Raise ConnectionLost if that fails, and Refused if one end does
-        not accept the other's certificate, protocol versions or cipher suites."""
+        is preceded by the `login`. If a node closes a connection without TLS and `explains` is
+        set, a second connection finds out whether it demands TLS. Raise ConnectionLost if that
+        fails, and Refused if one end does not accept the other's certificate, protocol versions or
+        cipher suites."""
         self.address = f"{host}:{port}"
+        self._plain_place = (host, port) if explains and tls is None else None
         self._client_id = client_id
         self._correlation_id = 0
         try:
@@ -150,7 +155,15 @@ class Connection:
         answer = None
         # a node that does not support the version answers in v0 (KIP-511)
         for version in (api.max_version, 3, 0):
-            answer = cast(ApiVersionsResponse, self._exchange(api, version, request, timeout_s))
+            try:
+                answer = cast(ApiVersionsResponse, self._exchange(api, version, request, timeout_s))
+            except ConnectionLost:
+                if self._plain_place and speaks_tls(*self._plain_place):
+                    raise Refused(
+                        f"{self.address} demands TLS: give --command-config a file with "
+                        "security.protocol=SSL or SASL_SSL"
+                    ) from None
+                raise
             if answer.error_code != UNSUPPORTED_VERSION:
                 break
         assert answer is not None

@@ -77,7 +77,13 @@ def test_librdkafka_uses_its_file(secure: ClusterDir) -> None:
 def test_a_client_with_something_else_is_refused(secure: ClusterDir, wrong: dict[str, str]) -> None:
     admin = AdminClient(librdkafka(secure, **wrong), logger=SILENT)
     with pytest.raises(KafkaException):
-        admin.list_topics(timeout=2)
+        admin.list_topics(timeout=1)
+
+
+def test_a_command_without_the_file_names_the_remedy(secure: ClusterDir) -> None:
+    listed = run_quorate("topics", "--bootstrap-server", secure.read()["bootstrap"], "--list")
+    assert listed.returncode == 1
+    assert "demands TLS: give --command-config a file with" in listed.stdout + listed.stderr
 
 
 def test_only_the_owner_can_read_the_secrets(secure: ClusterDir) -> None:
