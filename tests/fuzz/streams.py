@@ -20,7 +20,7 @@ from quorate.quorum.seams import Link
 from tests.attacks.node_frames import upgrade, web_socket
 from tests.fuzz import http_heads
 from tests.fuzz.target import Target
-from tests.sim.loop import SimLoop
+from tests.sim.world.loop import SimLoop
 
 MAX_FRAME_BYTES = 100_000
 PIECE = struct.Struct(">H")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tests.sim.loop import SimLoop
+from tests.sim.world.loop import SimLoop
 
 SHOWN_BYTES = 2_000
 

@@ -14,9 +14,9 @@ from quorate.quorum.protocol.schemas.metadata import MetadataRequest, MetadataRe
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address, Link, Wire
 from tests.ports.requests import READ, WRITTEN, World, preparation
-from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Shape, SimCluster
-from tests.sim.loop import SimLoop
-from tests.sim.transport import SimTransport
+from tests.sim.world.cluster import CLIENT_PORT, CONTROLLER_PORT, Shape, SimCluster
+from tests.sim.world.loop import SimLoop
+from tests.sim.world.transport import SimTransport
 
 BROKER_ID = 2
 BROKER_PORT = Address("b2", CLIENT_PORT)

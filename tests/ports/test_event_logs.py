@@ -9,7 +9,7 @@ import pytest
 
 from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
 from tests.ports.node import PortCluster, running
-from tests.sim.cluster import Machine
+from tests.sim.world.cluster import Machine
 
 PARTITIONS = 46
 

@@ -14,7 +14,7 @@ from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsR
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.watch import life_cycle
 from tests.ports.node import PortCluster, running
-from tests.sim.cluster import Machine
+from tests.sim.world.cluster import Machine
 
 TOPIC = "orders"
 PARTITIONS = 6

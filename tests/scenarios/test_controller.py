@@ -11,7 +11,7 @@ from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.node.controller.controller_batch import Refusal
 from quorate.quorum.protocol.schemas.reassignments import ListPartitionReassignmentsRequest
 from tests.sim.run import Simulation, play, simulation
-from tests.sim.staging import cluster_leads, healed, isolate, settled
+from tests.sim.scripts.staging import cluster_leads, healed, isolate, settled
 from tests.unit.node.test_controller_shell import Shell, config
 
 

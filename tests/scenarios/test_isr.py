@@ -20,8 +20,8 @@ from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsTopic,
 )
 from quorate.quorum.rpc.kafka.server import RequestContext
-from tests.sim import scenarios
 from tests.sim.run import play, simulation
+from tests.sim.scripts import scenarios
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
 

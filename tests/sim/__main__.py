@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import count
 
 from tests.sim.campaign import Failure, Tally, outcomes
+from tests.sim.faults.swarm import SHARE
 from tests.sim.seeds import FAULTS_S, Plan, SeedFailed, run_seed
 from tests.sim.shrink import shrunk
-from tests.sim.swarm import SHARE
 
 PROGRESS_S = 10.0
 ADVERSARY_SHARE = 0.3

@@ -16,8 +16,8 @@ from functools import partial
 from itertools import islice
 from multiprocessing import active_children, get_context
 
+from tests.sim.checks.verdicts import too_many_undecided
 from tests.sim.seeds import PLAN, Plan, Report, SeedFailed, run_seed
-from tests.sim.verdicts import too_many_undecided
 
 PER_WORKER = 2  # seeds that wait for each process
 

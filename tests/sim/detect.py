@@ -22,8 +22,8 @@ from pathlib import Path
 from tests.sim.ablations import identities, partitions, permissions, quorum
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.loop import Deadlock
 from tests.sim.seeds import Plan, SeedFailed, run_seed
+from tests.sim.world.loop import Deadlock
 
 SEEDS = 2000
 CPU_S = 600.0

@@ -17,20 +17,20 @@ from unittest import mock
 from quorate.quorum.metadata.records import NO_LEADER
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from quorate.quorum.rpc import frame_link
-from tests.sim import joining
-from tests.sim.admin import Admin
 from tests.sim.adversary.moves import Mover
-from tests.sim.clients import Client, Consumer, Producer, ProducerSettings
-from tests.sim.cluster import Machine, Shape, SimCluster
-from tests.sim.electorate import Electorate
-from tests.sim.faults import Faults
-from tests.sim.history import History, Place
-from tests.sim.invariants import Invariants, Violation
-from tests.sim.loop import SimLoop
-from tests.sim.progress import Progress
-from tests.sim.quorum_admin import QuorumAdmin
-from tests.sim.quorum_history import QuorumHistory
+from tests.sim.checks.electorate import Electorate
+from tests.sim.checks.invariants import Invariants, Violation
+from tests.sim.checks.quorum_history import QuorumHistory
+from tests.sim.clients import joining
+from tests.sim.clients.admin import Admin
+from tests.sim.clients.clients import Client, Consumer, Producer, ProducerSettings
+from tests.sim.clients.history import History, Place
+from tests.sim.clients.progress import Progress
+from tests.sim.clients.quorum_admin import QuorumAdmin
+from tests.sim.faults.faults import Faults
 from tests.sim.workloads.workload import Workload
+from tests.sim.world.cluster import Machine, Shape, SimCluster
+from tests.sim.world.loop import SimLoop
 
 SWEEP_S = 0.01
 LIVENESS_S = 12.0

@@ -19,17 +19,17 @@ from tests.sim.adversary.client import HostileClient
 from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.peer import FaultyNode
 from tests.sim.adversary.values import OWN_TOPICS
-from tests.sim.cluster import Shape, SimCluster
-from tests.sim.faults import Fault
-from tests.sim.host import current_host
-from tests.sim.lost_quorum import is_lost, lose_quorum
-from tests.sim.nemesis import PROFILES, Nemesis, replay
-from tests.sim.progress import Progress
+from tests.sim.clients.progress import Progress
+from tests.sim.faults.faults import Fault
+from tests.sim.faults.lost_quorum import is_lost, lose_quorum
+from tests.sim.faults.nemesis import PROFILES, Nemesis, replay
+from tests.sim.faults.swarm import SHARE, Swarm, is_swarm, swarm_of
 from tests.sim.run import LOOSE, PLACES, Simulation, play, simulation
-from tests.sim.shape import Quorum
-from tests.sim.swarm import SHARE, Swarm, is_swarm, swarm_of
 from tests.sim.workloads.table import workloads_of
 from tests.sim.workloads.workload import Workload
+from tests.sim.world.cluster import Shape, SimCluster
+from tests.sim.world.host import current_host
+from tests.sim.world.shape import Quorum
 
 FAULTS_S = 12.0
 SNAPSHOTS: list[dict[str, str]] = [

@@ -16,8 +16,8 @@ from tests.conftest import TOLD_AT_THE_END
 from tests.sim.adversary.peer import SENT
 from tests.sim.campaign import campaign
 from tests.sim.run import Simulation, play, simulation
+from tests.sim.scripts.staging import healed, settled
 from tests.sim.seeds import Plan, SeedFailed, run_seed, start_adversaries
-from tests.sim.staging import healed, settled
 
 FIXED_SEEDS = range(1, 13)
 CONTROLLER_SEEDS = range(1, 25)

@@ -23,22 +23,22 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role, RoleChanged
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.quorum_state import COPY_NAME, encode_copy
-from tests.sim.admin_history import AdminHistory, created, deleted
 from tests.sim.campaign import Tally
-from tests.sim.cluster import Machine, NodeStopped, Process
-from tests.sim.follower_progress import FollowerProgress
-from tests.sim.history import History, Promises
-from tests.sim.invariants import Violation
-from tests.sim.log_matching import LogMatching
-from tests.sim.loop import SimLoop
-from tests.sim.persisted_votes import PersistedVotes, durable_election
-from tests.sim.progress import Progress
+from tests.sim.checks.admin_history import AdminHistory, created, deleted
+from tests.sim.checks.follower_progress import FollowerProgress
+from tests.sim.checks.invariants import Violation
+from tests.sim.checks.log_matching import LogMatching
+from tests.sim.checks.persisted_votes import PersistedVotes, durable_election
+from tests.sim.checks.verdicts import FEWEST_HISTORIES, Verdicts, too_many_undecided
+from tests.sim.checks.watermarks import Watermarks, hosted_by
+from tests.sim.clients.history import History, Promises
+from tests.sim.clients.progress import Progress
 from tests.sim.run import PLACES, Simulation, play, simulation
+from tests.sim.scripts.staging import leader, settled, writes_some
 from tests.sim.seeds import SNAPSHOTS, Plan, run_seed
-from tests.sim.shape import Shape
-from tests.sim.staging import leader, settled, writes_some
-from tests.sim.verdicts import FEWEST_HISTORIES, Verdicts, too_many_undecided
-from tests.sim.watermarks import Watermarks, hosted_by
+from tests.sim.world.cluster import Machine, NodeStopped, Process
+from tests.sim.world.loop import SimLoop
+from tests.sim.world.shape import Shape
 
 ALL_OF_IT = 1 << 20
 
@@ -359,7 +359,7 @@ def test_answers_of_administrators_that_no_order_explains() -> None:
 
 
 def test_undecided_histories_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.sim.linearizability.MAX_VISITED", 0)
+    monkeypatch.setattr("tests.sim.checks.linearizability.MAX_VISITED", 0)
     verdicts = Verdicts()
     assert verdicts.explained([], 0) is None
     assert (verdicts.checked, verdicts.undecided) == (1, 1)

@@ -15,17 +15,17 @@ from quorate.quorum.ids import ReplicaKey, random_uuid
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.raft import Raft
-from tests.sim import silence as silence_of_controllers
-from tests.sim.commits import Commits
-from tests.sim.cut_off import QUIET_S, RESIGNS_S, CutOff
-from tests.sim.invariants import UNCONFIGURED
-from tests.sim.persisted_votes import PersistedVotes
+from tests.sim.checks.commits import Commits
+from tests.sim.checks.invariants import UNCONFIGURED
+from tests.sim.checks.persisted_votes import PersistedVotes
+from tests.sim.checks.watermarks import Watermarks
+from tests.sim.faults import silence as silence_of_controllers
+from tests.sim.faults.cut_off import QUIET_S, RESIGNS_S, CutOff
+from tests.sim.faults.silence import Silence
 from tests.sim.run import PLACES, Simulation, play, simulation
-from tests.sim.shape import Quorum, Shape
-from tests.sim.silence import Silence
-from tests.sim.staging import settled, writes_some
+from tests.sim.scripts.staging import settled, writes_some
 from tests.sim.test_checkers import ALL_OF_IT, changed, followers, led, log_files, running
-from tests.sim.watermarks import Watermarks
+from tests.sim.world.shape import Quorum, Shape
 
 WHOLE_LOG = 1 << 20
 

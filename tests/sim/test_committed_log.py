@@ -6,7 +6,7 @@ import pytest
 
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.log.errors import CorruptBatch
-from tests.sim.committed_log import CommittedLog, Violation
+from tests.sim.checks.committed_log import CommittedLog, Violation
 
 
 def batch(offset: int, value: bytes = b"value") -> bytes:

@@ -8,12 +8,12 @@ import pytest
 
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
-from tests.sim.committed_log import Violation
-from tests.sim.compacted_log import CompactedLog, Keyed
+from tests.sim.checks.committed_log import Violation
+from tests.sim.checks.compacted_log import CompactedLog, Keyed
 from tests.sim.run import Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import healed, settled
+from tests.sim.scripts.staging import healed, settled
 from tests.sim.workloads.compacted import Compacted, Reader
+from tests.sim.world.shape import Shape
 
 RUN_S = 10
 READERS = "workload compacted: tombstones that readers saw"

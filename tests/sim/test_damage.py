@@ -10,11 +10,11 @@ from quorate.quorum.log.check_result import Kind
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
 from quorate.quorum.offline.storage_verify import Verification, verify
-from tests.sim.cluster import Machine
-from tests.sim.damage import backup_of
+from tests.sim.faults.damage import backup_of
 from tests.sim.run import PLACES, Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import DATA, healed, leader, settled, writes_some
+from tests.sim.scripts.staging import DATA, healed, leader, settled, writes_some
+from tests.sim.world.cluster import Machine
+from tests.sim.world.shape import Shape
 
 SYNCED_S = 4
 """Longer than log.flush.offset.checkpoint.interval.ms of these clusters."""

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from tests.sim.disk import SimDisk
-from tests.sim.loop import SimLoop
+from tests.sim.world.disk import SimDisk
+from tests.sim.world.loop import SimLoop
 
 CALL_S = 0.01
 FILE = "/node/topic-0/file"

@@ -6,7 +6,7 @@ import errno
 
 from quorate.quorum.node.controller.controller_batch import Refusal
 from tests.sim.run import Simulation, play, simulation
-from tests.sim.shape import Shape
+from tests.sim.world.shape import Shape
 
 
 async def the_disk_fails_during_an_append(stage: Simulation) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.committed_log import Violation
+from tests.sim.checks.committed_log import Violation
 from tests.sim.workloads.group_book import NOTHING, GroupBook
 
 A, B = "a", "b"

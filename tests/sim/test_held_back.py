@@ -10,14 +10,14 @@ import pytest
 
 from quorate.quorum.metadata.image import MetadataImage
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.committed_log import Violation
+from tests.sim.checks.committed_log import Violation
 from tests.sim.run import Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import healed, settled
+from tests.sim.scripts.staging import healed, settled
 from tests.sim.workloads.quotas import Quotas
 from tests.sim.workloads.throttled import Throttled
 from tests.sim.workloads.unregistered import Unregistered, require_gone
 from tests.sim.workloads.workload import Workload
+from tests.sim.world.shape import Shape
 
 RUN_S = 5
 

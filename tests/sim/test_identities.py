@@ -7,12 +7,12 @@ import pytest
 from tests.sim.ablations.identity_scripts import shape_for, with_dying_controllers
 from tests.sim.ablations.table import ABLATIONS
 from tests.sim.adversary.impostors import IMPOSTORS
-from tests.sim.invariants import Violation
+from tests.sim.checks.invariants import Violation
 from tests.sim.run import play, simulation
-from tests.sim.scenarios import Scenario
-from tests.sim.shape import Shape
+from tests.sim.scripts.scenarios import Scenario
 from tests.sim.workloads.credentials import Credentials
 from tests.sim.workloads.permissions import FIRST_VALUE, Permissions
+from tests.sim.world.shape import Shape
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["frames", "streams"])

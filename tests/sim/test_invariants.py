@@ -9,11 +9,11 @@ from unittest import mock
 import pytest
 
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.cluster import Machine, NodeStopped
-from tests.sim.invariants import Violation
+from tests.sim.checks.invariants import Violation
 from tests.sim.run import PLACES, SWEEP_S, Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import isolate, leader, settled, writes_some
+from tests.sim.scripts.staging import isolate, leader, settled, writes_some
+from tests.sim.world.cluster import Machine, NodeStopped
+from tests.sim.world.shape import Shape
 
 
 async def watermark_goes_back_between_two_sweeps(stage: Simulation) -> None:

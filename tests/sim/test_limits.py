@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.sim.faults import Fault
+from tests.sim.faults.faults import Fault
 from tests.sim.run import PLACES, Simulation, play, simulation
-from tests.sim.shape import Quorum, Shape
-from tests.sim.staging import healed, settled, writes_some
+from tests.sim.scripts.staging import healed, settled, writes_some
+from tests.sim.world.shape import Quorum, Shape
 
 
 def fault(stage: Simulation, kind: str, *names: str, others: tuple[str, ...] = ()) -> Fault:

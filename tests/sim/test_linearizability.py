@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.sim import linearizability
-from tests.sim.linearizability import NEVER, Operation, Undecided, linearization
+from tests.sim.checks import linearizability
+from tests.sim.checks.linearizability import NEVER, Operation, Undecided, linearization
 
 Register = Operation[int]
 

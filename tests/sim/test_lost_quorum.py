@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import lost_quorum_scenarios as scenarios
 from tests.sim.run import play, simulation
-from tests.sim.scenarios import Scenario
+from tests.sim.scripts import lost_quorum_scenarios as scenarios
+from tests.sim.scripts.scenarios import Scenario
 
 
 @pytest.mark.parametrize(

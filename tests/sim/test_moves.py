@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.sim.damage import has_offline_directory
-from tests.sim.faults import Fault
-from tests.sim.invariants import Violation
-from tests.sim.log_directory_scenarios import fail_directory
+from tests.sim.checks.invariants import Violation
+from tests.sim.faults.damage import has_offline_directory
+from tests.sim.faults.faults import Fault
 from tests.sim.run import Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import healed, is_unfenced, settled
+from tests.sim.scripts.log_directory_scenarios import fail_directory
+from tests.sim.scripts.staging import healed, is_unfenced, settled
 from tests.sim.workloads import min_isr
 from tests.sim.workloads.min_isr import MinIsr
 from tests.sim.workloads.moves import Moves
+from tests.sim.world.shape import Shape
 
 
 async def replicas_move(stage: Simulation) -> None:

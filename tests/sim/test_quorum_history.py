@@ -9,8 +9,8 @@ import pytest
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.node.controller.voter_admin import NOT_IN_TIME
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.sim.invariants import Election, Violation
-from tests.sim.quorum_history import QuorumHistory, Voting, added, removed, upgraded
+from tests.sim.checks.invariants import Election, Violation
+from tests.sim.checks.quorum_history import QuorumHistory, Voting, added, removed, upgraded
 
 
 def key(voter_id: int, number: int = 1) -> ReplicaKey:

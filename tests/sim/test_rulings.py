@@ -25,8 +25,8 @@ from quorate.quorum.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from tests.sim.proposals import Proposals
-from tests.sim.rulings import Rulings
+from tests.sim.checks.proposals import Proposals
+from tests.sim.checks.rulings import Rulings
 
 TOPIC = Uuid(bytes(range(16)))
 CREATED = PartitionRecord(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim import (
+from tests.sim.ablations.stories import BROKEN
+from tests.sim.ablations.table import ABLATIONS
+from tests.sim.checks.invariants import Violation
+from tests.sim.run import play, simulation
+from tests.sim.scripts import (
     log_directory_scenarios,
     lost_directory_scenarios,
     quorum_scenarios,
     scenarios,
 )
-from tests.sim.ablations.stories import BROKEN
-from tests.sim.ablations.table import ABLATIONS
-from tests.sim.invariants import Violation
-from tests.sim.run import play, simulation
 
 
 @pytest.mark.parametrize(

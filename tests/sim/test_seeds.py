@@ -14,10 +14,10 @@ import pytest
 
 from tests.conftest import TOLD_AT_THE_END
 from tests.sim.campaign import Tally, campaign
-from tests.sim.nemesis import DAMAGE, EVERYTHING, PROFILES
+from tests.sim.faults.nemesis import DAMAGE, EVERYTHING, PROFILES
 from tests.sim.seeds import Plan, run_seed
-from tests.sim.shape import Quorum
 from tests.sim.workloads.table import WORKLOADS
+from tests.sim.world.shape import Quorum
 
 FIXED_SEEDS = range(1, 81)
 WORKLOAD_SEEDS = (*range(1, 12), 14, 16, 18, 23, 26)

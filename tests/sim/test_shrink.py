@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.sim.faults import Fault
-from tests.sim.invariants import Violation
-from tests.sim.loop import SimLoop
+from tests.sim.checks.invariants import Violation
+from tests.sim.faults.faults import Fault
 from tests.sim.run import play, simulation
 from tests.sim.seeds import PLAN, Plan, SeedFailed, _script, run_seed, shape_of
 from tests.sim.shrink import shrunk
+from tests.sim.world.loop import SimLoop
 
 
 def numbered(count: int) -> list[Fault]:

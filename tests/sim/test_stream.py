@@ -9,14 +9,14 @@ from random import Random
 import pytest
 
 from quorate.quorum.seams import Address, Link, Wire
-from tests.sim.faults import Fault
-from tests.sim.loop import SimLoop
-from tests.sim.network import SimNetwork
+from tests.sim.faults.faults import Fault
 from tests.sim.run import PLACES, Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import settled
-from tests.sim.stream import HIGH_WATER_BYTES, KERNEL_BYTES, SimStream
-from tests.sim.transport import SimTransport
+from tests.sim.scripts.staging import settled
+from tests.sim.world.loop import SimLoop
+from tests.sim.world.network import SimNetwork
+from tests.sim.world.shape import Shape
+from tests.sim.world.stream import HIGH_WATER_BYTES, KERNEL_BYTES, SimStream
+from tests.sim.world.transport import SimTransport
 
 ADDRESS = Address("server", 9092)
 FRAMES = [bytes([number % 251]) * (number * 7 % 300) for number in range(200)]

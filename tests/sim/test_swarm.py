@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from tests.sim.distances import FAR_SHARE, LONGEST_MS, distances
-from tests.sim.nemesis import EVERYTHING
+from tests.sim.faults.nemesis import EVERYTHING
+from tests.sim.faults.swarm import KINDS, SHARE, is_swarm, swarm_of
 from tests.sim.run import Simulation, play, simulation
+from tests.sim.scripts.staging import healed, settled
 from tests.sim.seeds import Plan, run_seed, shape_of, swarm_in, works_of
-from tests.sim.shape import Shape
-from tests.sim.staging import healed, settled
-from tests.sim.swarm import KINDS, SHARE, is_swarm, swarm_of
 from tests.sim.workloads.quotas import Quotas
+from tests.sim.world.distances import FAR_SHARE, LONGEST_MS, distances
+from tests.sim.world.shape import Shape
 
 MANY = range(400)
 HOSTS = [f"b{number}" for number in range(30)]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.cluster import NodeStopped
-from tests.sim.committed_log import Violation
+from tests.sim.checks.committed_log import Violation
+from tests.sim.checks.unclean_elections import Election
 from tests.sim.run import Simulation, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import cut, healed, settled
-from tests.sim.unclean_elections import Election
+from tests.sim.scripts.staging import cut, healed, settled
 from tests.sim.workloads import unclean
 from tests.sim.workloads.unclean import NAME, Unclean
+from tests.sim.world.cluster import NodeStopped
+from tests.sim.world.shape import Shape
 
 PLACE = (NAME, 0)
 

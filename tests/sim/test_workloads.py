@@ -15,12 +15,10 @@ import pytest
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.sim.ablations.table import ABLATIONS
-from tests.sim.cluster import NodeStopped
+from tests.sim.checks.invariants import Violation
 from tests.sim.detect import Results, detect, innermost, relevant
-from tests.sim.invariants import Violation
 from tests.sim.run import Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import healed, settled
+from tests.sim.scripts.staging import healed, settled
 from tests.sim.workloads.autocreated import AutoCreated
 from tests.sim.workloads.fetch_sessions import FetchSessions
 from tests.sim.workloads.membership import Membership
@@ -31,6 +29,8 @@ from tests.sim.workloads.throttled import Throttled
 from tests.sim.workloads.trimmed import Trimmed
 from tests.sim.workloads.unregistered import Unregistered
 from tests.sim.workloads.workload import Workload
+from tests.sim.world.cluster import NodeStopped
+from tests.sim.world.shape import Shape
 
 FIRST = (Offsets, Recreated, Trimmed, AutoCreated)
 """Each of these has one client, and a check that reads what the cluster has in the end."""

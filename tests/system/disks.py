@@ -24,7 +24,7 @@ from quorate.quorum.metadata.snapshot_file import read_snapshot
 from quorate.quorum.node.replica.metadata_storage import MetadataStorage
 from quorate.quorum.raft.control_records import LeaderChangeMessage, decode_control
 from tests.clients.cluster import ProcessCluster
-from tests.sim.committed_log import CommittedLog, Violation
+from tests.sim.checks.committed_log import CommittedLog, Violation
 
 READ_BYTES = 1 << 20
 SETTINGS = LogSettings(flushed_is_acknowledged=True)

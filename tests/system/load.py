@@ -18,7 +18,7 @@ from confluent_kafka import (
 )
 
 from tests.clients.librdkafka import consumer, idempotent_producer
-from tests.sim.history import History, Place, Promises, value_of
+from tests.sim.clients.history import History, Place, Promises, value_of
 
 ROUND_S = 0.02
 """One record to every place, then a rest."""

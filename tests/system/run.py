@@ -13,8 +13,8 @@ from pathlib import Path
 from quorate.quorum.log.names import PartitionName, partition_of
 from tests.clients.cluster import run_quorate
 from tests.clients.librdkafka import admin, consumer, create_topic, read_all
-from tests.sim.history import Place, Promises, value_of
-from tests.sim.invariants import Violation
+from tests.sim.checks.invariants import Violation
+from tests.sim.clients.history import Place, Promises, value_of
 from tests.system import disks
 from tests.system.admin_load import Admin
 from tests.system.faults import Step, schedule

@@ -28,8 +28,8 @@ from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.raft.control_records import LeaderChangeMessage, encode_control
 from quorate.quorum.raft.voter_history import STATIC_VOTERS
 from quorate.quorum.seams import Buffer
-from tests.sim.history import Promises, value_of
-from tests.sim.invariants import Violation
+from tests.sim.checks.invariants import Violation
+from tests.sim.clients.history import Promises, value_of
 from tests.system import run
 from tests.system.admin_load import Fate, Told
 from tests.system.disks import SETTINGS, Disks

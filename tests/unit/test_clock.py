@@ -12,9 +12,9 @@ from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.faults.clock import FaultClock
 from quorate.quorum.faults.faults import Faults
 from quorate.quorum.seams import Clock
-from tests.sim.clock import SimClock
-from tests.sim.host import Host
-from tests.sim.loop import SimLoop
+from tests.sim.world.clock import SimClock
+from tests.sim.world.host import Host
+from tests.sim.world.loop import SimLoop
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,

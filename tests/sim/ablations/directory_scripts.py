@@ -7,8 +7,8 @@ from contextlib import closing
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.sim import log_directory_scenarios as scenarios
 from tests.sim.run import play, simulation
+from tests.sim.scripts import log_directory_scenarios as scenarios
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 from tests.unit.replication.moves import alter, committed, contents, moved, produce
 from tests.unit.replication.test_log_directories import A, B, broken, placed

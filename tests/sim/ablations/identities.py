@@ -13,7 +13,7 @@ from tests.sim.ablations import identity_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Scene, Script
 from tests.sim.adversary import impostors
-from tests.sim.shape import Shape
+from tests.sim.world.shape import Shape
 
 complete = SaslConnection._complete
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from tests.sim.run import Simulation, play, simulation
-from tests.sim.shape import Shape
-from tests.sim.staging import healed, settled
+from tests.sim.scripts.staging import healed, settled
 from tests.sim.workloads.credentials import Credentials
 from tests.sim.workloads.workload import Workload
+from tests.sim.world.shape import Shape
 
 RUN_S = 4
 KILLS = 2

@@ -13,10 +13,10 @@ from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.states import Leader
 from quorate.quorum.rpc import hello as handshake
-from tests.sim import lost_quorum_scenarios as scenarios
-from tests.sim import quorum_scenarios
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Scene
+from tests.sim.scripts import lost_quorum_scenarios as scenarios
+from tests.sim.scripts import quorum_scenarios
 
 _append = voter_changes._append
 

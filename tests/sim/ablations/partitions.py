@@ -28,10 +28,10 @@ from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.controller.uncommitted_decisions import UncommittedDecisions
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft.effects import Role
-from tests.sim import scenarios
 from tests.sim.ablations import partition_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import PartitionWalk, Scene, Script
+from tests.sim.scripts import scenarios
 from tests.unit.controller import test_hints, test_unclean_recovery
 from tests.unit.partition import test_producers, test_truncation
 

@@ -12,7 +12,7 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import fetch, topics
 from tests.ports.requests import READ, create
 from tests.ports.secured import ALICE, ROOT, TOPIC, Secured, secured_cluster
-from tests.sim.cluster import Machine
+from tests.sim.world.cluster import Machine
 
 ROUNDS = 3
 CREATE_VERSION, DELETE_VERSION, FETCH_VERSION = 5, 6, 12

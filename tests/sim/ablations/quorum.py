@@ -29,10 +29,10 @@ from quorate.quorum.raft.election_timers import election_deadline_ms
 from quorate.quorum.raft.messages import VoteRequest
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.states import FetchState, Leader, Progress, Prospective, State
-from tests.sim import lost_directory_scenarios, scenarios
 from tests.sim.ablations import quorum_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import RaftWalk, Scene, Script
+from tests.sim.scripts import lost_directory_scenarios, scenarios
 
 NOT_DURABLE = "is called committed but durable only on"
 CHANGED = "committed record"

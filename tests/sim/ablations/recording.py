@@ -15,10 +15,10 @@ from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.hello import Peer
 from tests.sim.ablations.stories import Scene, Story
 from tests.sim.ablations.trace import Event, Kind, Trace, describe
-from tests.sim.cluster import SimCluster, name_of
-from tests.sim.disk import SimDisk
-from tests.sim.disk_file import SimFile
-from tests.sim.host import current_host
+from tests.sim.world.cluster import SimCluster, name_of
+from tests.sim.world.disk import SimDisk
+from tests.sim.world.disk_file import SimFile
+from tests.sim.world.host import current_host
 from tests.unit.controller.harness import Driver
 from tests.unit.raft.harness import Letter, RaftCluster, RaftNode
 

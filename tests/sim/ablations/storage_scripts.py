@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log import test_recovery as recovery
 from tests.unit.log import test_segment_keys as segment_keys
 from tests.unit.node import test_metadata_storage as storage

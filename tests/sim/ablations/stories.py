@@ -15,11 +15,11 @@ import pytest
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
 from quorate.quorum.raft.errors import InvariantViolation
-from tests.sim.cluster import NodeStopped
-from tests.sim.invariants import Violation
+from tests.sim.checks.invariants import Violation
 from tests.sim.run import play, simulation
-from tests.sim.scenarios import SHAPES, Scenario
-from tests.sim.shape import Shape
+from tests.sim.scripts.scenarios import SHAPES, Scenario
+from tests.sim.world.cluster import NodeStopped
+from tests.sim.world.shape import Shape
 from tests.unit.partition import test_walk as partition_walk
 from tests.unit.raft.walk import Walk
 
@@ -91,7 +91,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A scenario of the whole cluster (tests/sim/scenarios.py)."""
+    """A scenario of the whole cluster (tests/sim/scripts/scenarios.py)."""
 
     scenario: Scenario
     seed: int | str = 0

@@ -11,7 +11,7 @@ from quorate.quorum.rpc.kafka.context import RequestContext
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Scene
 from tests.sim.adversary import scenes
-from tests.sim.quorum_scenarios import DYNAMIC
+from tests.sim.scripts.quorum_scenarios import DYNAMIC
 
 
 def raise_on(self: RequestContext, error: Exception) -> None:

@@ -16,9 +16,9 @@ from quorate.quorum.log.batch import CRC_FROM, HEADER, HEADER_BYTES, build_batch
 from quorate.quorum.log.compression import Codec, compress
 from quorate.quorum.log.record import Record
 from tests.sim.adversary.values import Draw
-from tests.sim.clock import WALL_EPOCH_MS
-from tests.sim.cluster import SimCluster
-from tests.sim.history import FOREIGN
+from tests.sim.clients.history import FOREIGN
+from tests.sim.world.clock import WALL_EPOCH_MS
+from tests.sim.world.cluster import SimCluster
 
 BOMB_BYTES = 8 << 20
 FAR_PRODUCER_ID = 1 << 40

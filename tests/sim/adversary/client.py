@@ -22,7 +22,7 @@ from tests.sim.adversary.moves import Mover
 from tests.sim.adversary.requests import CHANGING, drawn, frame
 from tests.sim.adversary.rights import is_its_right
 from tests.sim.adversary.values import Draw
-from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, SimCluster
+from tests.sim.world.cluster import CLIENT_PORT, CONTROLLER_PORT, SimCluster
 
 MAX_LINKS = 8
 CONNECT_TIMEOUT_MS = 300

@@ -15,9 +15,9 @@ from tests.sim.adversary import peer
 from tests.sim.adversary.peer import FaultyNode, Identity
 from tests.sim.adversary.scenes import sane
 from tests.sim.adversary.values import OWN_ID
-from tests.sim.identities import CLIENT, identity_of_node
 from tests.sim.run import PLACES, Simulation
-from tests.sim.staging import cut, healed, settled, writes_some
+from tests.sim.scripts.staging import cut, healed, settled, writes_some
+from tests.sim.world.identities import CLIENT, identity_of_node
 
 ROUNDS = 2
 PAUSE_S, CUT_S = 1.0, 0.4

@@ -9,8 +9,8 @@ from random import Random
 from typing import ClassVar
 
 from tests.sim.adversary.values import Aims, Draw
-from tests.sim.cluster import SimCluster
-from tests.sim.transport import SimTransport
+from tests.sim.world.cluster import SimCluster
+from tests.sim.world.transport import SimTransport
 
 PAUSE_S = 0.08
 """The mean time between two moves."""

@@ -27,7 +27,7 @@ from tests.sim.adversary.requests import drawn, frame
 from tests.sim.adversary.rights import is_its_right
 from tests.sim.adversary.rows import FAR_EPOCHS, Row, at, row_of
 from tests.sim.adversary.values import OWN_ID, Draw
-from tests.sim.cluster import CLIENT_PORT, CONTROLLER_PORT, Machine, SimCluster
+from tests.sim.world.cluster import CLIENT_PORT, CONTROLLER_PORT, Machine, SimCluster
 
 CONNECT_TIMEOUT_MS = 300
 MAX_LINKS = 8

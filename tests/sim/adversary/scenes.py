@@ -26,10 +26,10 @@ from tests.sim.adversary.client import HostileClient
 from tests.sim.adversary.peer import FaultyNode
 from tests.sim.adversary.requests import frame
 from tests.sim.adversary.values import OWN_ID, Aims, Draw
-from tests.sim.clock import WALL_EPOCH_MS
-from tests.sim.cluster import CLIENT_PORT, Machine
 from tests.sim.run import PLACES, Simulation
-from tests.sim.staging import DATA, healed, leader, settled, writes_some
+from tests.sim.scripts.staging import DATA, healed, leader, settled, writes_some
+from tests.sim.world.clock import WALL_EPOCH_MS
+from tests.sim.world.cluster import CLIENT_PORT, Machine
 
 A_BUG = "no rule and no handler expects this"
 WAIT_S = 1.0

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from quorate.quorum.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from quorate.quorum.metadata.image import MetadataImage
-from tests.sim.admin import NAMES
-from tests.sim.cluster import SimCluster
+from tests.sim.clients.admin import NAMES
+from tests.sim.world.cluster import SimCluster
 
 T = TypeVar("T")
 OWN_ID = 90

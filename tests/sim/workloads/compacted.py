@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
-from tests.sim.compacted_log import CompactedLog, Keyed, keyed
-from tests.sim.watermarks import hosted_by
+from tests.sim.checks.compacted_log import CompactedLog, Keyed, keyed
+from tests.sim.checks.watermarks import hosted_by
 from tests.sim.workloads.workload import Workload, require
 
 NAME = "compacted"

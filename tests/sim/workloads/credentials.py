@@ -25,9 +25,9 @@ from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaCl
 from quorate.quorum.sasl.scram_client import ScramClient
 from quorate.quorum.sasl.scram_mechanisms import BY_NAME
 from quorate.quorum.seams import Address, TransportError
-from tests.sim.clients import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Unreachable
-from tests.sim.shape import SASL_PORT, name_of
+from tests.sim.clients.clients import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Unreachable
 from tests.sim.workloads.workload import Workload, require
+from tests.sim.world.shape import SASL_PORT, name_of
 
 MECHANISM = BY_NAME["SCRAM-SHA-256"]
 ITERATIONS, SALT, PASSWORD = 4096, b"salt of the simulation", "pencil"

@@ -19,7 +19,7 @@ from quorate.quorum.protocol.schemas.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-from tests.sim.clients import Unreachable
+from tests.sim.clients.clients import Unreachable
 from tests.sim.workloads.workload import BACKOFF_S, Workload, require
 
 NAME = "sessions"

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from tests.sim.committed_log import Violation
+from tests.sim.checks.committed_log import Violation
 
 NOTHING = -1
 Assignment = Mapping[str, frozenset[int]]

@@ -26,10 +26,10 @@ from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetFetchRequestTopic,
 )
 from quorate.quorum.protocol.wire import Message
-from tests.sim.clients import Client, Unreachable
-from tests.sim.cluster import SimCluster
-from tests.sim.committed_log import Violation
+from tests.sim.checks.committed_log import Violation
+from tests.sim.clients.clients import Client, Unreachable
 from tests.sim.workloads.group_book import GroupBook
+from tests.sim.world.cluster import SimCluster
 
 TOPIC = "data"
 PARTITIONS = (0, 1, 2)

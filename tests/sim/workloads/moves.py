@@ -16,10 +16,10 @@ from quorate.quorum.protocol.schemas.log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from tests.sim.cluster import Machine
-from tests.sim.shape import NAME as MACHINE
-from tests.sim.watermarks import hosted_by
+from tests.sim.checks.watermarks import hosted_by
 from tests.sim.workloads.workload import Workload, require
+from tests.sim.world.cluster import Machine
+from tests.sim.world.shape import NAME as MACHINE
 
 NAME = "moved"
 PARTITIONS = 2

@@ -18,7 +18,7 @@ from quorate.quorum.protocol.schemas.group_offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
 )
-from tests.sim.clients import Unreachable
+from tests.sim.clients.clients import Unreachable
 from tests.sim.workloads.workload import BACKOFF_S, Workload, require
 
 TOPIC = "data"

@@ -35,7 +35,7 @@ from quorate.quorum.protocol.schemas.configs import (
 )
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import PeerIdentity
-from tests.sim.clients import Client, Unreachable
+from tests.sim.clients.clients import Client, Unreachable
 from tests.sim.workloads.workload import Workload, require
 
 NAME, KEY = "vault", "retention.ms"

@@ -20,9 +20,9 @@ from quorate.quorum.protocol.schemas.client_quotas import (
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import TransportError
-from tests.sim.clients import Unreachable
-from tests.sim.cluster import Machine, Process
+from tests.sim.clients.clients import Unreachable
 from tests.sim.workloads.workload import BACKOFF_S, Workload, require
+from tests.sim.world.cluster import Machine, Process
 
 NAME = "quotas"
 PARTITIONS = 3

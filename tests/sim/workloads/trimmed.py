@@ -16,7 +16,7 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.sim.clients import Unreachable
+from tests.sim.clients.clients import Unreachable
 from tests.sim.workloads.workload import EARLIEST, LATEST, TIMEOUT_MS, Workload, require
 
 NAME = "trimmed"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tests.sim.unclean_elections import epochs_of
+from tests.sim.checks.unclean_elections import epochs_of
 from tests.sim.workloads.workload import Workload, require
 
 NAME = "unclean"

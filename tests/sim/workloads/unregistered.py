@@ -14,8 +14,8 @@ from typing import Any
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
-from tests.sim.cluster import Machine
 from tests.sim.workloads.workload import Workload, require
+from tests.sim.world.cluster import Machine
 
 ONE_IN = 12
 """A broker is unregistered in so many steps."""

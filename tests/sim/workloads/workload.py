@@ -28,8 +28,8 @@ from quorate.quorum.protocol.schemas.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
-from tests.sim.clients import Client, Unreachable
-from tests.sim.committed_log import Violation
+from tests.sim.checks.committed_log import Violation
+from tests.sim.clients.clients import Client, Unreachable
 
 if TYPE_CHECKING:
     from tests.sim.run import Simulation

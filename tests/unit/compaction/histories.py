@@ -22,7 +22,7 @@ from quorate.quorum.log.file_removal import remove_files
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 
 PATH = "/d/t-0"
 SETTINGS = LogSettings(segment_bytes=600, index_interval_bytes=100)

@@ -14,7 +14,7 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import assemble, batches, build_batch, read_header
 from quorate.quorum.log.compression import Codec
 from quorate.quorum.log.record import Record, write_bytes, write_varint
-from tests.sim.disk import PowerCut
+from tests.sim.world.disk import PowerCut
 from tests.unit.compaction.histories import DELETE_RETENTION_MS, Replica, latest
 
 

@@ -14,7 +14,7 @@ from quorate.broker.compaction.segment_source import SourceSegment, read_batches
 from quorate.broker.compaction.throttle import CHECK_INTERVAL_MS, IoThrottle
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.record import Record, decode_records, encode_records
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 
 

@@ -16,7 +16,7 @@ from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.hot.produce import ProducePartition
-from tests.sim.clock import SimClock
+from tests.sim.world.clock import SimClock
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 GROUPS = 10

@@ -17,7 +17,7 @@ from quorate.quorum.log.names import (
     offset_of,
     partition_of,
 )
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 
 
 def new_disk(seed: int = 0) -> SimDisk:

@@ -18,7 +18,7 @@ from quorate.quorum.faults.faults import Faults
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.open_files import LEAST_LOG_FILES
 from quorate.quorum.seams import Disk
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 
 
 @pytest.fixture(params=["os", "os with one descriptor", "sim", "os behind faults"])

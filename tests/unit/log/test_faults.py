@@ -14,7 +14,7 @@ import pytest
 
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append, delete_expired, entries
 from tests.unit.log.test_recovery import (
     METADATA,

@@ -11,7 +11,7 @@ from quorate.quorum.log.file_removal import rename_for_deletion
 from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append, entries
 from tests.unit.rpc.kafka.fakes import FakeClock
 

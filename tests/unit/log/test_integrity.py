@@ -13,7 +13,7 @@ from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append
 
 DIRECTORY = "/data/t-0"

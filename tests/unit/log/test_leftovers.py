@@ -14,7 +14,7 @@ from quorate.quorum.log.names import offset_of
 from quorate.quorum.log.retention import expired_segments, expired_snapshots
 from quorate.quorum.log.segment_swap import discard_cleaned
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch, entries
 
 PATH = "/d/t-0"

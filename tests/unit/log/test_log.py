@@ -19,7 +19,7 @@ from quorate.quorum.log.file_removal import rename_for_deletion
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.timestamp_lookup import TimestampOffset
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import Entry, append, batch, delete_expired, entries
 
 SMALL = LogSettings(segment_bytes=1_000, index_interval_bytes=200)

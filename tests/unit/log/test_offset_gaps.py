@@ -12,7 +12,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.offset_gaps import GAPS_NAME
 from quorate.quorum.log.segment_swap import SegmentSwap, new_cleaned_segment, seal
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 
 PATH = "/d/t-0"

@@ -9,7 +9,7 @@ import pytest
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import DAMAGED_SUFFIX
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append, entries
 
 PATH = "/data/topic-0"

@@ -12,7 +12,7 @@ from quorate.quorum.log.epochs import NO_EPOCH
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import Entry, append, batch, entries
 
 PATH = "/data/topic-0"

@@ -11,7 +11,7 @@ import pytest
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.rolling import roll_jitter_ms
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append, batch, entries
 
 PATH = "/data/topic-0"

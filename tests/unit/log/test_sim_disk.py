@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from tests.sim.disk import SECTOR_BYTES, PowerCut, SimDisk, honestly
-from tests.sim.disk_faults import DISK_LIES
+from tests.sim.faults.disk_faults import DISK_LIES
+from tests.sim.world.disk import SECTOR_BYTES, PowerCut, SimDisk, honestly
 
 
 def disk_with_a_synced_file(seed: int) -> SimDisk:

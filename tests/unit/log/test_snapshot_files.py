@@ -9,7 +9,7 @@ import pytest
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.log.snapshots import SnapshotFiles
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 
 PATH = "/data/__cluster_metadata-0"
 SNAPSHOT = EpochOffset(2, 40)

@@ -16,7 +16,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 
 SETTINGS = LogSettings(segment_bytes=2_000, index_interval_bytes=200)

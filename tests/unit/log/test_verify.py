@@ -14,7 +14,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.verify import LogCheck, LogExpectations
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append, batch, delete_expired
 
 PATH = "/data/topic-0"

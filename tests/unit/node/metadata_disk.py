@@ -17,7 +17,7 @@ from quorate.quorum.node.replica.metadata_storage import MetadataStorage
 from quorate.quorum.node.replica.snapshot_generator import SnapshotGenerator, SnapshotSettings
 from quorate.quorum.raft.voter_history import QuorumVoters
 from quorate.quorum.seams import Seams
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.rpc.kafka.fakes import FakeClock
 
 DIRECTORY = "/data/__cluster_metadata-0"

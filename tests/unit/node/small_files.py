@@ -32,7 +32,7 @@ from quorate.quorum.node.replica.metadata_mark import MARK_NAME, read_mark
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.errors import ElectionFileError, GenerationFileError
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 
 DIRECTORY = "/data"
 Read = Callable[[SimDisk], object]

@@ -38,7 +38,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
 from quorate.quorum.raft.errors import ElectionFileError
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile, Rebuild
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.node.metadata_disk import DIRECTORY, config_batch
 from tests.unit.node.test_metadata_mark import ME, METADATA, ROOT, config_of, lived, start
 from tests.unit.node.test_metadata_storage import opened, with_snapshots

@@ -17,7 +17,7 @@ from quorate.quorum.raft.generation import GenerationFile, LocalQuorumState, Reb
 from quorate.quorum.rpc.hello import Hello
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.seams import Address
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.rpc.kafka.fakes import FakeClock
 from tests.unit.watch.node import made
 

@@ -22,8 +22,8 @@ from quorate.quorum.node.opening.meta_properties import (
 )
 from quorate.quorum.offline.storage_format import format_directory, format_others
 from quorate.quorum.seams import Seams
-from tests.sim.disk import PowerCut, SimDisk
-from tests.sim.shape import Shape, node_config
+from tests.sim.world.disk import PowerCut, SimDisk
+from tests.sim.world.shape import Shape, node_config
 
 A, B, C = DIRECTORIES = ("/a", "/b", "/c")
 CLUSTER = "c" * 22

@@ -35,8 +35,8 @@ from quorate.quorum.node.replica.metadata_mark import (
 from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME
-from tests.sim.disk import PowerCut, SimDisk
-from tests.sim.shape import Shape, node_config
+from tests.sim.world.disk import PowerCut, SimDisk
+from tests.sim.world.shape import Shape, node_config
 from tests.unit.node.metadata_disk import config_batch
 
 ROOT = "/data"

@@ -18,7 +18,7 @@ from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
 from quorate.quorum.offline.storage_format import control, voters_snapshot
 from quorate.quorum.raft.control_records import ControlType, KRaftVersionRecord
 from quorate.quorum.raft.voter_history import QuorumVoters
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.node.metadata_disk import (
     ARCHIVE,
     DIRECTORY,

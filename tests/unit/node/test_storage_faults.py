@@ -14,7 +14,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.node.opening.meta_properties import MetaProperties, read_meta, write_meta
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.test_faults import fail_once
 from tests.unit.node.metadata_disk import DIRECTORY, MetadataDisk
 from tests.unit.node.test_metadata_storage import history, new_disk, opened, received

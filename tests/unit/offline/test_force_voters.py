@@ -52,7 +52,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
 from quorate.quorum.raft.generation import FILE_NAME, GenerationFile
 from quorate.quorum.raft.voter_history import STATIC_VOTERS
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 WALL_MS = 1_700_000_000_000

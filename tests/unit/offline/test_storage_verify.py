@@ -35,7 +35,7 @@ from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME, ElectionFile
 from quorate.quorum.raft.generation import GenerationFile, Rebuild
 from quorate.quorum.raft.voter_history import QuorumVoters
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append
 from tests.unit.node.metadata_disk import DIRECTORY, MetadataDisk
 from tests.unit.node.test_metadata_storage import new_disk, with_snapshots

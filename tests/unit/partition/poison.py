@@ -25,7 +25,7 @@ from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.list_offsets import ListOffsetsPartitionResponse
 from quorate.quorum.seams import Buffer
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.partition.harness import TOPIC, Brokers, value
 
 WALL_MS = 1_700_000_000_000

@@ -9,7 +9,7 @@ from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import delete_expired
 from tests.unit.log.memory_log import Batch
 from tests.unit.raft.memory_log import MemoryMetadataLog

@@ -24,7 +24,7 @@ from quorate.quorum.raft.quorum_state import (
     encode_v0,
     encode_v1,
 )
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.raft.harness import key
 
 FIXTURE = Path(__file__).parents[2] / "fixtures/kafka-4.1.1-metadata/c1/quorum-state"

@@ -17,7 +17,7 @@ from quorate.quorum.raft.generation import (
     Rebuild,
     why_not_follow,
 )
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.raft.harness import RaftCluster
 
 FIRST = Rebuild(id=Uuid(bytes(15) + b"\1"), epoch=5, offset=100)

@@ -42,12 +42,12 @@ from quorate.quorum.protocol.hot import (
 from quorate.quorum.protocol.hot.produce import ProducePartition
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.seams import Address, Listener, Seams, Wire
-from tests.sim.clock import SimClock
-from tests.sim.disk import SimDisk
-from tests.sim.host import Host
-from tests.sim.loop import SimLoop
-from tests.sim.network import SimNetwork
-from tests.sim.transport import SimTransport
+from tests.sim.world.clock import SimClock
+from tests.sim.world.disk import SimDisk
+from tests.sim.world.host import Host
+from tests.sim.world.loop import SimLoop
+from tests.sim.world.network import SimNetwork
+from tests.sim.world.transport import SimTransport
 
 LOG_DIR = "/data"
 PORT = 9100

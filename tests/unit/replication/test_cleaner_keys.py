@@ -11,7 +11,7 @@ from quorate.broker.compaction.offset_map import OffsetMap
 from quorate.broker.compaction.segment_source import SourceSegment, read_batches
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 from tests.unit.replication.test_log_cleaner import COMPACT, count_of, send

@@ -14,7 +14,7 @@ from quorate.quorum.log.batch import PREFIX_BYTES, batches
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 

@@ -10,7 +10,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.replication.cluster import ReplicaCluster
 from tests.unit.replication.test_damage import logs, written
 

@@ -22,7 +22,7 @@ from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.replication.cluster import ReplicaCluster, between, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]

@@ -10,7 +10,7 @@ import pytest
 from quorate.broker.replication.missing_logs import NAMED, missing_logs_warning
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.image import Partition
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 from tests.unit.replication.test_restarts import MakeCluster
 

@@ -12,7 +12,7 @@ from quorate.quorum.log.names import PartitionName, future_partition_of, partiti
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartitionResult
-from tests.sim.disk import PowerCut, SimDisk
+from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.replication.cluster import ReplicaCluster
 from tests.unit.replication.moves import A, B, alter, committed, placed_in
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 
 HIGH_WATERMARKS = checkpoints.HIGH_WATERMARKS_NAME
 

@@ -25,7 +25,7 @@ from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, between, led_by
 

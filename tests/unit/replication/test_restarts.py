@@ -14,7 +14,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]

@@ -16,9 +16,9 @@ from quorate.quorum.faults.faults import Faults
 from quorate.quorum.faults.transport import FaultTransport
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, Link, LinkHandler, Listener, Transport, Wire
-from tests.sim.loop import SimLoop
-from tests.sim.network import SimNetwork
-from tests.sim.transport import SimTransport
+from tests.sim.world.loop import SimLoop
+from tests.sim.world.network import SimNetwork
+from tests.sim.world.transport import SimTransport
 
 PATIENCE_S = 5.0
 MAX_FRAME_BYTES = 1024 * 1024

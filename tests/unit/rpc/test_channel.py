@@ -34,9 +34,9 @@ from quorate.quorum.rpc.messages import (
     rows_of,
 )
 from quorate.quorum.seams import Address, Buffer, PeerIdentity, ProtocolError
-from tests.sim.clock import SimClock
-from tests.sim.host import Host
-from tests.sim.loop import SimLoop
+from tests.sim.world.clock import SimClock
+from tests.sim.world.host import Host
+from tests.sim.world.loop import SimLoop
 
 HELLO = Hello(
     versions=(),

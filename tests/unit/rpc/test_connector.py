@@ -20,11 +20,11 @@ from quorate.quorum.rpc.hello import Hello, VersionRange, refusal_of
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Link, LinkHandler, Listener, Wire
-from tests.sim.clock import SimClock
-from tests.sim.host import Host
-from tests.sim.loop import SimLoop
-from tests.sim.network import SimNetwork
-from tests.sim.transport import SimTransport
+from tests.sim.world.clock import SimClock
+from tests.sim.world.host import Host
+from tests.sim.world.loop import SimLoop
+from tests.sim.world.network import SimNetwork
+from tests.sim.world.transport import SimTransport
 
 END = EndQuorumEpochRequest(cluster_id="c", leader_id=1, epoch=3, preferred_candidates=())
 ENDED = EndQuorumEpochResponse(error=0, epoch=3, leader_id=-1)

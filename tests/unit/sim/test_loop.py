@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sim.clock import WALL_EPOCH_MS, SimClock
-from tests.sim.host import Host
-from tests.sim.loop import Deadlock, SimLoop
+from tests.sim.world.clock import WALL_EPOCH_MS, SimClock
+from tests.sim.world.host import Host
+from tests.sim.world.loop import Deadlock, SimLoop
 
 
 @pytest.fixture

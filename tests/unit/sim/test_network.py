@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from quorate.quorum.seams import Address, Link, Listener, PeerRefused, PeerUnreachable, Wire
-from tests.sim.host import Host
-from tests.sim.loop import SimLoop
-from tests.sim.network import PathSettings, SimNetwork
-from tests.sim.transport import SimTransport
+from tests.sim.world.host import Host
+from tests.sim.world.loop import SimLoop
+from tests.sim.world.network import PathSettings, SimNetwork
+from tests.sim.world.transport import SimTransport
 from tests.unit.rpc.nets import Recorder
 
 ADDRESS = Address("server", 9093)

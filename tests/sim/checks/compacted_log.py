@@ -1,0 +1,70 @@
+"""The one history of the records of a compacted partition, of which each replica has a part.
+
+A cleaner removes records, each replica at another time, and writes the rest of a batch again. So
+records are compared, not batches. A record never changes, and its offset never changes. The latest
+record of a key is there, unless it is a tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.record import Record
+from quorate.quorum.seams import Buffer
+from tests.sim.checks.committed_log import CommittedLog, Violation
+
+
+class Keyed(NamedTuple):
+    """The key and the value of a record. The value of a tombstone is None."""
+
+    key: bytes
+    value: bytes | None
+
+
+def keyed(record: Record) -> Keyed:
+    value = None if record.value is None else bytes(record.value)
+    return Keyed(bytes(record.key or b""), value)
+
+
+class CompactedLog(CommittedLog):
+    """`records` has all records that were ever seen committed, by offset. `latest` has the offset
+    of the last one of each key."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.records: dict[int, Keyed] = {}
+        self.latest: dict[bytes, int] = {}
+
+    def holds(self, who: str, data: Buffer, below: int) -> int:
+        """Check batches that `who` considers committed. Return the offset after the last one."""
+        next_offset = -1
+        last = -1
+        for position, header in batches(data):
+            if header.next_offset > below:
+                break
+            for record in records_of(data, position, header):
+                if record.offset <= last:
+                    raise Violation(f"{self.name}: {who} has {record.offset} after {last}")
+                last = record.offset
+                self._see(who, record.offset, keyed(record))
+            next_offset = header.next_offset
+        return next_offset
+
+    def _see(self, who: str, offset: int, found: Keyed) -> None:
+        known = self.records.setdefault(offset, found)
+        if known != found:
+            raise Violation(f"{self.name}: {who} has {found} at {offset}, others had {known}")
+        if offset > self.latest.get(found.key, -1):
+            self.latest[found.key] = offset
+
+    def missing(self, offsets: Iterable[int], end: int) -> str:
+        """Return the fault of a replica that has these offsets, and everything below `end` that its
+        cleaner kept, or ""."""
+        found = frozenset(offsets)
+        for key, offset in self.latest.items():
+            tombstone = self.records[offset].value is None
+            if offset < end and not tombstone and offset not in found:
+                return f"{self.name}: the latest record of {key!r}, at {offset}, is missing"
+        return ""

@@ -1,0 +1,93 @@
+"""The requests of the clients with their answers, and the checks of them after the healing.
+
+A record that was acknowledged with acks=all is in its partition exactly once. A record of an
+idempotent producer without a known outcome is in its partition at most once. The records of one
+producer in one partition have the order in which they were sent. Consumers see only committed
+records. Their reads are therefore compared with the records that the brokers hold below their high
+watermarks (`invariants.CommittedLog`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from quorate.quorum.seams import Buffer
+from tests.sim.checks.admin_history import AdminHistory
+from tests.sim.checks.invariants import Violation
+
+Place = tuple[str, int]
+
+
+FOREIGN = b"evil:"
+"""Values of records that no producer of the good workload has written begin like this."""
+
+
+def value_of(producer: str, number: int) -> bytes:
+    return f"{producer}:{number}".encode()
+
+
+def parse_value(value: Buffer) -> tuple[str, int] | None:
+    """Return the producer's name and the number of a record, None if no producer wrote it."""
+    name, _, number = bytes(value).partition(b":")
+    return (name.decode(), int(number)) if name.isascii() and number.isdigit() else None
+
+
+@dataclass(slots=True)
+class Promises:
+    """One producer's records of one partition, by number; `offset` -1: known to be there."""
+
+    sent: int = 0
+    acknowledged: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class History:
+    promises: dict[tuple[str, Place], Promises] = field(default_factory=dict)
+    admin: AdminHistory = field(default_factory=AdminHistory)
+    consumed: int = 0
+    admin_done: int = 0
+    hostile_batches: bool = False
+    """A hostile client writes, too. A broker checks records within a bound only, so some of its
+    batches are stored and no client can decode them. A good batch of that kind counts as lost."""
+
+    def of(self, producer: str, place: Place) -> Promises:
+        return self.promises.setdefault((producer, place), Promises())
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(each.acknowledged) for each in self.promises.values())
+
+    def check(self, place: Place, records: Iterable[tuple[int, Buffer]]) -> None:
+        """`records` is all of the partition, as a consumer reads it."""
+        producers = {producer for producer, where in self.promises if where == place}
+        found: dict[str, dict[int, int]] = {}
+        for offset, value in records:
+            parsed = parse_value(value)
+            if parsed is None or parsed[0] not in producers:
+                continue  # of a hostile client
+            producer, number = parsed
+            numbers = found.setdefault(producer, {})
+            if number in numbers:
+                raise Violation(
+                    f"{place}: {producer}:{number} stands twice, at {numbers[number]} and {offset}"
+                )
+            if numbers and number < next(reversed(numbers)):
+                raise Violation(f"{place}: {producer}:{number} at {offset} is out of order")
+            numbers[number] = offset
+        for (producer, where), promises in self.promises.items():
+            if where == place:
+                self._check_promises(producer, place, promises, found.get(producer, {}))
+
+    def _check_promises(
+        self, producer: str, place: Place, promises: Promises, found: dict[int, int]
+    ) -> None:
+        for number, offset in promises.acknowledged.items():
+            if number not in found:
+                raise Violation(f"{place}: {producer}:{number} acknowledged at {offset} is lost")
+            if offset >= 0 and found[number] != offset:
+                raise Violation(
+                    f"{place}: {producer}:{number} acknowledged at {offset}, is at {found[number]}"
+                )
+        if found and max(found) >= promises.sent:
+            raise Violation(f"{place}: {producer}:{max(found)} was never sent")

@@ -1,0 +1,63 @@
+"""The Clock seam of a simulated node, with its own wall clock and drift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.sim.world.host import Host
+from tests.sim.world.loop import Call
+
+WALL_EPOCH_MS = 1_700_000_000_000
+
+
+class SimClock:
+    """`rate` 1.01 runs one percent fast. `wall_offset_ms` may change at any time: clocks step."""
+
+    def __init__(
+        self, host: Host, *, base_ms: int = 0, wall_offset_ms: int = 0, rate: float = 1.0
+    ) -> None:
+        self.wall_offset_ms = wall_offset_ms
+        self._host = host
+        self._loop = host.loop
+        self._base_ms = base_ms
+        self._rate = rate
+
+    def now_ms(self) -> int:
+        return self._base_ms + int(self._loop.now_s * 1000 * self._rate)
+
+    def now_us(self) -> int:
+        return self._base_ms * 1000 + int(self._loop.now_s * 1_000_000 * self._rate)
+
+    def wall_ms(self) -> int:
+        return WALL_EPOCH_MS + int(self._loop.now_s * 1000) + self.wall_offset_ms
+
+    def cpu_ms(self) -> float:
+        """Work costs nothing in virtual time; slices of long work end after a count of steps."""
+        return 0.0
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
+        timer = SimTimer(callback)
+        when_s = self._loop.now_s + delay_ms / 1000 / self._rate
+        timer.call = self._host.call_at(when_s, timer.run)
+        return timer
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self._host.call_soon(callback)
+
+
+class SimTimer:
+    """Can still be cancelled when it is due but held, because its host is paused."""
+
+    call: Call
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self._callback = None
+        self.call.cancel()
+
+    def run(self) -> None:
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()

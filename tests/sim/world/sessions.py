@@ -1,0 +1,36 @@
+"""The sessions of brokers, as the active controller has them."""
+
+from __future__ import annotations
+
+from tests.sim.world.cluster import Machine, SimCluster
+
+FRESH_MS = 1200
+"""The rest of a session that was just renewed. It lasts 2 s; a broker renews it every 400 ms."""
+
+
+def session_left_ms(active: Machine, broker_id: int) -> int:
+    """Return the rest of a broker's session at the active controller."""
+    assert active.process is not None and active.process.controller is not None
+    session = active.process.controller.shell._controller._context.sessions.get(broker_id)
+    return 0 if session is None else session.deadline_ms - active.process.clock.now_ms()
+
+
+class Sessions:
+    """The end of each broker's session, as any active controller had it. Virtual time, in s."""
+
+    def __init__(self, cluster: SimCluster) -> None:
+        self._cluster = cluster
+        self._ends_s: dict[int, float] = {}
+
+    def look(self) -> None:
+        """Note the present sessions. Call it in every sweep."""
+        now_s = self._cluster.loop.time()
+        for active in self._cluster.active_controllers():
+            for broker in self._cluster.brokers:
+                left_s = session_left_ms(active, broker.id) / 1000
+                if left_s > 0:
+                    self._ends_s[broker.id] = max(now_s + left_s, self._ends_s.get(broker.id, 0))
+
+    def left_s(self, broker_id: int) -> float:
+        """Return the rest of the latest session of a broker, also if it was ended early."""
+        return self._ends_s.get(broker_id, 0.0) - self._cluster.loop.time()
