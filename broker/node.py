@@ -42,12 +42,12 @@ from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage, Partition
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.listening import log_listening, warn_if_exposed
-from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.replica.committed_image import InstallImage
 from quorate.quorum.quotas.sampled_rate import Windows
 from quorate.quorum.raft.effects import RoleChanged
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionLimits, ConnectionQuotas
+from quorate.quorum.rpc.kafka.node_authorizer import node_authorizer
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.sasl.unknown_users import UnknownUsers
 from quorate.quorum.seams import Accept, Address, Link, LinkHandler, Listener, Wire

@@ -23,8 +23,7 @@ In reading order:
 - `peers/`: the links to other nodes, and their requests.
 - `controller/`: the role of a controller.
 - Log lines: `waiting_log.py` (the reason why a node waits), `listening.py`.
-- The process: `unhandled.py`, `garbage.py`, `allocator.py`, `dynamic_settings.py`,
-  `node_authorizer.py`.
+- The process: `unhandled.py`, `garbage.py`, `allocator.py`, `dynamic_settings.py`.
 
 Sources: KIP-595 (Raft), KIP-630 (snapshots), KIP-631 (the controller), KIP-853 (voters), KIP-919
 (admin clients of controllers). The rules and their proofs are in docs/protocol.

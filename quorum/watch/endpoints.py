@@ -15,14 +15,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from quorate.config.http_token import read_token
 from quorate.config.listeners import REPLICATION
-from quorate.config.node_tls import demands_tls
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.http import HttpResponse
 from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
-from quorate.quorum.watch.http_access import HttpAccess
+from quorate.quorum.watch.http_access import http_access
 from quorate.quorum.watch.http_dispatch import HttpDispatch, Query, json_response
 from quorate.quorum.watch.life_cycle import LifeCycle
 from quorate.quorum.watch.measures import QuorumMeasures
@@ -69,7 +67,7 @@ class HttpEndpoints:
                 "/v1/targets": self._targets,
             },
             always={"/healthz": self._healthz, "/readyz": self._readyz},
-            access=HttpAccess(read_token(node.config), demands_tls(node.config)),
+            access=http_access(node),
         )
         self.accept = self._dispatch.accept
 
@@ -108,8 +106,9 @@ class HttpEndpoints:
 
     async def _targets(self, query: Query) -> HttpResponse:
         """Return all known nodes for Prometheus' HTTP service discovery."""
+        https = {"__scheme__": "https"} if self._node.config.node_listeners_do_tls else {}
         found = [
-            {"targets": [address], "labels": {"node_id": str(node_id), "role": role}}
+            {"targets": [address], "labels": {"node_id": str(node_id), "role": role, **https}}
             for node_id, role, address in sorted(targets(self._node))
         ]
         return json_response(found)

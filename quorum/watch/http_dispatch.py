@@ -147,15 +147,18 @@ class Exchange:
     def _refusal(self, target: str) -> HttpResponse | None:
         """Return the response to a request that may not be answered, or None. Write a line."""
         link, path = self._link, target.partition("?")[0]
-        refused = self._dispatch.access.refusal(path, link.identity, getattr(link, "bearer", None))
+        bearer, access = getattr(link, "bearer", None), self._dispatch.access
+        refused = access.refusal(path, link.identity, bearer, link.peer.host)
         if refused is not None:
             self._dispatch.refused += 1
             left_out = self._dispatch.log_limit.passes("refused")
             if left_out is not None:
                 logger.warning(
-                    "GET %s of %s refused: it has shown neither a certificate nor the token%s",
+                    "GET %s of %s refused with %d: %s%s",
                     quoted(path),
                     link.peer,
+                    refused.status,
+                    refused.body.decode().strip(),
                     left_out,
                 )
         return refused

@@ -5,6 +5,7 @@ The cluster runs in this process. The strangers open real connections to the por
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -233,6 +234,11 @@ async def test_http_needs_a_certificate_or_the_token(secured: Secured) -> None:
             )
             assert answer is not None
             assert answer.status == status, (path, node_id)
+    security = ClientSecurity(certified.dial_context)
+    host, port = (address := secured.port(CONTROLLER)).host, address.port
+    found = await asyncio.to_thread(NodeHttp(security).get, (host, port), "/v1/targets")
+    assert found is not None
+    assert {each["labels"]["__scheme__"] for each in json.loads(found.body)} == {"https"}
 
 
 async def produced(bootstrap: str, stop: asyncio.Event) -> int:

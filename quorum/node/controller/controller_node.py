@@ -40,7 +40,6 @@ from quorate.quorum.node.controller.controller_stages import controller_stages
 from quorate.quorum.node.controller.own_registration import OwnRegistration
 from quorate.quorum.node.controller.replica_log_requests import ReplicaLogRequests
 from quorate.quorum.node.listening import log_listening, warn_if_exposed
-from quorate.quorum.node.node_authorizer import node_authorizer
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.opening.bootstrap_file import bootstrap_records
 from quorate.quorum.node.peers.node_requests import REFUSED
@@ -52,6 +51,7 @@ from quorate.quorum.raft.messages import FetchRequest
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import ProbeResult
 from quorate.quorum.rpc.hello import Peer
+from quorate.quorum.rpc.kafka.node_authorizer import node_authorizer
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Address, Listener, Seams, Wire
 

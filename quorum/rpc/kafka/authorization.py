@@ -34,10 +34,13 @@ class PortAuthorizer:
 
     def permits(self, context: RequestContext) -> Permits:
         """Return the permissions of the client that sent the request, by the newest image."""
-        client = self.authorizer.client(context.principal, context.peer.host)
-        return Permits(
-            self.authorizer, self._image(), client, self.audit.of_request(context.api_key)
-        )
+        return self.permits_for(context.principal, context.peer.host, context.api_key)
+
+    def permits_for(self, principal: Principal, host: str, api_key: int) -> Permits:
+        """Return the permissions of a principal at a host, by the newest image. The audit log
+        names the API."""
+        client = self.authorizer.client(principal, host)
+        return Permits(self.authorizer, self._image(), client, self.audit.of_request(api_key))
 
     def controller_must_check(self) -> bool:
         """Return True if a controller without an authorizer must refuse what this node forwards.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from quorate.quorum.principal import USER, Principal
 from quorate.quorum.rpc.http_head import HeadRefused, parse_head
 from quorate.quorum.seams import ANONYMOUS_PEER, PeerIdentity
 from quorate.quorum.watch.http_access import HttpAccess
 
 TOKEN = "0123456789abcdef"
+HOST = "10.0.0.9"
 CERTIFIED = PeerIdentity(verified=True)
+ALICE = Principal(USER, "alice")
 OPEN = HttpAccess()
 BY_TOKEN = HttpAccess(TOKEN)
 BY_TLS = HttpAccess(demands_proof=True)
@@ -39,14 +42,45 @@ def test_a_request_shows_a_certificate_or_the_token(
     access: HttpAccess, identity: PeerIdentity | None, bearer: str | None, answered: bool
 ) -> None:
     for path in ("/metrics", "/v1/changes", "/no-such-path"):
-        refusal = access.refusal(path, identity, bearer)
+        refusal = access.refusal(path, identity, bearer, HOST)
         assert (refusal is None) == answered
         assert refusal is None or (refusal.status, refusal.headers[0][0]) == (
             401,
             "WWW-Authenticate",
         )
     for path in ("/healthz", "/readyz"):
-        assert access.refusal(path, identity, bearer) is None
+        assert access.refusal(path, identity, bearer, HOST) is None
+
+
+NODE = PeerIdentity(uris=("quorate://c/node/4",), verified=True)
+OF_ANOTHER_CLUSTER = PeerIdentity(uris=("quorate://d/node/4",), verified=True)
+
+
+@pytest.mark.parametrize(
+    ("identity", "bearer", "status"),
+    [
+        (CERTIFIED, None, 403),
+        (CERTIFIED, TOKEN, None),
+        (PeerIdentity(ALICE, verified=True), None, None),
+        (PeerIdentity(ALICE), None, 401),
+        (NODE, None, None),
+        (OF_ANOTHER_CLUSTER, None, 403),
+        (ANONYMOUS_PEER, None, 401),
+    ],
+)
+def test_with_an_authorizer_a_certificate_needs_a_permission(
+    identity: PeerIdentity, bearer: str | None, status: int | None
+) -> None:
+    def may_describe(principal: Principal, host: str) -> bool:
+        assert host == HOST
+        return principal == ALICE
+
+    access = HttpAccess(
+        TOKEN, demands_proof=True, may_describe=may_describe, node_prefix="quorate://c/node/"
+    )
+    refusal = access.refusal("/v1/changes", identity, bearer, HOST)
+    assert (None if refusal is None else refusal.status) == status
+    assert access.refusal("/readyz", identity, bearer, HOST) is None
 
 
 def test_a_token_is_not_shown() -> None:
