@@ -219,6 +219,10 @@ class PeerUnreachable(TransportError):
     """A timeout, no route, or a reset during the handshake. It proves nothing about the peer."""
 
 
+class TlsFailed(PeerUnreachable):
+    """The TLS handshake with the peer failed. The message has the reason, for the operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class PeerIdentity:
     """The identity that the peer of a link has proved with a certificate.

@@ -20,7 +20,7 @@ Files in reading order:
 - `transport.py` listens and connects over TCP. `frame_link.py` cuts the byte stream into frames,
   with `kafka_frames.py` and `websocket_frames.py` for the two formats. `delivery.py` passes frames
   to handlers. `websocket.py`, `http.py` and `http_head.py` read what HTTP clients send. `ports.py`
-  finds free ports.
+  finds free ports, and `dial_failures.py` has the errors of connections that cannot be opened.
 - `messages.py` is the table of node messages. `row_codec.py` compiles their codecs, and
   `msgpack_elements.py` bounds the elements of a frame.
 - `hello.py`, `handshake.py` and `node_identity.py` are the handshake of two nodes. `channel.py`

@@ -24,6 +24,7 @@ from quorate.quorum.seams import (
     PeerRefused,
     Random,
     Timer,
+    TlsFailed,
     Transport,
     TransportError,
     Wire,
@@ -131,6 +132,9 @@ class Connector:
         except PeerRefused:
             self._back_off()
             self._events.on_refused()
+        except TlsFailed as error:
+            self._refusals.log(str(self.address), str(error))
+            self._back_off()
         except TransportError:
             self._back_off()
 

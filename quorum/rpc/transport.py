@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.open_files import open_files
+from quorate.quorum.rpc.dial_failures import unreachable
 from quorate.quorum.rpc.frame_link import address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
 from quorate.quorum.rpc.kafka_frames import KafkaLink
@@ -30,7 +31,6 @@ from quorate.quorum.seams import (
     Link,
     Listener,
     PeerRefused,
-    PeerUnreachable,
     Tls,
     Wire,
 )
@@ -114,7 +114,8 @@ class AioTransport:
         """Connect to `address` within `timeout_ms`. Return the link, whose handler `accept` has
         made. With `tls`, the link knows the identity that the peer has proved.
 
-        Raise PeerRefused if no process listens there, and PeerUnreachable for any other failure.
+        Raise PeerRefused if no process listens there, TlsFailed if the TLS handshake fails, and
+        PeerUnreachable for any other failure.
         `wire` is NODE, with the WebSocket handshake done on return, or KAFKA."""
         assert wire is not Wire.HTTP, "nodes do not ask by plain HTTP"
         if wire is Wire.NODE:
@@ -135,7 +136,7 @@ class AioTransport:
         except ConnectionRefusedError as error:
             raise PeerRefused(f"{address} refuses connections") from error
         except OSError as error:  # TimeoutError and socket.gaierror are subclasses
-            raise PeerUnreachable(f"cannot reach {address}: {error!r}") from error
+            raise unreachable(address, error) from error
         if link.self_connected:
             raise PeerRefused(f"no process listens on {address}: the connection was to itself")
         return link

@@ -14,9 +14,10 @@ import aiohttp
 from aiohttp import web
 
 from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
+from quorate.quorum.rpc.dial_failures import unreachable
 from quorate.quorum.rpc.http import RPC_PATH
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
-from quorate.quorum.seams import Accept, Address, DialTls, Link, PeerRefused, PeerUnreachable
+from quorate.quorum.seams import Accept, Address, DialTls, Link, PeerRefused
 
 CLOSE_TIMEOUT_S = 0.1
 """Maximum wait for connections that are still in the handshake when their listener closes."""
@@ -120,12 +121,12 @@ async def connect(
     """Connect to the node port at `address` within `timeout_ms`, and return the link.
 
     The HTTP handshake is complete on return, after that of `tls`. `accept` has made the handler of
-    the link, which knows the identity of the peer. A frame
-    above `max_frame_bytes` closes the link. The first frame has a smaller bound
-    (`websocket_frames.py`).
+    the link, which knows the identity of the peer. A frame above `max_frame_bytes` closes the link.
+    The first frame has a smaller bound (`websocket_frames.py`).
 
-    Raise PeerRefused if no process listens there. Raise PeerUnreachable for another failure of the
-    connection or of the HTTP handshake, or after the timeout."""
+    Raise PeerRefused if no process listens there, and TlsFailed if the TLS handshake fails. Raise
+    PeerUnreachable for another failure of the connection or of the HTTP handshake, or after the
+    timeout."""
     session = aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=None), ws_response_class=_ClientWebSocket
     )
@@ -145,7 +146,7 @@ async def connect(
         ):
             raise PeerRefused(f"{address} refuses connections") from error
         if isinstance(error, aiohttp.ClientError | OSError):
-            raise PeerUnreachable(f"cannot reach {address}: {error!r}") from error
+            raise unreachable(address, error) from error
         raise
     assert isinstance(socket, _ClientWebSocket)
     link = WebSocketLink(accept, max_frame_bytes, masks=True)

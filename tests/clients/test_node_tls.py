@@ -174,8 +174,8 @@ REASONS = {
     "a client": "which is no node",
     "another node": "/node/9",
     "another cluster": "quorate://other/",
-    "expired": "cannot reach",
-    "another authority": "cannot reach",
+    "expired": "the certificate of this node has expired",
+    "another authority": "the peer does not trust the certificate of this node",
 }
 
 

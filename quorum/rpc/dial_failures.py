@@ -1,0 +1,48 @@
+"""The error of a connection that a node could not open, with the reason in the operator's terms if
+TLS failed."""
+
+from __future__ import annotations
+
+import ssl
+
+from quorate.quorum.seams import Address, PeerUnreachable, TlsFailed
+
+UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+NOT_TLS = "the peer does not use TLS. Set the protocol SSL for its listeners of nodes"
+REFUSED_OURS = "the peer refuses the certificate of this node"
+EXPLANATIONS = {
+    UNTRUSTED: "the certificate of the peer is refused: {detail}. An authority of this node's "
+    "ssl.truststore must have issued it",
+    "TLSV1_ALERT_UNKNOWN_CA": "the peer does not trust the certificate of this node. An authority "
+    "of the peer's ssl.truststore must have issued it",
+    "SSLV3_ALERT_BAD_CERTIFICATE": REFUSED_OURS,
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": REFUSED_OURS,
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": REFUSED_OURS,
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the certificate of this node has expired",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "the peer accepts no TLS version of this node",
+    "WRONG_VERSION_NUMBER": NOT_TLS,
+    "HTTP_REQUEST": NOT_TLS,
+}
+"""The texts by OpenSSL's reason."""
+MAX_CAUSES = 8
+
+
+def unreachable(address: Address, error: BaseException) -> PeerUnreachable:
+    """Return the error of a connection to `address` that `error` ended: TlsFailed if an error of
+    OpenSSL caused it."""
+    cause: BaseException | None = error
+    for _ in range(MAX_CAUSES):
+        if cause is None:
+            break
+        reason = getattr(cause, "reason", None)  # aiohttp has subclasses of SSLError without one
+        if isinstance(cause, ssl.SSLError) and isinstance(reason, str):
+            return TlsFailed(explained(reason, cause))
+        cause = cause.__cause__ or cause.__context__
+    return PeerUnreachable(f"cannot reach {address}: {error!r}")
+
+
+def explained(reason: str, error: ssl.SSLError) -> str:
+    """Return the text about a handshake that failed at the connecting end. `reason` is OpenSSL's
+    name of the failure."""
+    text = EXPLANATIONS.get(reason, f"the TLS handshake failed: OpenSSL says {reason}")
+    return text.format(detail=getattr(error, "verify_message", "") or reason)
