@@ -68,15 +68,16 @@ def format_nodes(configs: Sequence[NodeConfig], secured: SecuredDir | None = Non
 
     The cluster id is that of the formatted directories. If none is formatted, it is that of the
     certificates, of the first config, or a random one. With `secured`, a new cluster gets an
-    admin. A directory with a defect is left to its node, which refuses to
-    start. Raise Refused if one has a defect and no other one holds the cluster id, or if formatting
-    fails."""
+    admin. A directory with a defect is left to its node, which refuses to start. Raise Refused if
+    one has a defect and no other one holds the cluster id, if a file of `secured` cannot be used,
+    or if formatting fails."""
     import random
 
     from quorate.quorum.ids import random_uuid, uuid_to_text
     from quorate.quorum.log.disk import OsDisk
     from quorate.quorum.node.opening.meta_properties import MetaProperties, StorageError, read_meta
     from quorate.quorum.offline.storage_format import format_directory
+    from quorate.quorum.secured.private_files import SecurityFileError
 
     disk = OsDisk()
     chance = random.SystemRandom()
@@ -104,7 +105,7 @@ def format_nodes(configs: Sequence[NodeConfig], secured: SecuredDir | None = Non
                     wall_ms=int(time.time() * 1000),
                     credentials=credentials if config.is_controller else (),
                 )
-    except StorageError as error:
+    except (StorageError, SecurityFileError) as error:
         raise Refused(str(error)) from None
     finally:
         disk.close()

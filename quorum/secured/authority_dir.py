@@ -37,10 +37,14 @@ class AuthorityDir:
         self._key = root / "ca.key"
 
     def create(self, name: str, days: int) -> None:
-        """Create an authority that is valid for `days`. Raise SecurityFileError if there is one."""
-        if self.certificate.exists() or self._key.exists():
+        """Create an authority that is valid for `days`. Raise SecurityFileError if there is one.
+
+        An authority whose certificate is missing, because its creation was interrupted, is
+        completed with the same key."""
+        if self.certificate.exists():
             raise SecurityFileError(f"{self.root} has a certificate authority already")
-        made = new_authority(name, datetime.now(UTC), days)
+        key = self._read_key() if self._key.exists() else None
+        made = new_authority(name, datetime.now(UTC), days, key)
         write(self._key, made.key_pem, PRIVATE)
         write(self.certificate, made.certificate_pem, PUBLIC)
 
@@ -75,17 +79,23 @@ class AuthorityDir:
 
     def _authority(self) -> Issued:
         try:
-            key = load_pem_private_key(self._key.read_bytes(), None)
             certificate = x509.load_pem_x509_certificate(self.certificate.read_bytes())
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise SecurityFileError(
                 f"{self.root}: {error}. `quorate certs authority` creates one"
             ) from None
+        return Issued(self._read_key(), certificate)
+
+    def _read_key(self) -> ec.EllipticCurvePrivateKey:
+        try:
+            key = load_pem_private_key(self._key.read_bytes(), None)
+        except (OSError, ValueError, TypeError) as error:
+            raise SecurityFileError(f"{self._key}: {error}") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise SecurityFileError(
                 f"{self._key} is not a key that `quorate certs authority` has made"
             )
-        return Issued(key, certificate)
+        return key
 
 
 def names_of(keystore: Path) -> Names:

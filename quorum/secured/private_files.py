@@ -16,10 +16,12 @@ class SecurityFileError(Exception):
 def write(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """Write a file atomically with these permissions. It is durable on return. Blocks.
 
-    Missing directories are created for the owner only. Raise SecurityFileError if it fails."""
+    Missing directories are created for the owner only. Raise SecurityFileError if it fails. A call
+    that did not end leaves at most one file, which the next call removes."""
+    fresh = path.with_name(f".{path.name}.new")
     try:
         make_dirs(path.parent)
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, mode)  # whatever the umask

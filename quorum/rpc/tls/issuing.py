@@ -44,9 +44,16 @@ class Issued:
         return self.key_pem + self.certificate_pem
 
 
-def new_authority(name: str, now: datetime, days: int) -> Issued:
-    """Return a certificate authority with a new key, valid from `now` for `days` days."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def new_key() -> ec.EllipticCurvePrivateKey:
+    """Return a new key."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def new_authority(
+    name: str, now: datetime, days: int, key: ec.EllipticCurvePrivateKey | None = None
+) -> Issued:
+    """Return a certificate authority with `key` or a new one, valid from `now` for `days` days."""
+    key = key or new_key()
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     builder = _builder(subject, subject, key, now, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -68,7 +75,7 @@ def issue(
     `hosts` are the names and IP addresses under which clients reach the server. `uris` are further
     names of the subject. It is valid from `now` for `days` days, but not longer than that of the
     authority."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = new_key()
     builder = _builder(
         subject, authority.certificate.subject, key, now, days, authority.certificate
     )

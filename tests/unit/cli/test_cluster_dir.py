@@ -22,8 +22,10 @@ from quorate.cli.nodes.cluster_dir import (
 )
 from quorate.cli.nodes.preparation import prepare
 from quorate.cli.nodes.supervisor import Supervisor
+from quorate.config.listeners import SASL_SSL
 from quorate.config.loader import load
 from quorate.quorum.node.opening.meta_properties import META_COPY, META_FILE
+from quorate.quorum.secured.secured_dir import SecuredDir
 
 NODE_ID = 1
 SCRAM = "SCRAM-SHA-512"
@@ -158,3 +160,14 @@ def test_brokers_are_spread_over_racks(tmp_path: Path) -> None:
     directory.create(Shape(controllers=1, brokers=3, port=0, racks=2))
     racks = [load(str(directory.node_file(each)))["broker.rack"] for each in (1, 2, 3, 4)]
     assert racks == [None, "rack-1", "rack-2", "rack-1"]
+
+
+def test_a_certificate_that_is_missing_is_named(tmp_path: Path) -> None:
+    """The files of a secure cluster are read again when a data directory is formatted."""
+    secured = SecuredDir(tmp_path)
+    secured.create("c", (1, 2))
+    directory = ClusterDir(tmp_path)
+    directory.create(Shape(controllers=1, brokers=1, port=0, secured=secured))
+    secured.authority.keystore("node-1").unlink()
+    with pytest.raises(Refused, match=r"node-1/keystore.pem.*No such file"):
+        prepare(directory, Shape(secured=secured), set(), SASL_SSL)
