@@ -9,6 +9,7 @@ closes the files. `fail` stops the node after a failure that it cannot survive.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -77,6 +78,8 @@ class NodeCore:
         self.resources = NodeResources.of(seams.clock, config)
         self.failed = False
         self.requests = NodeRequests(seams.clock, self.fail)
+        self.failed_requests: Mapping[str, int] = self.requests.failures
+        self.refused_links: Counter[str] = Counter()
         self._on_failed = on_failed
         self._lock = lock_directories(config, seams)
         try:
@@ -203,11 +206,6 @@ class NodeCore:
         return self.storage.snapshots
 
     @property
-    def failed_requests(self) -> Mapping[str, int]:
-        """Return the number of requests of other nodes that failed, by the kind of message."""
-        return self.requests.failures
-
-    @property
     def end_offset(self) -> int:
         """Return the log end offset of the metadata log."""
         return self.log.end_offset
@@ -253,6 +251,7 @@ class NodeCore:
             handlers=handlers,
             on_newer=self._meet_newer,
             proof=self.tls.proof,
+            refused=self.refused_links,
             memory=self.resources.memory,
         )
 

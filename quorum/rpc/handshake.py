@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import abc
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from quorate.quorum.clipped import shown
 from quorate.quorum.ids import NO_NODE
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.budget import Memory
 from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
 from quorate.quorum.rpc.hello import Hello, HelloReply, Peer, is_newer, refusal_of
@@ -24,6 +27,8 @@ from quorate.quorum.seams import Address, Clock, Link, LinkHandler
 
 logger = logging.getLogger(__name__)
 MAX_REMEMBERED_REFUSALS = 100
+MAX_REASON_CHARS = 1000
+"""The longest reason of a refusal in the log. A longer one is cut."""
 
 
 class HandshakeRefused(Exception):
@@ -42,6 +47,9 @@ class NodeSettings:
     connected to. A Hello of an accepted link does not count, because any program can send one."""
     proof: NodeProof = UNPROVED
     """The rule by which a peer proves the node id of its Hello."""
+    refused: Counter[str] = field(default_factory=Counter)
+    """The number of links that one end has refused in their handshake: `accepted` or `opened` by
+    this node."""
     channel: ChannelSettings = ChannelSettings()
     handshake_timeout_ms: int = 2000
     memory: Memory | None = None
@@ -52,26 +60,33 @@ class NodeSettings:
 class RefusalLog:
     """Logs each refusal once, however often the peer tries again.
 
-    After MAX_REMEMBERED_REFUSALS different ones, it starts again with an empty memory."""
+    After MAX_REMEMBERED_REFUSALS different ones, it starts again with an empty memory. A caller of
+    the port chooses the ids in a refusal. The lines about one place are therefore limited too."""
 
+    limit: LogLimit
     logged: dict[str, None] = field(default_factory=dict)
 
     def log(self, where: str, reason: str) -> None:
         """Log that the handshake at `where` was refused for `reason`, unless the same line was
-        logged before."""
-        line = f"{where}: {reason}"
+        logged before, or another one about `where` a moment ago."""
+        line = f"{where}: {shown(reason, MAX_REASON_CHARS)}"
         if line in self.logged:
+            return
+        left_out = self.limit.passes(where)
+        if left_out is None:
             return
         if len(self.logged) >= MAX_REMEMBERED_REFUSALS:
             self.logged.clear()
         self.logged[line] = None
-        logger.warning("handshake refused: %s", line)
+        logger.warning("handshake refused: %s%s", line, left_out)
 
 
 class Handshake(abc.ABC):
     """The LinkHandler of a link from its first frame on. It passes later frames to the channel.
 
     The event loop owns it. Invariant: `_channel` and `_failure` are never both set."""
+
+    direction: str
 
     def __init__(
         self,
@@ -148,6 +163,7 @@ class Handshake(abc.ABC):
 
     def _refused(self, reason: str) -> None:
         self._failure = HandshakeRefused(reason)
+        self._settings.refused[self.direction] += 1
         self._link.close()
 
     def _too_late(self) -> None:
@@ -163,6 +179,8 @@ class Handshake(abc.ABC):
 
 class ServerHandshake(Handshake):
     """The accepting end: checks the Hello of the client and answers it."""
+
+    direction = "accepted"
 
     def _on_first_frame(self, frame: memoryview) -> None:
         theirs: Hello = sole_message(frame, Hello)
@@ -182,6 +200,7 @@ class ServerHandshake(Handshake):
 class ClientHandshake(Handshake):
     """The connecting end: sends a Hello and checks the reply of the server."""
 
+    direction = "opened"
     expected_id = NO_NODE
     address: Address
 

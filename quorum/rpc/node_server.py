@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.handshake import HandshakeRefused, NodeSettings, RefusalLog, ServerHandshake
 from quorate.quorum.rpc.hello import Peer
@@ -36,7 +37,7 @@ class NodeServer:
         self._settings = settings
         self._events = events
         self._channels: dict[Channel, None] = {}
-        self._refusals = RefusalLog()
+        self._refusals = RefusalLog(LogLimit(settings.clock))
 
     @property
     def channels(self) -> list[Channel]:

@@ -171,6 +171,8 @@ class NodeMetrics:
         """Yield the counts of failed and refused requests of other nodes."""
         failed = self._node.failed_requests.items()
         yield table.NODE_REQUESTS_FAILED.each(((name,), count) for name, count in failed)
+        links = self._node.refused_links.items()
+        yield table.NODE_LINKS_REFUSED.each(((direction,), count) for direction, count in links)
         yield table.CLAIMS_REFUSED.of(self._node.raft.refused_claims)
 
     def _image(self) -> Iterator[Metric]:

@@ -77,6 +77,11 @@ class NodeView(Protocol):
         memory."""
 
     @property
+    def refused_links(self) -> Mapping[str, int]:
+        """Return the number of links that one end has refused in their handshake, by the direction:
+        `accepted` or `opened` by this node."""
+
+    @property
     def failed_requests(self) -> Mapping[str, int]:
         """Return the number of failed requests from other nodes, by the kind of message."""
 

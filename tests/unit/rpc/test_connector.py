@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -248,6 +249,25 @@ def test_refusals_are_said_once(
     lines = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
     assert any(reason in line for line in lines)
     assert len(lines) == len(set(lines)) <= 2
+
+
+def test_a_caller_cannot_flood_the_log_with_refusals(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    server = serving(bench)
+    client = bench.node(2)
+    client.connect()
+    for number in range(50):
+        hello = partial(hello_of, 2, cluster_id=f"a\nforged line {number}")
+        client.settings = dataclasses.replace(client.settings, hello=hello)
+        client.connect()
+        bench.pass_ms(10)
+    lines = [record.getMessage() for record in caplog.records if "link from" in record.getMessage()]
+    assert len(lines) == 1
+    assert "\n" not in lines[0]
+    assert server.settings.refused["accepted"] >= 50
+    assert client.settings.refused["opened"] >= 50
 
 
 def test_what_an_unknown_generation_and_a_newer_rpc_mean() -> None:
