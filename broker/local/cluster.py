@@ -14,7 +14,7 @@ from quorate.broker.local.errors import WrongState
 from quorate.broker.local.fault_rules import Nodes, pairs
 from quorate.broker.local.layout import Value
 from quorate.broker.local.local_nodes import LocalNodes
-from quorate.broker.local.topics import AdminTls, create_topic, topic_request
+from quorate.broker.local.topics import admin_tls, create_topic, topic_request
 from quorate.quorum.rpc.tls.dialing_transport import DialingTransport
 from quorate.quorum.rpc.transport import AioTransport
 
@@ -265,7 +265,7 @@ class Cluster(LocalNodes):
             await create_topic(transport, address, request)
         else:  # controllers take the admin's certificate instead of a login
             address = self._layout.controllers[await self.controller_id()]
-            tls = AdminTls(self._layout.secured)
+            tls = admin_tls(self._layout.secured)
             await create_topic(DialingTransport(transport, tls), address, request)
 
         def served() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -17,7 +16,8 @@ from quorate.quorum.protocol.schemas.topics import (
     CreateTopicsRequest,
 )
 from quorate.quorum.rpc.kafka.client import KafkaClient
-from quorate.quorum.seams import ANONYMOUS_PEER, Address, PeerIdentity, Transport
+from quorate.quorum.rpc.tls.dialing_transport import ClientTls
+from quorate.quorum.seams import Address, Transport
 
 if TYPE_CHECKING:
     from quorate.quorum.secured.secured_dir import SecuredDir
@@ -26,18 +26,11 @@ BROKERS_DEFAULT = -1
 """The replication factor that asks for `default.replication.factor`."""
 
 
-class AdminTls:
-    """TLS with the certificate of the admin of a secure cluster. Implements `DialTls` of
-    `quorum/seams.py`."""
-
-    def __init__(self, secured: SecuredDir) -> None:
-        """Read the certificates. Blocks."""
-        self.dial_context = ssl.create_default_context(cafile=str(secured.authority.certificate))
-        self.dial_context.load_cert_chain(secured.admin_keystore)
-
-    def dialed_identity(self, transport: asyncio.BaseTransport) -> PeerIdentity:
-        """Return no identity, because only the host name of a controller counts here."""
-        return ANONYMOUS_PEER
+def admin_tls(secured: SecuredDir) -> ClientTls:
+    """Return TLS with the certificate of the admin of a secure cluster. Blocks to read it."""
+    context = ssl.create_default_context(cafile=str(secured.authority.certificate))
+    context.load_cert_chain(secured.admin_keystore)
+    return ClientTls(context)
 
 
 def topic_request(

@@ -16,10 +16,15 @@ from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.compare import compare
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.results.view import View, verdict_lines
-from quorate.cli.chaos.run.cluster_runs import run_on_existing_cluster, run_on_temporary_cluster
+from quorate.cli.chaos.run.cluster_runs import (
+    file_of_clients,
+    run_on_existing_cluster,
+    run_on_temporary_cluster,
+)
 from quorate.cli.chaos.run.listed_runs import run_on_listed_cluster
 from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
 from quorate.cli.chaos.scenario.steps import STEPS
+from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.suggesting_group import SuggestingGroup
@@ -109,6 +114,12 @@ def describe(scenario: str) -> None:
     help="The file that lists the nodes of that cluster, and the commands that stop, kill, pause, "
     "resume and start each one.",
 )
+@click.option(
+    "--command-config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A .properties file with client settings, such as security.protocol, for every client of "
+    "the run. [default: client.properties in the --dir of `quorate up --secure`]",
+)
 @click.option("--variant", help="Run only this variant. [default: all, one after another]")
 @click.option(
     "--override",
@@ -143,6 +154,7 @@ def run(
     directory: Path | None,
     bootstrap: str | None,
     node_file: Path | None,
+    command_config: str | None,
     variant: str | None,
     overrides: tuple[str, ...],
     keep_config: bool,
@@ -160,6 +172,8 @@ def run(
     list. The exit status is the verdict: 0 good, 1 bad. Every run ends with a verdict, also if the
     cluster stays broken or a signal ends the run early."""
     refuse_wrong_options(directory, bootstrap, node_file, bool(overrides or keep), keep_config)
+    if command_config is not None:
+        refuse_without_cluster("--command-config", directory, bootstrap)
     if scenario == ALL and (variant is not None or html is not None):
         raise click.UsageError(f"--variant and --html cannot be given with `{ALL}`")
     names = list(bundled_scenarios()) if scenario == ALL else [scenario]
@@ -172,10 +186,14 @@ def run(
         variants = variants_named(each, variant)
         if bootstrap is not None and node_file is not None:
             result = run_on_listed_cluster(
-                each, variants, chance, bootstrap, node_file, keep_config, view
+                *(each, variants, chance, bootstrap, node_file, keep_config, view),
+                ClientFile.read(command_config),
             )
         elif directory is not None:
-            result = run_on_existing_cluster(each, variants, chance, directory, keep_config, view)
+            client_file = file_of_clients(directory, command_config)
+            result = run_on_existing_cluster(
+                each, variants, chance, directory, keep_config, view, client_file
+            )
         else:
             result = run_on_temporary_cluster(each, variants, chance, overrides, keep, view)
         results.append(result)
@@ -213,10 +231,16 @@ def refuse_wrong_options(
             "--override and --keep cannot be given with --dir or --bootstrap-server: the nodes of "
             "that cluster run already"
         )
-    if directory is None and bootstrap is None and keep_config:
+    if keep_config:
+        refuse_without_cluster("--keep-config", directory, bootstrap)
+
+
+def refuse_without_cluster(option: str, directory: Path | None, bootstrap: str | None) -> None:
+    """Raise UsageError if `option` is given for a temporary cluster."""
+    if directory is None and bootstrap is None:
         raise click.UsageError(
-            "--keep-config needs --dir or --bootstrap-server: a temporary cluster has no "
-            "configuration"
+            f"{option} needs --dir or --bootstrap-server: a temporary cluster has no "
+            "configuration of its own, and no TLS or SASL"
         )
 
 

@@ -18,7 +18,10 @@ from quorate.cli.chaos.control.pause_guard import process_state
 from quorate.cli.chaos.control.process_cluster import ProcessCluster
 from quorate.cli.chaos.loading.node_file import RESUME, START, ListedNode, NodeList
 from quorate.cli.chaos.run.listed_runs import nodes_of
+from quorate.cli.client.client_file import ClientFile
+from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.errors import PARTLY, Refused
+from quorate.cli.client.options import command_config_option
 from quorate.cli.nodes.cluster_dir import NodeEntry, alive
 
 STOPPED = "T"
@@ -40,17 +43,20 @@ POLL_S = 0.1
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The file that lists the nodes and their commands.",
 )
-def heal(directory: Path | None, node_file: Path | None) -> None:
+@command_config_option
+def heal(directory: Path | None, node_file: Path | None, command_config: str | None) -> None:
     """End all faults of the cluster in --dir, or of the nodes in --nodes.
 
     Paused nodes continue, the rules of fault sockets end, and nodes that are down start. A run of
     `quorate chaos` that is in progress on this cluster then gets a bad verdict. The exit code is 4
     if a fault could not be ended."""
     if node_file is not None and directory is None:
-        heal_listed(nodes_of(node_file))
+        heal_listed(nodes_of(node_file), ClientFile.read(command_config).security)
         return
     if directory is None or node_file is not None:
         raise click.UsageError("give one of --dir and --nodes")
+    if command_config is not None:
+        raise click.UsageError("--command-config needs --nodes: --dir asks no node over TLS")
     cluster = ProcessCluster(directory)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
@@ -72,18 +78,18 @@ def heal(directory: Path | None, node_file: Path | None) -> None:
         raise SystemExit(PARTLY)
 
 
-def heal_listed(listed: NodeList) -> None:
+def heal_listed(listed: NodeList, security: ClientSecurity) -> None:
     """Let each node that does not answer continue, and start it if it still does not answer.
 
     Exit with PARTLY if a command fails."""
     failed = False
     count = 0
     for node in listed.nodes.values():
-        if asyncio.run(answers(node.address)):
+        if asyncio.run(answers(node.address, security)):
             continue
         count += 1
         try:
-            said = resumed_or_started(node, listed.command_timeout_ms / 1000)
+            said = resumed_or_started(node, listed.command_timeout_ms / 1000, security)
         except Refused as refused:
             said, failed = refused.message, True
         click.echo(f"node {node.id}: {said}")
@@ -93,22 +99,22 @@ def heal_listed(listed: NodeList) -> None:
         raise SystemExit(PARTLY)
 
 
-def resumed_or_started(node: ListedNode, limit_s: float) -> str:
+def resumed_or_started(node: ListedNode, limit_s: float, security: ClientSecurity) -> str:
     """End the pause of a node that does not answer, or start it. Return what was done as text.
 
     The command `resume` of a node without a process may fail. Raise Refused if `start` fails."""
     with contextlib.suppress(Refused):
         run_command(node, RESUME, limit_s)
-        if asyncio.run(answers_soon(node)):
+        if asyncio.run(answers_soon(node, security)):
             return "it did not answer, and continues"
     run_command(node, START, limit_s)
     return "it does not answer, and is started"
 
 
-async def answers_soon(node: ListedNode) -> bool:
+async def answers_soon(node: ListedNode, security: ClientSecurity) -> bool:
     """Return True if the node answers within RESUMED_S."""
     deadline_s = time.monotonic() + RESUMED_S
-    while not (found := await answers(node.address)):
+    while not (found := await answers(node.address, security)):
         if time.monotonic() > deadline_s:
             break
         await asyncio.sleep(POLL_S)

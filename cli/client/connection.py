@@ -177,7 +177,7 @@ class Connection:
         if login is None or due_s is None or time.monotonic() < due_s:
             return
 
-        def ask(request: Message, response: type[Message]) -> Message:
+        def ask(request: Message) -> Message:
             api = APIS[request.API_KEY]
             return cast(Message, self._exchange(api, self._common(api), request, timeout_s))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from quorate.cli.client.errors import Refused
 from quorate.config.jaas import parse_jaas
@@ -21,8 +20,9 @@ from quorate.quorum.protocol.schemas.sasl_handshake import (
 )
 from quorate.quorum.protocol.wire import Message
 
-R = TypeVar("R", bound=Message)
-Ask = Callable[[Message, type[R]], R]
+Steps = Generator[Message, Message, int]
+"""Yields each request of a login and takes its response. Returns the lifetime of the session in ms,
+or 0 if it does not end."""
 MECHANISM = "sasl.mechanism"
 LIBRDKAFKA = {"sasl.mechanisms": MECHANISM}
 """librdkafka's other name of a key."""
@@ -67,35 +67,49 @@ def sasl_login(client: Mapping[str, str]) -> SaslLogin:
     return SaslLogin(mechanism, user, password)
 
 
-def log_in(login: SaslLogin, ask: Ask[Message], address: str) -> int:
+def log_in(login: SaslLogin, ask: Callable[[Message], Message], address: str) -> int:
     """Authenticate over `ask`, which sends a request and returns its response. Return the lifetime
-    of the session in ms, or 0 if it does not end.
+    of the session in ms, or 0 if it does not end. Raise Refused as `login_steps` does."""
+    steps = login_steps(login, address)
+    request = next(steps)
+    while True:
+        answer = ask(request)
+        try:
+            request = steps.send(answer)
+        except StopIteration as ended:
+            return int(ended.value)
+
+
+def login_steps(login: SaslLogin, address: str) -> Steps:
+    """Authenticate by the requests that are yielded.
 
     Raise Refused if the node does not accept the login, or does not know the credential."""
-    shaken = ask(SaslHandshakeRequest(mechanism=login.mechanism), SaslHandshakeResponse)
+    shaken = yield SaslHandshakeRequest(mechanism=login.mechanism)
     assert isinstance(shaken, SaslHandshakeResponse)
     if shaken.error_code:
         offered = ", ".join(shaken.mechanisms) or "none: its listener has no SASL"
         raise Refused(f"{address} does not offer {login.mechanism}. Its mechanisms: {offered}")
 
-    def exchange(token: bytes) -> SaslAuthenticateResponse:
-        answer = ask(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
-        assert isinstance(answer, SaslAuthenticateResponse)
-        if answer.error_code:
-            text = re.sub(r"\s+", " ", answer.error_message or "no reason is given")
-            raise Refused(f"{address} refuses user {login.user!r}: {text}")
-        return answer
-
     if login.mechanism == PLAIN:
-        return exchange(f"\0{login.user}\0{login.password}".encode()).session_lifetime_ms
-    return log_in_by_scram(login, exchange, address)
+        last = yield from _exchange(f"\0{login.user}\0{login.password}".encode(), login, address)
+        return last.session_lifetime_ms
+    return (yield from _scram_steps(login, address))
 
 
-def log_in_by_scram(
-    login: SaslLogin, exchange: Callable[[bytes], SaslAuthenticateResponse], address: str
-) -> int:
-    """Authenticate by SCRAM over `exchange`, which sends a token. Return the lifetime of the
-    session in ms."""
+def _exchange(
+    token: bytes, login: SaslLogin, address: str
+) -> Generator[Message, Message, SaslAuthenticateResponse]:
+    """Send a token and return the response. Raise Refused if the node refuses it."""
+    answer = yield SaslAuthenticateRequest(auth_bytes=token)
+    assert isinstance(answer, SaslAuthenticateResponse)
+    if answer.error_code:
+        text = re.sub(r"\s+", " ", answer.error_message or "no reason is given")
+        raise Refused(f"{address} refuses user {login.user!r}: {text}")
+    return answer
+
+
+def _scram_steps(login: SaslLogin, address: str) -> Steps:
+    """Authenticate by SCRAM."""
     from random import SystemRandom
 
     from quorate.quorum.sasl.random_text import random_text
@@ -107,8 +121,9 @@ def log_in_by_scram(
         BY_NAME[login.mechanism], login.user, login.password, random_text(SystemRandom())
     )
     try:
-        first = exchange(client.first())
-        last = exchange(client.final(bytes(first.auth_bytes)))
+        first = yield from _exchange(client.first(), login, address)
+        final = client.final(bytes(first.auth_bytes))
+        last = yield from _exchange(final, login, address)
         client.check(bytes(last.auth_bytes))
     except (ServerRefused, Malformed) as error:
         raise Refused(f"{address}: {error}") from None

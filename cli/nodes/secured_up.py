@@ -40,7 +40,12 @@ def secured_dir(directory: ClusterDir, shape: Shape) -> SecuredDir:
 
 def is_secured(root: Path) -> bool:
     """Return True if `up --secure` has created the cluster below `root`."""
-    return (root / "security").is_dir() and (root / "client.properties").exists()
+    return (root / "security").is_dir() and client_file_of(root).exists()
+
+
+def client_file_of(root: Path) -> Path:
+    """Return the path of the file with which clients log in as the admin."""
+    return root / "client.properties"
 
 
 def ways_to_connect(files: SecuredDir, bootstrap: str) -> Iterator[str]:

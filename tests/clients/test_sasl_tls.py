@@ -18,7 +18,15 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-u
 from aiokafka.errors import KafkaConnectionError  # type: ignore[import-untyped]
 from confluent_kafka import Consumer, KafkaError, Producer
 
+from quorate.cli.chaos.control.command_control import answers
+from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.client.client_file import ClientFile
+from quorate.cli.client.secured_client import with_tls
 from quorate.cli.nodes.cluster_dir import alive
+from quorate.quorum.clock import AsyncioClock
+from quorate.quorum.rpc.kafka.client import ClientSettings
+from quorate.quorum.rpc.transport import AioTransport
+from quorate.quorum.seams import Address
 from tests.certificates import Files, certificate, files
 from tests.clients.cluster import ProcessCluster, run_quorate, wait_for
 from tests.clients.kafka_python import KafkaConsumer, KafkaProducer
@@ -214,13 +222,29 @@ def test_up_and_chaos_refuse_to_connect_with_another_protocol(
     assert not list(root.glob("nodes/*/data")), "nothing is formatted"
     done = run_quorate("chaos", "run", "leader-kill", *overrides)
     assert done.returncode == 1
-    assert "PLAINTEXT has SASL_SSL. The clients of `quorate chaos` use" in done.stderr
+    assert "PLAINTEXT has SASL_SSL, and the clients of a temporary cluster use" in done.stderr
 
 
 def test_chaos_refuses_a_running_cluster_with_another_protocol(secured: Secured) -> None:
     done = run_quorate("chaos", "run", "leader-kill", "--dir", str(secured.cluster.directory.root))
     assert done.returncode == 1
     assert "listener PLAINTEXT of broker 2 has the protocol SASL_SSL" in done.stderr
+
+
+@pytest.mark.parametrize("password", ["secret", WRONG])
+async def test_clients_of_chaos_log_in(secured: Secured, tmp_path: Path, password: str) -> None:
+    security = ClientFile.read(command_config(tmp_path, secured.node, password)).security
+    host, port = secured.cluster.bootstrap.split(":")
+    transport = with_tls(AioTransport(), security)
+    address = Address(host, int(port))
+    brokers = Brokers(
+        transport, AsyncioClock(), [address], "none", ClientSettings(), security.login
+    )
+    await brokers.refresh()
+    assert brokers.known == ([2] if password == "secret" else [])
+    brokers.close()
+    assert await answers(address, security), "without a login"
+    assert not await answers(address)
 
 
 def test_up_stops_its_nodes_if_its_password_is_wrong(secured: Secured, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 
 from quorate.cli.client.admin import Admin, AdminSettings, check
+from quorate.cli.client.client_file import ClientFile
 from quorate.cli.metadata_quorum.command import describe_quorum
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import configs, elect_leaders, topics
@@ -21,13 +22,16 @@ NO_NEED = frozenset(
     }
 )
 """The results of a preferred election, which need not change anything."""
-PLAINTEXT_ONLY = "The clients of `quorate chaos` use neither TLS nor SASL"
+PROTOCOL_IN_FILE = "--command-config names a file with the protocol of the clients"
 HEAL_TIMEOUT_S = 60.0
 """The default time, in s, for which `wait_healed` waits."""
 
 
 class ClusterRequests(ABC):
     """The requests to any cluster. Each call opens connections of its own, and blocks."""
+
+    client_file = ClientFile()
+    """The settings of all connections to brokers."""
 
     @property
     @abstractmethod
@@ -36,7 +40,8 @@ class ClusterRequests(ABC):
 
     def admin(self, timeout_s: float = 30.0) -> Admin:
         """Return a new Admin, which the caller closes."""
-        return Admin(AdminSettings(servers=self.servers, timeout_s=timeout_s))
+        security = self.client_file.security
+        return Admin(AdminSettings(servers=self.servers, timeout_s=timeout_s, security=security))
 
     def create_topic(self, topic: str, partitions: int, replicas: int, *, min_isr: int = 2) -> None:
         """Create a topic. Raise Refused if the cluster refuses it."""

@@ -27,9 +27,11 @@ from quorate.cli.chaos.loading.node_file import (
     ListedNode,
     NodeList,
 )
+from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.secured_client import connected, with_tls
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
+from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, TransportError
 
@@ -46,11 +48,17 @@ MAX_SAID_BYTES = 400
 """The end of a failed command's output that its error shows."""
 
 
+PLAIN_TCP = ClientSecurity()
+
+
 class CommandControl:
     """The nodes of a file. Bound: one guard process, and one task that watches the nodes."""
 
-    def __init__(self, listed: NodeList, lease_ms: int) -> None:
+    def __init__(
+        self, listed: NodeList, lease_ms: int, security: ClientSecurity = PLAIN_TCP
+    ) -> None:
         self._nodes = listed.nodes
+        self._security = security
         self._timeout_ms = listed.command_timeout_ms
         self._guard = CommandGuard(lease_ms, listed.command_timeout_ms)
         self._paused: set[int] = set()
@@ -79,14 +87,14 @@ class CommandControl:
         node = await self._serving(node_id)
         self._guard.owe(node_id, node.commands[START])
         await self._run(node, KILL)
-        return partial(silent, node.address, KILL)
+        return partial(silent, node.address, KILL, self._security)
 
     async def stop(self, node_id: int, within_ms: int) -> Effect:
         """Run the command `stop`, which may take `within_ms`. The node must answer before it."""
         node = await self._serving(node_id)
         self._guard.owe(node_id, node.commands[START])
         await self._run(node, STOP, min(self._timeout_ms, within_ms) / 1000)
-        return await silent(node.address, STOP)
+        return await silent(node.address, STOP, self._security)
 
     async def pause(self, node_id: int) -> Effect:
         """Run the command `pause`. The node must answer before it."""
@@ -94,12 +102,12 @@ class CommandControl:
         self._guard.owe(node_id, node.commands[RESUME])
         self._paused.add(node_id)
         await self._run(node, PAUSE)
-        return await silent(node.address, PAUSE)
+        return await silent(node.address, PAUSE, self._security)
 
     async def resume(self, node_id: int) -> bool:
         """Run the command `resume`. Return True if the node was silent until now."""
         node = self._nodes[node_id]
-        lasted = not await answers(node.address)
+        lasted = not await answers(node.address, self._security)
         await self._run(node, RESUME)
         self._paused.discard(node_id)
         self._guard.settle(node_id)
@@ -107,7 +115,7 @@ class CommandControl:
 
     async def start(self, node_id: int) -> bool:
         """Run the command `start`. Return True if the node was silent until now."""
-        was_down = not await answers(self._nodes[node_id].address)
+        was_down = not await answers(self._nodes[node_id].address, self._security)
         self._starting.add(node_id)
         self._closed_looks[node_id] = 0
         await self._run(self._nodes[node_id], START)
@@ -136,7 +144,7 @@ class CommandControl:
     async def _serving(self, node_id: int) -> ListedNode:
         """Return the node. Raise Refused if it does not answer, so no command can affect it."""
         node = self._nodes[node_id]
-        if not await answers(node.address):
+        if not await answers(node.address, self._security):
             raise Refused(f"node {node_id} does not answer at {node.address}")
         return node
 
@@ -205,10 +213,10 @@ def run_command(
             raise Refused(f"node {node.id}: {name} ended with status {status}: {said}")
 
 
-async def silent(address: Address, command: str) -> Effect:
+async def silent(address: Address, command: str, security: ClientSecurity = PLAIN_TCP) -> Effect:
     """Wait for SILENT_S until the address answers no more."""
     deadline_s = time.monotonic() + SILENT_S
-    while answering := await answers(address):
+    while answering := await answers(address, security):
         if time.monotonic() > deadline_s:
             break
         await asyncio.sleep(POLL_S)
@@ -216,19 +224,17 @@ async def silent(address: Address, command: str) -> Effect:
     return Effect(int(not answering), text)
 
 
-async def answers(address: Address) -> bool:
-    """Return True if the node at the address answers ApiVersions within ANSWER_S."""
+async def answers(address: Address, security: ClientSecurity = PLAIN_TCP) -> bool:
+    """Return True if the node at the address answers ApiVersions within ANSWER_S, after the TLS
+    handshake of `security`. Nodes answer that request without a login."""
     settings = ClientSettings(client_id="quorate-chaos", connect_timeout_ms=int(ANSWER_S * 1000))
-    client = None
+    transport = with_tls(AioTransport(), security)
     try:
         async with asyncio.timeout(ANSWER_S):
-            client = await KafkaClient.connect(AioTransport(), AsyncioClock(), address, settings)
-            await client.negotiate()
+            found = await connected(transport, AsyncioClock(), address, settings, login=None)
     except (TimeoutError, ClientError, TransportError):
         return False
-    finally:
-        if client is not None:
-            client.close()
+    found.client.close()
     return True
 
 

@@ -8,10 +8,11 @@ from quorate.cli.chaos.checks.move_checks import ISR_MOVES, LEADER_MOVES
 from quorate.cli.chaos.checks.record_checks import REPLICAS
 from quorate.cli.chaos.control.answered_facts import AnsweredFacts
 from quorate.cli.chaos.control.cluster import Cluster
-from quorate.cli.chaos.control.cluster_requests import PLAINTEXT_ONLY
+from quorate.cli.chaos.control.cluster_requests import PROTOCOL_IN_FILE
 from quorate.cli.chaos.control.command_control import CommandControl
 from quorate.cli.chaos.loading.node_file import BROKER, CONTROLLER, NodeList
 from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.metadata_quorum.command import describe_quorum
 from quorate.quorum.protocol.schemas import configs
@@ -23,7 +24,13 @@ BROKER_RESOURCE = 4
 class ListedCluster(Cluster):
     """The nodes of a file. Commands control them, and Kafka's protocol says what happens."""
 
-    def __init__(self, listed: NodeList, servers: tuple[tuple[str, int], ...]) -> None:
+    def __init__(
+        self,
+        listed: NodeList,
+        servers: tuple[tuple[str, int], ...],
+        client_file: ClientFile | None = None,
+    ) -> None:
+        self.client_file = client_file or ClientFile()
         self._listed = listed
         self._servers = servers
 
@@ -59,7 +66,7 @@ class ListedCluster(Cluster):
 
     def control(self, lease_ms: int) -> CommandControl:
         """Return the control of the nodes by their commands."""
-        return CommandControl(self._listed, lease_ms)
+        return CommandControl(self._listed, lease_ms, self.client_file.security)
 
     def facts(
         self, make_brokers: Callable[[], Brokers], now_ms: Callable[[], int]
@@ -89,7 +96,7 @@ class ListedCluster(Cluster):
             running = {each.node_id for each in admin.metadata(()).brokers}
             voters = {each.replica_id for each in describe_quorum(admin).state.current_voters}
         except NotReachable as error:
-            raise NotReachable(f"{error.message}. {PLAINTEXT_ONLY}") from None
+            raise NotReachable(f"{error.message}. {PROTOCOL_IN_FILE}") from None
         finally:
             admin.close()
         for role, found, listed in (

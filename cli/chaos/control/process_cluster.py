@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from quorate.cli.chaos.control.cluster_requests import ClusterRequests
+from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.cluster_dir import ClusterDir, ClusterEntry, NodeEntry, alive
 from quorate.config.listeners import parse_servers
@@ -35,7 +36,10 @@ KILL_S = 5.0
 class ProcessCluster(ClusterRequests):
     """A cluster of processes in one directory."""
 
-    def __init__(self, directory: Path, *, faults: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, faults: bool = False, client_file: ClientFile | None = None
+    ) -> None:
+        self.client_file = client_file or ClientFile()
         self.directory = ClusterDir(directory)
         self._faults = ("--faults",) if faults else ()
         self._children: dict[int, subprocess.Popen[bytes]] = {}

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quorate.cli.chaos.control.cluster import Cluster
-from quorate.cli.chaos.control.cluster_requests import PLAINTEXT_ONLY
+from quorate.cli.chaos.control.cluster_requests import PROTOCOL_IN_FILE
 from quorate.cli.chaos.control.local_cluster import LocalCluster
 from quorate.cli.chaos.loading.loader import require_nodes
 from quorate.cli.chaos.loading.reading import ScenarioError
@@ -27,13 +27,18 @@ from quorate.cli.chaos.run.evidence import failed_result
 from quorate.cli.chaos.run.run import run_scenario
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.scenario.scenario import Scenario, Variant
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.client_file import ClientFile
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.nodes.client_protocol import refuse_other_protocol
 from quorate.cli.nodes.cluster_dir import CLIENT_LISTENER, alive
+from quorate.cli.nodes.secured_up import client_file_of, is_secured
 from quorate.cli.nodes.server import load_config, pair_of
 from quorate.config.listeners import PLAINTEXT, PROTOCOL_MAP, split_protocol_map
 from quorate.config.node_keys import NODE_KEYS
 
+NO_FILE = ClientFile()
+LOGIN_S = 5.0
+"""The time, in s, for the first login of a run."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -59,16 +64,27 @@ async def interruptible(plan: Plan, cluster: Cluster, view: View) -> Result:
     return await run_scenario(plan, cluster, view, interruption)
 
 
+def file_of_clients(directory: Path, command_config: str | None) -> ClientFile:
+    """Return the settings in --command-config, or in the file that `quorate up --secure` has
+    written into its directory. Raise Refused if they are not valid."""
+    if command_config is None and is_secured(directory):
+        command_config = str(client_file_of(directory))
+    return ClientFile.read(command_config)
+
+
 def existing_cluster(
-    scenario: Scenario, directory: Path, keep_config: bool = False
+    scenario: Scenario,
+    directory: Path,
+    keep_config: bool = False,
+    client_file: ClientFile = NO_FILE,
 ) -> LocalCluster:
     """Return the cluster in `directory`.
 
     Raise Refused if there is no cluster, if a node does not run, if one lacks the fault socket that
     the scenario needs, if the scenario names a node that the cluster does not have, or if brokers
-    demand TLS or SASL. Unless `keep_config`, also raise it if a node lacks a config of the
-    scenario."""
-    cluster = LocalCluster(directory)
+    have another protocol than the file. Unless `keep_config`, also raise it if a node lacks a
+    config of the scenario."""
+    cluster = LocalCluster(directory, client_file=client_file)
     if not cluster.directory.file.exists():
         raise Refused(f"{directory}: there is no cluster in this directory (no cluster.json)")
     entry = cluster.entry
@@ -92,11 +108,11 @@ def existing_cluster(
     )
     broker_files = [cluster.directory.node_file(node["id"]) for node in entry["brokers"]]
     configs = (load_config(str(file)) for file in broker_files)
-    refuse_other_protocol(configs, PLAINTEXT, PLAINTEXT_ONLY)
+    refuse_other_protocol(configs, client_file.security.protocol, PROTOCOL_IN_FILE)
     if not keep_config:
         files = {node["id"]: cluster.directory.node_file(node["id"]) for node in nodes}
         refuse_other_configs(scenario, directory, files)
-    return LocalCluster(directory, faults=faults)
+    return LocalCluster(directory, faults=faults, client_file=client_file)
 
 
 def refuse_other_configs(
@@ -137,14 +153,31 @@ def run_on_existing_cluster(
     directory: Path,
     keep_config: bool,
     view: View,
+    client_file: ClientFile = NO_FILE,
 ) -> Result:
     """Run the scenario on the cluster in `directory`, with a topic that is deleted afterwards.
 
-    Raise Refused as `existing_cluster` does, before anything is changed."""
-    cluster = existing_cluster(scenario, directory, keep_config)
+    Raise Refused as `existing_cluster` does, and for a wrong login, before anything is changed."""
+    cluster = existing_cluster(scenario, directory, keep_config, client_file)
+    refuse_wrong_login(cluster)
     topic = f"chaos-{scenario.name}-{time.time_ns() // 1_000_000}"
     result = asyncio.run(interruptible(Plan(scenario, variants, topic, seed), cluster, view))
     return without_leftovers(result, f"topic {topic}", lambda: cluster.delete_topic(topic))
+
+
+def refuse_wrong_login(cluster: LocalCluster) -> None:
+    """Raise Refused if the cluster does not accept the certificate or the login of the file.
+
+    A cluster that does not answer is no reason, because the verdict says so."""
+    if cluster.client_file.security.protocol == PLAINTEXT:
+        return
+    admin = cluster.admin(LOGIN_S)
+    try:
+        admin.metadata(())
+    except NotReachable:
+        return
+    finally:
+        admin.close()
 
 
 def without_leftovers(result: Result, what: str, remove: Callable[[], None]) -> Result:
@@ -164,7 +197,11 @@ def refuse_tls_and_sasl(config: Mapping[str, str]) -> None:
     protocols = split_protocol_map(config.get(PROTOCOL_MAP, ""))
     found = protocols.get(CLIENT_LISTENER, PLAINTEXT)
     if found != PLAINTEXT:
-        raise Refused(f"{PROTOCOL_MAP}: {CLIENT_LISTENER} has {found}. {PLAINTEXT_ONLY}")
+        raise Refused(
+            f"{PROTOCOL_MAP}: {CLIENT_LISTENER} has {found}, and the clients of a temporary "
+            "cluster use neither TLS nor SASL. Start a cluster with `quorate up`, and give its "
+            "--dir and --command-config"
+        )
 
 
 def run_on_temporary_cluster(

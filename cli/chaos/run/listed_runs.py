@@ -19,6 +19,7 @@ from quorate.cli.chaos.run.cluster_runs import (
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.scenario.scenario import Scenario, Variant
 from quorate.cli.chaos.scenario.steps import DISK, RULES, STEPS
+from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import Refused
 from quorate.config.key import ConfigError
@@ -33,6 +34,7 @@ def run_on_listed_cluster(
     node_file: Path,
     keep_config: bool,
     view: View,
+    client_file: ClientFile,
 ) -> Result:
     """Run the scenario on the nodes of a file, with a topic that is deleted afterwards.
 
@@ -43,7 +45,7 @@ def run_on_listed_cluster(
         servers = parse_servers("--bootstrap-server", bootstrap.split(","))
     except ConfigError as error:
         raise Refused(str(error)) from None
-    cluster = ListedCluster(listed, servers)
+    cluster = ListedCluster(listed, servers, client_file)
     refuse_steps_of_sockets(scenario)
     refuse_unknown_nodes(scenario, cluster.controllers, cluster.brokers)
     cluster.refuse_other_nodes()

@@ -25,6 +25,7 @@ from quorate.cli.chaos.workload.metadata_probe import MetadataProbe
 from quorate.cli.chaos.workload.reader import Reader
 from quorate.cli.chaos.workload.writer import Pace, Writer
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.secured_client import with_tls
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.rpc.kafka.client import ClientSettings
 from quorate.quorum.rpc.transport import AioTransport
@@ -99,14 +100,15 @@ async def started_run(plan: Plan, cluster: Cluster, view: View) -> AsyncIterator
 def client_maker(plan: Plan, cluster: Cluster) -> Callable[[], Brokers]:
     """Return a function that creates a client's metadata, with connections of its own."""
     bootstrap = [Address(*server) for server in cluster.servers]
-    transport, clock = AioTransport(), AsyncioClock()
+    security = cluster.client_file.security
+    transport, clock = with_tls(AioTransport(), security), AsyncioClock()
     settings = ClientSettings(
         client_id=CLIENT_ID,
         connect_timeout_ms=plan.scenario.workload.request_timeout_ms * 2,
         # A paused broker accepts connections, and answers nothing. This bounds the first question.
         request_timeout_ms=plan.scenario.workload.request_timeout_ms,
     )
-    return lambda: Brokers(transport, clock, bootstrap, plan.topic, settings)
+    return lambda: Brokers(transport, clock, bootstrap, plan.topic, settings, security.login)
 
 
 @contextlib.asynccontextmanager
@@ -167,6 +169,7 @@ async def other_clients(run: ScenarioRun) -> AsyncIterator[None]:
             kill_interval_s=workload.member_kill_interval_ms / 1000,
             log=GroupLog(workload.partitions),
             say=run.note,
+            command_config=run.cluster.client_file.path,
         )
     if workload.admin_interval_ms:
         run.admin = AdminLoad(

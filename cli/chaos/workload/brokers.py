@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quorate.cli.client.sasl_login import SaslLogin
+from quorate.cli.client.secured_client import SecuredClient, connected
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.protocol.schemas.metadata import (
     MetadataRequest,
@@ -55,7 +57,9 @@ class Brokers:
         bootstrap: Sequence[Address],
         topic: str,
         settings: ClientSettings,
+        login: SaslLogin | None = None,
     ) -> None:
+        """Each connection of `transport` begins with the `login`, if there is one."""
         self.topic = topic
         self.topic_id: Uuid = ZERO_UUID
         self.leaders: dict[int, Leader] = {}
@@ -64,7 +68,10 @@ class Brokers:
         self._settings = settings
         self._bootstrap = list(bootstrap)
         self._addresses: dict[int, Address] = {}
-        self._clients: dict[Address, KafkaClient] = {}
+        self._login = login
+        self._clients: dict[Address, SecuredClient] = {}
+        self._replaced: list[KafkaClient] = []
+        """Connections whose session ends, and whose last requests are still in flight."""
         self._connecting: dict[Address, asyncio.Lock] = {}
         self._refreshing = asyncio.Lock()
         self._refreshed = 0
@@ -128,7 +135,7 @@ class Brokers:
 
     def close(self) -> None:
         """Close all connections."""
-        for client in self._clients.values():
+        for client in (*(each.client for each in self._clients.values()), *self._replaced):
             client.close()
 
     def _request(self) -> MetadataRequest:
@@ -150,11 +157,21 @@ class Brokers:
 
     async def _connected(self, address: Address) -> KafkaClient:
         async with self._connecting.setdefault(address, asyncio.Lock()):
-            client = self._clients.get(address)
-            if client is None or client.closed:
-                client = await KafkaClient.connect(
-                    self._transport, self._clock, address, self._settings
+            found = self._clients.get(address)
+            if found is None or not found.usable(self._clock.now_ms()):
+                if found is not None:
+                    self._replace(self._clients.pop(address).client)
+                self._clients[address] = found = await connected(
+                    self._transport, self._clock, address, self._settings, self._login
                 )
-                self._clients[address] = client
-                await client.negotiate()
-            return client
+            return found.client
+
+    def _replace(self, client: KafkaClient) -> None:
+        """Keep a connection until its requests have their responses, or time out."""
+        kept = []
+        for each in (*self._replaced, client):
+            if each.in_flight:
+                kept.append(each)
+            else:
+                each.close()
+        self._replaced = kept

@@ -40,6 +40,8 @@ class Group:
     log: GroupLog
     say: Callable[[str], None]
     """Takes each kill of a member, and its end, as text."""
+    command_config: str | None = None
+    """The path of the file with the settings of the members' connections."""
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _processes: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -113,6 +115,7 @@ class Group:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "quorate.cli.chaos.workload.group_member"),
             *(self.bootstrap, self.topic, f"{self.topic}-group", str(self.session_ms)),
+            *([] if self.command_config is None else [self.command_config]),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_BYTES,

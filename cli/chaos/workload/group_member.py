@@ -1,7 +1,8 @@
 """A process that is one member of a consumer group, so that a run can kill it.
 
-`python -m quorate.cli.chaos.workload.group_member BOOTSTRAP TOPIC GROUP SESSION_MS` joins, reads
-and commits until its standard input ends, and then leaves the group. It prints one JSON object for
+`python -m quorate.cli.chaos.workload.group_member BOOTSTRAP TOPIC GROUP SESSION_MS [FILE]` joins,
+reads and commits until its standard input ends, and then leaves the group. FILE is that of
+--command-config. The member prints one JSON object for
 each event on a line: `joined`, with the committed offsets of its partitions, 0 without one; `read`,
 with the first and the next offset by partition; `committed`; and `error`. `at_s` is the time on the
 monotonic clock, which all processes of a machine share. An error never ends the process: it joins
@@ -17,6 +18,7 @@ import time
 from collections.abc import Mapping
 
 from quorate.cli.client.admin import Admin, AdminSettings
+from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.consumer import Consumer
 from quorate.cli.client.errors import NotReachable, Refused
@@ -42,11 +44,14 @@ def asked_to_end() -> bool:
     return bool(select.select([0], [], [], 0)[0]) and not os.read(0, 1)
 
 
-def run(bootstrap: str, topic: str, group: str, session_ms: int) -> None:
+def run(
+    bootstrap: str, topic: str, group: str, session_ms: int, command_config: str | None = None
+) -> None:
     """Be a member until the standard input ends."""
+    security = ClientFile.read(command_config).security
     servers = parse_servers("bootstrap", bootstrap.split(","))
     while not asked_to_end():
-        admin = Admin(AdminSettings(servers=servers, timeout_s=TIMEOUT_S))
+        admin = Admin(AdminSettings(servers=servers, timeout_s=TIMEOUT_S, security=security))
         member = Membership(
             admin,
             group,
@@ -100,4 +105,5 @@ def read_until_rebalance(member: Membership, consumer: Consumer) -> None:
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    file_path = sys.argv[5] if len(sys.argv) > 5 else None
+    run(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), file_path)

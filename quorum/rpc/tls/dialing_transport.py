@@ -1,10 +1,38 @@
-"""A Transport whose connections begin with a TLS handshake: that of a node to other nodes."""
+"""A Transport whose connections begin with a TLS handshake: that of a node or a client."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from quorate.quorum.seams import Accept, Address, DialTls, Link, Listener, Tls, Transport, Wire
+from quorate.quorum.seams import (
+    ANONYMOUS_PEER,
+    Accept,
+    Address,
+    DialTls,
+    Link,
+    Listener,
+    PeerIdentity,
+    Tls,
+    Transport,
+    Wire,
+)
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTls:
+    """The TLS of a client. Implements `DialTls` of `quorum/seams.py`."""
+
+    dial_context: ssl.SSLContext
+
+    def dialed_identity(self, transport: asyncio.BaseTransport) -> PeerIdentity:
+        """Return no identity, because only the host name of a server counts for a client."""
+        return ANONYMOUS_PEER
 
 
 class DialingTransport:

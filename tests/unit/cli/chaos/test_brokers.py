@@ -8,9 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from quorate.cli.chaos.loading.loader import load
 from quorate.cli.chaos.run.setup import Plan, client_maker
+from quorate.cli.chaos.workload import brokers as brokers_module
 from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.client.client_file import ClientFile
+from quorate.cli.client.secured_client import SecuredClient
 from quorate.quorum.protocol.schemas.metadata import MetadataResponse
 from quorate.quorum.rpc.kafka.client import ClientError
 from quorate.quorum.seams import Address
@@ -38,7 +43,7 @@ async def test_a_paused_broker_does_not_hold_up_a_client() -> None:
     scenario = load("leader-kill")
     quick = replace(scenario, workload=replace(scenario.workload, request_timeout_ms=100))
     async with paused_broker() as address:
-        cluster = cast(Any, type("C", (), {"servers": (address,)}))
+        cluster = cast(Any, type("C", (), {"servers": (address,), "client_file": ClientFile()}))
         client = client_maker(Plan(quick, quick.variants, "t"), cluster)()
         async with asyncio.timeout(10):
             await client.refresh()
@@ -74,3 +79,44 @@ async def test_a_server_that_did_not_answer_is_asked_last() -> None:
     for _ in range(20):
         await brokers.refresh()
     assert asked == [WORKING] * 20
+
+
+class Connected:
+    """A connection with some requests in flight."""
+
+    closed = False
+    in_flight = 1
+
+    async def call(self, request: object, **options: object) -> MetadataResponse:
+        """Answer without any broker or topic."""
+        return MetadataResponse(brokers=(), topics=())
+
+    def close(self) -> None:
+        """Record the call."""
+        self.closed = True
+
+
+async def test_a_connection_is_replaced_before_its_session_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The old connection stays open as long as requests are in flight on it."""
+    now_ms, made = 0, list[Connected]()
+
+    async def connected(*_: object) -> SecuredClient:
+        made.append(Connected())
+        return SecuredClient(cast(Any, made[-1]), now_ms + 100)
+
+    monkeypatch.setattr(brokers_module, "connected", connected)
+    clock = cast(Any, type("C", (), {"now_ms": lambda self: now_ms})())
+    unused = cast(Any, None)
+    brokers = Brokers(unused, clock, [WORKING], "t", unused)
+    for now_ms, connections in ((0, 1), (99, 1), (100, 2), (199, 2)):
+        await brokers.refresh()
+        assert len(made) == connections, now_ms
+    assert not made[0].closed
+    made[0].in_flight = 0
+    now_ms = 200
+    await brokers.refresh()
+    assert [each.closed for each in made] == [True, False, False]
+    brokers.close()
+    assert all(each.closed for each in made)

@@ -24,6 +24,7 @@ from quorate.cli.chaos.control.command_guard import CommandGuard
 from quorate.cli.chaos.loading.node_file import ListedNode, NodeList
 from quorate.cli.chaos.run import run as run_module
 from quorate.cli.chaos.scenario.scenario import Step
+from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.errors import Refused
 from quorate.quorum.seams import Address
 
@@ -53,7 +54,7 @@ async def answering(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[
     """Let every node answer ApiVersions, until the yielded function says otherwise."""
     serves = [True]
 
-    async def answers(address: Address) -> bool:
+    async def answers(address: Address, security: ClientSecurity) -> bool:
         return serves[0]
 
     monkeypatch.setattr(command_control, "answers", answers)
