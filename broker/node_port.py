@@ -2,6 +2,9 @@
 
 A controller that probes this port learns from the accepted connection that the process lives. The
 port accepts the handshake of nodes, and serves no messages of theirs.
+
+With TLS between nodes, a client that is no node is refused when it begins to speak Kafka's
+protocol. It could otherwise hold connections and memory that followers need.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from quorate.quorum.protocol.hot import (
 from quorate.quorum.protocol.hot.fetch_request import FetchRequest
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.handshake import NodeSettings
+from quorate.quorum.rpc.kafka.connection import Connection
 from quorate.quorum.rpc.kafka.connection_quotas import (
     OTHERS_FILES,
     ConnectionLimits,
@@ -30,7 +34,7 @@ from quorate.quorum.rpc.kafka.connection_quotas import (
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
 from quorate.quorum.rpc.node_server import NodeServer
-from quorate.quorum.seams import Accept, Wire
+from quorate.quorum.seams import Accept, Link, Wire
 
 MAX_FOLLOWER_CONNECTIONS = 4096
 """Maximum number of connections that speak Kafka's protocol; fewer if the process may open few
@@ -114,8 +118,15 @@ def node_port(
         quotas=connections,
         resources=resources,
     )
+
+    def accept(link: Link) -> Connection:
+        connection = kafka.accept(link)
+        if reason := settings.proof.stranger(link.identity):
+            connection.refuse(f"only nodes may use this port: {reason}")
+        return connection
+
     return {
-        Wire.KAFKA: kafka.accept,
+        Wire.KAFKA: accept,
         Wire.NODE: NodeServer(settings, _Nobody()).accept,
         Wire.HTTP: watch,
     }

@@ -9,17 +9,25 @@ address is not a part of a node's identity, and may change.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from quorate.quorum.clipped import quoted
 from quorate.quorum.seams import PeerIdentity
 
 SCHEME = "quorate://"
+NODE_PATH = "/node/"
 
 
 def node_uri(cluster_id: str, node_id: int) -> str:
     """Return the URI that the certificate of a node has among its subject alternative names."""
-    return f"{SCHEME}{cluster_id}/node/{node_id}"
+    return f"{SCHEME}{cluster_id}{NODE_PATH}{node_id}"
+
+
+def named_nodes(uris: Iterable[str]) -> list[str]:
+    """Return the URIs of a certificate that name nodes, of any cluster. A certificate with more
+    than one of them proves nothing."""
+    return [uri for uri in uris if uri.startswith(SCHEME)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ class NodeProof:
         if not identity.verified:
             return f"node {node_id} has shown no certificate"
         expected = node_uri(self.cluster_id, node_id)
-        shown = [uri for uri in identity.uris if uri.startswith(SCHEME)]
+        shown = named_nodes(identity.uris)
         if shown == [expected]:
             return ""
         text = " and ".join(map(quoted, shown)) or f"{identity.principal}, which is no node"
@@ -50,6 +58,16 @@ class NodeProof:
             f"the certificate of the peer that claims to be node {node_id} is for {text}, and not "
             f"for {expected!r}"
         )
+
+    def stranger(self, identity: PeerIdentity | None) -> str:
+        """Return the reason why a peer can be no node of this cluster, or an empty string."""
+        if identity is None:
+            return "it does not use TLS" if self.required else ""
+        shown = named_nodes(identity.uris)
+        nodes = f"{SCHEME}{self.cluster_id}{NODE_PATH}"
+        if identity.verified and len(shown) == 1 and shown[0].startswith(nodes):
+            return ""
+        return "it has shown no certificate of a node of this cluster"
 
 
 UNPROVED = NodeProof("", required=False)

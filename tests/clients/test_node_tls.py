@@ -213,6 +213,22 @@ async def test_only_that_broker_fetches_as_its_replica(secured: Secured, version
         assert not await fetched(secured, kind, version), kind
 
 
+@pytest.mark.parametrize("kind", ["no certificate", "a client", "another cluster"])
+async def test_only_nodes_hold_connections_to_the_port_of_a_broker(
+    secured: Secured, kind: str
+) -> None:
+    """Others could keep followers away with requests that never end."""
+    stranger, address = secured.stranger(kind, BROKER), secured.port(BROKER)
+    assert stranger is not None
+    reader, writer = await asyncio.open_connection(
+        address.host, address.port, ssl=stranger.dial_context
+    )
+    writer.write((1 << 20).to_bytes(4, "big") + b"the beginning of a request")
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    writer.close()
+
+
 async def test_http_needs_a_certificate_or_the_token(secured: Secured) -> None:
     certified = secured.stranger("a client", BROKER)
     anonymous = secured.stranger("no certificate", BROKER)

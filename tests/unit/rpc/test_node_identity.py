@@ -35,3 +35,17 @@ def test_while_a_cluster_switches_only_links_without_tls_need_no_proof() -> None
     proof = NodeProof("c", required=False)
     believed = [kind for kind, identity in OTHERS.items() if not proof.refusal(identity, 5)]
     assert believed == ["no TLS"]
+
+
+@pytest.mark.parametrize("kind", list(OTHERS))
+def test_a_stranger_is_no_node_of_the_cluster(kind: str) -> None:
+    assert bool(NodeProof("c", required=True).stranger(OTHERS[kind])) == (
+        kind not in ("another node", "a longer id")
+    )
+
+
+def test_while_a_cluster_switches_a_link_without_tls_may_be_a_node() -> None:
+    proof = NodeProof("c", required=False)
+    assert not proof.stranger(None)
+    assert proof.stranger(ANONYMOUS_PEER)
+    assert not proof.stranger(PeerIdentity(uris=(URI,), verified=True))
