@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 DAYS_OF_AUTHORITY, DAYS = 3650, 365
+CLUSTER_ID = re.compile("[!-~]+")
 MAX_DAYS = 36_500
 MAX_NAME = 64
 """The most characters of a common name (X.520)."""
@@ -88,6 +90,12 @@ def node(
 
     if not hosts and not renew:
         raise click.UsageError("--host must be given, because clients compare it")
+    if cluster_id is not None and not CLUSTER_ID.fullmatch(cluster_id):
+        raise click.BadParameter(
+            f"value {cluster_id!r} must be ASCII without blanks, because a URI has it. `quorate "
+            "storage random-uuid` prints the id of a new cluster",
+            param_hint="--cluster-id",
+        )
     uris = (node_uri(cluster_id, node_id),) if cluster_id else ()
     name = f"node-{node_id}"
     with authority_in(root) as directory:

@@ -14,7 +14,7 @@ from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_tls import demands_tls, dials_tls
 from quorate.quorum.rpc.delivery import raise_failure
-from quorate.quorum.rpc.node_identity import NodeProof, node_uri
+from quorate.quorum.rpc.node_identity import NodeProof, named_nodes, node_uri
 from quorate.quorum.rpc.tls.dialing_transport import DialingTransport
 from quorate.quorum.rpc.tls.listener_tls import ListenerTls, tls_listeners
 from quorate.quorum.seams import Clock, Seams
@@ -103,9 +103,16 @@ class NodeTls:
 
 
 def require_uri(listener: ListenerTls, uri: str) -> None:
-    """Raise ConfigError if the certificate of a listener for nodes does not name this node."""
-    if uri not in listener.uris:
+    """Raise ConfigError if the certificate of a listener for nodes does not name this node,
+    and no other one."""
+    shown = named_nodes(listener.uris)
+    if uri not in shown:
         raise ConfigError(
             f"listener {listener.listener}: its certificate lacks the URI {uri}, by which other "
             "nodes know this one. `quorate certs node --cluster-id` makes one that has it"
+        )
+    if len(shown) > 1:
+        raise ConfigError(
+            f"listener {listener.listener}: its certificate is for {len(shown)} nodes, so that no "
+            f"node would believe it. Use one with the URI {uri} only"
         )

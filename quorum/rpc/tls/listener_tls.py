@@ -17,7 +17,8 @@ from quorate.config.listeners import SASL_PROTOCOLS, Listener
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_tls import demands_tls
 from quorate.quorum.log_limit import LogLimit
-from quorate.quorum.rpc.tls.handshake_errors import explained
+from quorate.quorum.rpc.node_identity import named_nodes
+from quorate.quorum.rpc.tls.handshake_errors import REFUSED_IDENTITY, explained
 from quorate.quorum.rpc.tls.handshakes import Handshakes
 from quorate.quorum.rpc.tls.identity import IdentityRefused, identity_of
 from quorate.quorum.rpc.tls.loaded import Loaded, check_replacement, load, signature_of
@@ -121,7 +122,7 @@ class ListenerTls:
         self._tried = signature
         loaded = load(self._settings, for_nodes=self._for_nodes)
         check_replacement(self._loaded, loaded, self._settings, wall_ms)
-        if self._for_nodes and loaded.uris != self._loaded.uris:
+        if self._for_nodes and named_nodes(loaded.uris) != named_nodes(self._loaded.uris):
             raise ConfigError("it names another node, so that no node would believe this one")
         return loaded
 
@@ -137,10 +138,15 @@ class ListenerTls:
 
     def dialed_identity(self, transport: asyncio.BaseTransport) -> PeerIdentity:
         """Return the identity that the peer of a connection that this node opened has proved. A
-        certificate that cannot be read proves nothing."""
+        certificate that cannot be read, or whose subject no mapping rule accepts, proves nothing,
+        and makes a line."""
         try:
             return self.identity_of(transport.get_extra_info("ssl_object"))
-        except IdentityRefused:
+        except IdentityRefused as error:
+            left_out = self._lines.passes(REFUSED_IDENTITY)
+            if left_out is not None:
+                peer = transport.get_extra_info("peername")
+                logger.warning("cannot identify the node at %s: %s%s", peer, error, left_out)
             return ANONYMOUS_PEER
 
     def succeeded(self) -> None:

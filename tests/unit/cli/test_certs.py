@@ -139,3 +139,14 @@ def test_a_renewal_keeps_the_cluster_of_a_node(tmp_path: Path) -> None:
     assert run(*node, "--renew").exit_code == 0
     found = names_of(tmp_path / "node-4" / "keystore.pem")
     assert found == (("localhost",), ("quorate://c/node/4",))
+
+
+@pytest.mark.parametrize("cluster_id", ["", "two words", "\u00fc"])
+def test_a_cluster_id_that_no_uri_has_is_refused(tmp_path: Path, cluster_id: str) -> None:
+    """An empty one would make a certificate that proves nothing."""
+    assert run("authority", "--dir", str(tmp_path)).exit_code == 0
+    node = ("node", "--dir", str(tmp_path), "--id", "4", "--host", "localhost")
+    result = run(*node, "--cluster-id", cluster_id)
+    assert result.exit_code == 2
+    assert "--cluster-id" in result.output
+    assert not (tmp_path / "node-4").exists()

@@ -12,15 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from quorate.config.key import ConfigError
 from quorate.config.listeners import SSL, Listener, Listeners
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.node.peers import node_tls
-from quorate.quorum.node.peers.node_tls import NodeTls
+from quorate.quorum.node.peers.node_tls import NodeTls, require_uri
+from quorate.quorum.rpc.node_identity import node_uri
 from quorate.quorum.rpc.tls import listener_tls
+from quorate.quorum.rpc.tls.identity import IdentityRefused
 from quorate.quorum.rpc.tls.issuing import Issued
 from quorate.quorum.rpc.tls.listener_tls import ListenerTls
 from quorate.quorum.rpc.tls.loaded import load, shown_certificate
 from quorate.quorum.rpc.tls.settings import TlsSettings
+from quorate.quorum.seams import ANONYMOUS_PEER
 from quorate.quorum.watch.tls import tls_metrics
 from tests.certificates import certificate
 from tests.unit.rpc.tls.test_settings import loaded
@@ -165,6 +169,57 @@ def tls_of(store: Store, monkeypatch: pytest.MonkeyPatch) -> NodeTls:
     config = replace(config, listeners=listeners)
     monkeypatch.setattr(TlsSettings, "of", lambda value: with_keystore(location=str(store.path)))
     return NodeTls(config, "cluster", AsyncioClock())
+
+
+NODE, OTHER_NODE = node_uri("c", 4), node_uri("c", 5)
+
+
+@pytest.mark.parametrize(
+    ("uris", "reloads"),
+    [((NODE, "spiffe://b"), 1), ((OTHER_NODE,), 0), ((NODE, OTHER_NODE), 0), ((), 0)],
+)
+async def test_a_node_stays_the_node_of_its_certificate(
+    store: Store, uris: tuple[str, ...], reloads: int
+) -> None:
+    """Other URIs may change."""
+    store.put(certificate("CN=node", uris=(NODE, "spiffe://a")).keystore_pem)
+    settings = replace(
+        with_keystore(location=str(store.path)), allow_san_changes=True, client_auth="requested"
+    )
+    settings = replace(settings, truststore=settings_of("requested").truststore)
+    tls = ListenerTls("NODES", settings, AsyncioClock(), for_nodes=True)
+    store.put(certificate("CN=node", uris=uris).keystore_pem)
+    await tls.reload()
+    assert tls.reloads == reloads
+
+
+@pytest.mark.parametrize(
+    ("uris", "reason"), [((OTHER_NODE,), "lacks the URI"), ((NODE, OTHER_NODE), "is for 2 nodes")]
+)
+async def test_a_node_needs_a_certificate_that_others_believe(
+    store: Store, uris: tuple[str, ...], reason: str
+) -> None:
+    store.put(certificate("CN=node", uris=uris).keystore_pem)
+    with pytest.raises(ConfigError, match=reason):
+        require_uri(store.tls(), NODE)
+    store.put(certificate("CN=node", uris=(NODE, "spiffe://a")).keystore_pem)
+    require_uri(store.tls(), NODE)
+
+
+async def test_a_peer_whose_subject_no_rule_accepts_makes_a_line(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    def refuse(session: object, rules: object) -> None:
+        raise IdentityRefused("no rule gives a name")
+
+    monkeypatch.setattr(listener_tls, "identity_of", refuse)
+    tls = store.tls()
+    for _ in range(5):
+        assert tls.dialed_identity(asyncio.Transport({"peername": ("10.0.0.1", 1)})) == (
+            ANONYMOUS_PEER
+        )
+    (line,) = caplog.messages
+    assert "10.0.0.1" in line and "no rule gives a name" in line
 
 
 @pytest.mark.parametrize("how", ["the file changes", "a signal"])
