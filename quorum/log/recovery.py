@@ -34,7 +34,7 @@ rules make an epoch damage:
 - Below the vouched offset: it differs from the epoch that is saved for the batch's offset. If none
   is saved there, any epoch is accepted.
 - Above the vouched offset: it differs from the saved epoch, and is above `latest_unsaved_epoch`,
-  which the owner of the log sets.
+  which the owner of the log sets. For the metadata log this is the epoch of the saved election.
 
 A cut removes the fault and everything after it, before anything is appended. Otherwise old bytes
 could follow a new batch (R43 in tests/scenarios). `scan.py` distinguishes a torn batch from damage.

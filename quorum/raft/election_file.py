@@ -59,6 +59,15 @@ class ElectionFile:
             self.save(election)
         return election
 
+    def saved_epoch(self) -> int | None:
+        """Return the higher of the epochs that the two files hold, or None if neither file is
+        valid. Change nothing. Raise OSError if the disk fails."""
+        _, kafka = read_saved_election(self._disk, self._path(KAFKA_NAME), decode_kafka)
+        _, copy = read_saved_election(self._disk, self._path(COPY_NAME), decode_copy)
+        return max(
+            (each.epoch for each in (kafka, copy) if isinstance(each, Election)), default=None
+        )
+
     def save(self, election: Election) -> None:
         """Write the election to both files. It is durable on return. Raise OSError if the disk
         fails."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid
 from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.recovery import ANY_EPOCH
 from quorate.quorum.node.opening.meta_properties import META_COPY
 from quorate.quorum.node.replica.metadata_mark import (
     CATCHING_UP_NAME,
@@ -57,14 +58,18 @@ def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) 
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
     had_marker = disk.exists(f"{directory}/{FLUSHED_MARKER_NAME}")
-    storage = MetadataStorage.open(disk, directory, metadata_log_settings(config), wall_ms=wall_ms)
-    log = storage.log
-    election_file = ElectionFile(
+    election_file = ElectionFile(disk, directory, [voter.id for voter in config.voters])
+    # This node saves an epoch before it appends records of it, so a later epoch is damage.
+    saved_epoch = election_file.saved_epoch()
+    storage = MetadataStorage.open(
         disk,
         directory,
-        [voter.id for voter in config.voters],
-        kraft_version=storage.history.latest.kraft_version,
+        metadata_log_settings(config),
+        wall_ms=wall_ms,
+        latest_unsaved_epoch=ANY_EPOCH if saved_epoch is None else saved_epoch,
     )
+    log = storage.log
+    election_file.kraft_version = storage.history.latest.kraft_version
     election = election_file.load(has_records=log.end_offset > 0)
     mark, lost = None, ""
     if config.is_controller:

@@ -24,6 +24,7 @@ from quorate.quorum.log.checkpoints import read_small
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import DAMAGED_SUFFIX
+from quorate.quorum.log.recovery import ANY_EPOCH
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.metadata.image import MetadataImage
@@ -58,14 +59,30 @@ class MetadataStorage:
 
     @classmethod
     def open(
-        cls, disk: Disk, directory: str, settings: LogSettings, *, wall_ms: int
+        cls,
+        disk: Disk,
+        directory: str,
+        settings: LogSettings,
+        *,
+        wall_ms: int,
+        latest_unsaved_epoch: int = ANY_EPOCH,
     ) -> MetadataStorage:
         """Open the directory, recover the log and read the latest snapshot. Blocks.
+
+        `latest_unsaved_epoch` is the highest epoch that a batch may have if the epoch checkpoint
+        does not have it.
 
         Raise CorruptLog if the directory is damaged beyond repair, and ArchiveRefused if the
         archive of `settings` cannot be used."""
         snapshots = SnapshotFiles.open(disk, directory)
-        log = Log.open(disk, directory, settings, wall_ms=wall_ms, clean=False)
+        log = Log.open(
+            disk,
+            directory,
+            settings,
+            wall_ms=wall_ms,
+            clean=False,
+            latest_unsaved_epoch=latest_unsaved_epoch,
+        )
         if settings.archive_directory:
             prepare_archive(disk, directory, settings.archive_directory)
         beginning = _latest_whole(snapshots, log)
