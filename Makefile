@@ -39,13 +39,13 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py
 
-# Real processes mostly wait. Therefore two files of them run at the same time, each with its own cluster or Spark.
+# Real processes mostly wait. Therefore three files of them run at the same time, each with its own cluster or Spark.
 APART := clients or spark
 
 test: $(STAMP)
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long)"
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "($(APART)) and not (kafka or long)"
+	$(BIN)/pytest -q -n 3 --dist loadfile -m "($(APART)) and not (kafka or long)"
 else
 	$(BIN)/pytest -q $(ARGS)
 endif
