@@ -50,8 +50,15 @@ class SecuredDir:
 
     def create(self, cluster_id: str, node_ids: Iterable[int]) -> None:
         """Make all files of a new cluster. Files of an earlier call that did not end are replaced
-        or kept. Everything is durable on return."""
+        or kept. Everything is durable on return. Raise SecurityFileError if a file that this class
+        has not made would be replaced."""
         if not self.authority.certificate.exists():
+            for each in (self.java, self.librdkafka, self.controllers):
+                if each.exists():
+                    raise SecurityFileError(
+                        f"{each} exists already, and a secure cluster would replace it. Move it "
+                        "away, or choose another directory"
+                    )
             self.authority.create("Quorate", DAYS_OF_AUTHORITY)
         for node_id in node_ids:
             names = Names(HOSTS, (node_uri(cluster_id, node_id),))

@@ -80,3 +80,12 @@ def test_a_file_of_a_call_that_ended_is_replaced(tmp_path: Path) -> None:
     write(file, b"second")
     assert [each.name for each in tmp_path.iterdir()] == ["key.pem"]
     assert file.read_bytes() == b"second"
+
+
+@pytest.mark.parametrize("name", ["client.properties", "librdkafka.properties"])
+def test_a_file_of_the_user_is_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(SecurityFileError, match=f"{name} exists already"):
+        SecuredDir(tmp_path).create("c", (1,))
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
