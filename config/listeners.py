@@ -151,18 +151,20 @@ def resolve_protocols(
 
     `node_names` are the listeners that other nodes connect to, here or on controllers: they are
     all PLAINTEXT or all SSL. `protocols` is listener.security.protocol.map. If it is set
-    (`is_set`), it must name every listener but an implied one, as in Kafka. The default map does
-    not name other listeners, which are PLAINTEXT. The result also has the other listeners that the
-    map names if it is set. Raise ConfigError for a protocol that is not supported."""
+    (`is_set`), it must name every listener, as in Kafka, except an implied REPLICATION, which has
+    the protocol of the other `node_names`. The default map does not name other listeners, which are
+    PLAINTEXT. The result also has the other listeners that the map names if it is set. Raise
+    ConfigError for a protocol that is not supported."""
     by_name = split_protocol_map(protocols)
     bound = {each.name for each in listeners}
     nodes = {name.upper() for name in node_names}
+    of_nodes = next((by_name[name] for name in sorted(nodes) if name in by_name), PLAINTEXT)
     found = dict(by_name) if is_set else {}
     for name in sorted(bound | nodes):
         protocol = by_name.get(name)
         if protocol is None and is_set and (name in bound or name != REPLICATION):
             raise ConfigError(f"{PROTOCOL_MAP}: value {protocols!r} must name listener {name}")
-        found[name] = protocol = protocol or PLAINTEXT
+        found[name] = protocol = protocol or (of_nodes if name in nodes else PLAINTEXT)
         allowed = (PLAINTEXT, SSL) if name in nodes else tuple(PROTOCOL_CODES)
         if protocol not in allowed:
             why = "other nodes use it" if name in nodes else "others are not supported"

@@ -148,9 +148,16 @@ def test_all_listeners_of_nodes_have_one_protocol(protocols: tuple[str, str]) ->
 def test_a_broker_does_not_connect_in_the_clear_to_a_tls_controller() -> None:
     text = "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"
     with pytest.raises(ConfigError, match="must give CONTROLLER and REPLICATION the same protocol"):
-        loaded(listener_security_protocol_map=text)
+        loaded(listener_security_protocol_map=f"{text},REPLICATION:PLAINTEXT")
     both = loaded(listener_security_protocol_map=f"{text},REPLICATION:SSL")
     assert both.node_listeners_do_tls
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_listener_of_nodes_that_is_implied_has_the_protocol_of_controllers(protocol: str) -> None:
+    """The file of a controller need not name the listener that only brokers have."""
+    text = f"PLAINTEXT:PLAINTEXT,CONTROLLER:{protocol}"
+    assert loaded(listener_security_protocol_map=text).listeners.protocol("REPLICATION") == protocol
 
 
 @pytest.mark.parametrize(
