@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from quorate.cli.nodes.cluster_dir import ClusterDir
+from tests.chaos import commanded_node
+from tests.chaos.listed import BOUNDS, assert_good
 from tests.chaos.test_scenario_runs import bad, run_scenario, what
 from tests.clients.cluster import run_quorate
 
@@ -17,6 +21,7 @@ SESSIONS = (
     "--override=broker.session.timeout.ms=3000",
 )
 """Sessions end often, so the clients of a run log in again many times."""
+COMMANDS = ("kill", "stop", "pause", "resume", "start")
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +45,39 @@ def test_a_scenario_is_good(secure: ClusterDir, scenario: str) -> None:
     assert bad(found) == set(), what(found)
     assert found["acknowledged"] > 1000
     assert found["left_behind"] == []
+
+
+def listed(secure: ClusterDir, file: Path) -> None:
+    """Write a nodes.toml of the cluster."""
+    entry = secure.read()
+    lines = []
+    for role in ("controller", "broker"):
+        for node in entry["controllers"] if role == "controller" else entry["brokers"]:
+            lines += ["[[nodes]]", f"id = {node['id']}", f"roles = ['{role}']"]
+            lines += [f"address = '{node['host']}:{node['port']}'"]
+            of_node = [sys.executable, commanded_node.__file__, str(secure.root), str(node["id"])]
+            lines += [f"{each} = {json.dumps([*of_node, each])}" for each in COMMANDS]
+    file.write_text("\n".join((BOUNDS, *lines, "")))
+
+
+@pytest.mark.parametrize("scenario", ["leader-kill", "controller-kill"])
+def test_a_scenario_on_listed_nodes_is_good(
+    secure: ClusterDir, tmp_path: Path, scenario: str
+) -> None:
+    """Controllers demand a certificate, and brokers a login. One file has both."""
+    nodes, both = tmp_path / "nodes.toml", tmp_path / "both.properties"
+    listed(secure, nodes)
+    keystore = "".join(
+        line
+        for line in (secure.root / "controllers.properties").read_text().splitlines(keepends=True)
+        if line.startswith("ssl.keystore")
+    )
+    both.write_text((secure.root / "client.properties").read_text() + keystore)
+    where = ("--bootstrap-server", secure.read()["bootstrap"], "--nodes", str(nodes))
+    found = run_scenario(scenario, *where, "--command-config", str(both))
+    assert_good(found)
+    healed = run_quorate("chaos", "heal", "--nodes", str(nodes), "--command-config", str(both))
+    assert (healed.returncode, healed.stdout) == (0, "every node answers\n"), healed.stderr
 
 
 def test_a_wrong_password_and_another_protocol_are_refused(
