@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,7 +152,10 @@ class ClusterDir:
     def create(self, shape: Shape) -> None:
         """Write the server.properties file of every node. No data directory is formatted yet.
 
-        Controllers have the ids from 1 on, and brokers the next ones."""
+        Controllers have the ids from 1 on, and brokers the next ones. The directories of all nodes
+        appear in one step, so that a call that does not end leaves no part of a cluster. Raise
+        Refused if the directory of the nodes holds something else."""
+        shutil.rmtree(self._new_nodes, ignore_errors=True)
         ports = self.ports(shape)
         # The brokers get the first ports, because clients expect a broker on the first port. The
         # controllers get the first ids.
@@ -163,6 +167,16 @@ class ClusterDir:
         for node_id, port in enumerate(ports[: shape.brokers], shape.controllers + 1):
             listener = f"{shape.client_listener}://{HOST}:{port}"
             self._write_node(node_id, "broker", listener, voters, shape)
+        try:
+            self._new_nodes.rename(self.root / "nodes")
+        except OSError as error:
+            raise Refused(
+                f"{self.root / 'nodes'}: {error.strerror}: choose another --dir"
+            ) from None
+
+    @property
+    def _new_nodes(self) -> Path:
+        return self.root / "nodes.new"
 
     @staticmethod
     def ports(shape: Shape) -> Sequence[int]:
@@ -173,7 +187,7 @@ class ClusterDir:
     def _write_node(
         self, node_id: int, role: str, listener: str, voters: str, shape: Shape
     ) -> None:
-        file = self.node_file(node_id)
+        file = self._new_nodes / str(node_id) / "server.properties"
         OsDisk().make_dirs(str(file.parent))
         replicas = min(3, shape.brokers)
         values = {
@@ -182,7 +196,7 @@ class ClusterDir:
             "controller.quorum.voters": voters,
             "listeners": listener,
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(file.parent / "data"),
+            "log.dirs": str(self.node_file(node_id).parent / "data"),
             "default.replication.factor": str(replicas),
             "min.insync.replicas": str(max(1, replicas - 1)),
             "offsets.topic.replication.factor": str(replicas),

@@ -12,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.nodes import cluster_dir
 from quorate.cli.nodes.cluster_dir import (
     ClusterDir,
     Shape,
     decode_cluster,
     listed,
     read_cluster,
+    replace_file,
     set_pids,
 )
 from quorate.cli.nodes.preparation import prepare
@@ -171,3 +173,34 @@ def test_a_certificate_that_is_missing_is_named(tmp_path: Path) -> None:
     secured.authority.keystore("node-1").unlink()
     with pytest.raises(Refused, match=r"node-1/keystore.pem.*No such file"):
         prepare(directory, Shape(secured=secured), set(), SASL_SSL)
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_creation_that_ended_leaves_no_part_of_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    """The next start would run the nodes that have files, and never be ready."""
+    directory = ClusterDir(tmp_path)
+    calls = iter(range(written))
+
+    def replace(file: Path, text: str) -> None:
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+        replace_file(file, text)
+
+    monkeypatch.setattr(cluster_dir, "replace_file", replace)
+    with pytest.raises(KeyboardInterrupt):
+        directory.create(Shape(controllers=1, brokers=2, port=0))
+    assert directory.node_ids() == []
+    monkeypatch.undo()
+    directory.create(Shape(controllers=2, brokers=2, port=0))
+    assert directory.node_ids() == [1, 2, 3, 4]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["nodes"]
+    assert load(str(directory.node_file(4))).log_dir == str(tmp_path / "nodes" / "4" / "data")
+
+
+def test_nodes_do_not_replace_other_files(tmp_path: Path) -> None:
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "mine").touch()
+    with pytest.raises(Refused, match="nodes: Directory not empty: choose another --dir"):
+        ClusterDir(tmp_path).create(Shape(controllers=1, brokers=1, port=0))
