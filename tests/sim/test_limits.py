@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,35 @@ async def alone(stage: Simulation) -> None:
     assert not stage.faults.limits.may_lose_unsynced(losing)
     stage.faults.carry_out(fault(stage, "wipe", losing.name))
     assert losing.process is not None and not stage.faults.effects.counts
+    await healed(stage)
+
+
+async def keepers_are_hit_first(stage: Simulation) -> None:
+    """The disk of a registered broker may fail, which frees the keepers. After they are killed, the
+    broker must not lose what only it has."""
+    await settled(stage)
+    losing, *others = stage.cluster.brokers
+    faults, limits = stage.faults, stage.faults.limits
+    await stage.until(lambda: limits.may_lose_unsynced(losing), "settled", 5)
+    faults.carry_out(fault(stage, "sync_fails", losing.name))
+    assert losing.may_fail
+    faults.carry_out(fault(stage, "kill", *(each.name for each in (losing, *others))))
+    assert not any(each.process for each in stage.cluster.brokers)
+    assert not limits.may_lose_unsynced(losing)
+    await asyncio.sleep(1.5)
+    await healed(stage)
+
+
+async def power_goes_after_a_full_disk(stage: Simulation) -> None:
+    """From the power cut on the keepers are protected until the broker has registered again."""
+    await settled(stage)
+    losing = stage.cluster.brokers[0]
+    faults, limits = stage.faults, stage.faults.limits
+    await stage.until(lambda: limits.may_lose_unsynced(losing), "settled", 5)
+    faults.carry_out(replace(fault(stage, "full", losing.name), lasts_s=0.02))
+    await asyncio.sleep(0.0201)
+    assert losing.power_losses == 1
+    assert not stage.cluster.is_registered(losing) and limits.protected()
     await healed(stage)
 
 
@@ -124,7 +154,17 @@ def test_a_silent_controller() -> None:
         play(stage, one_controller_is_silent(stage))
 
 
-@pytest.mark.parametrize("script", [one_of_three_is_dead, alone, all_are_fenced, without_effect])
+SCRIPTS = (
+    one_of_three_is_dead,
+    alone,
+    keepers_are_hit_first,
+    power_goes_after_a_full_disk,
+    all_are_fenced,
+    without_effect,
+)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_limits(script: Callable[[Simulation], object]) -> None:
     with simulation(script.__name__, Shape()) as stage:
         play(stage, script(stage))  # type: ignore[arg-type]

@@ -87,6 +87,7 @@ class Faults:
         return len(self._undo)
 
     def carry_out(self, fault: Fault) -> None:
+        self.limits.look()
         if protected := self.limits.protected():
             fault = replace(
                 fault,
@@ -215,6 +216,7 @@ class Faults:
         over: list[bool] = []
 
         def down(machine: Machine) -> None:
+            self.limits.look()
             if machine.process is not None and machine.name not in self.limits.protected():
                 self.effects.mark(fault)
                 self._cluster.kill(machine)
@@ -307,6 +309,7 @@ class Faults:
             mended()
             if self.limits.may_lose_unsynced(machine):
                 self.damage.cut_power(machine)
+                self.limits.lost_data(machine)
             if machine.process is None:
                 self._cluster.start(machine)
 

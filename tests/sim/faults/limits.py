@@ -70,8 +70,9 @@ class Limits:
     def look(self) -> None:
         """Remove the protection of keepers that is no longer needed, and the scars that are healed.
 
-        The sweep calls it. Questions change nothing, because a replay of the faults does not repeat
-        the questions of those that draw them."""
+        The sweep calls it, and each fault before it hits anything: a keeper that is free then may
+        be hit, and must not count as a keeper of the same loss later. Questions change nothing,
+        because a replay of the faults does not repeat the questions of those that draw them."""
         for machine in self._cluster.machines.values():
             if machine.name in self._fragile and self._cluster.is_registered(machine):
                 del self._fragile[machine.name]
