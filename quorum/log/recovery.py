@@ -36,6 +36,11 @@ rules make an epoch damage:
 - Above the vouched offset: it differs from the saved epoch, and is above `latest_unsaved_epoch`,
   which the owner of the log sets. For the metadata log this is the epoch of the saved election.
 
+It does not cover the base offset either. In a log with gaps, a batch whose base offset is too high
+looks right until the next batch has a lower one. Either of the two is damaged then. If the batch
+before both of them fits the lower offset, the fault is at the first of the two. Otherwise several
+batches contradict the lower offset, and the fault is there.
+
 A cut removes the fault and everything after it, before anything is appended. Otherwise old bytes
 could follow a new batch (R43 in tests/scenarios). `scan.py` distinguishes a torn batch from damage.
 
@@ -263,8 +268,23 @@ class LogRecovery:
     def _scan(self, segment: Segment) -> IncrementalWork[Damage | None]:
         """Add the batches that are valid and continue the log. Return the first fault, or None if
         all batches are added."""
+        damage = yield from self._add_batches(segment, segment.size)
+        if damage is not None and damage.offset < segment.next_offset:
+            # The batch that was added last is in doubt. The others are added once more without it.
+            self.epochs.truncate_to(segment.base_offset)
+            segment.begin_scan()
+            yield from self._add_batches(segment, damage.position)
+        return damage
+
+    def _add_batches(self, segment: Segment, size: int) -> IncrementalWork[Damage | None]:
+        """Add the valid batches of the first `size` bytes. Return the first fault in them, or None.
+
+        The fault may be at the batch that was added last."""
         paused_at = 0
+        last = Damage(0, segment.base_offset, "")
         for position, header, intact in scan(segment):
+            if position >= size:
+                break
             if position - paused_at >= STEP_BYTES:
                 paused_at = position
                 yield
@@ -276,6 +296,8 @@ class LogRecovery:
                 missing or header.base_offset == segment.next_offset
             ):
                 reason = f"the batch has base offset {header.base_offset}"
+                if self.gaps and intact and last.offset <= header.base_offset:
+                    return last
             elif header.leader_epoch < self.epochs.latest:
                 reason = f"leader epoch {header.leader_epoch} follows epoch {self.epochs.latest}"
             elif not self._may_be_its_epoch(header):
@@ -286,6 +308,8 @@ class LogRecovery:
                 return Damage(position, segment.next_offset, reason)
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, self._epoch_start(header, segment))
+            reason = f"the batch has base offset {header.base_offset}, and the next one a lower one"
+            last = Damage(position, segment.next_offset, reason)
             segment.index_batch(position, header)
             self.report.scanned_bytes += header.size_bytes
         return None

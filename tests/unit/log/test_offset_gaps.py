@@ -120,3 +120,51 @@ def test_a_cancelled_replacement_leaves_nothing() -> None:
     after = disk.crash()
     assert not [each for each in after.list(PATH) if each.endswith((".swap", ".cleaned"))]
     assert log.end_offset == 21
+
+
+def compacted() -> tuple[SimDisk, list[int]]:
+    """Return the disk of a log with the batches 0, 3, 4, 5, 20 and 21, and their positions."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs(PATH)
+    log = Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False)
+    positions = []
+    for base in (0, 3, 4, 5, 20, 21):
+        positions.append(log.size_bytes)
+        log.append(batch(base, 1 + base // 4, [b"a"]), wall_ms=0, gaps=True)
+    log.flush()
+    return disk, positions
+
+
+LOW_BYTE = 7
+
+
+@pytest.mark.parametrize(
+    ("number", "mask", "left"),
+    [
+        pytest.param(1, 0x40, [0], id="3 becomes 67, and 4 follows"),
+        pytest.param(2, 0x20, [0, 3], id="4 becomes 36, the first batch of its epoch"),
+        pytest.param(0, 0x10, [], id="0 becomes 16"),
+        pytest.param(4, 0x10, [0, 3, 4, 5], id="20 becomes 4, which 4 and 5 contradict"),
+        pytest.param(5, 0x01, [0, 3, 4, 5], id="21 becomes 20, and either may be wrong"),
+    ],
+)
+def test_a_base_offset_that_is_too_high_is_cut_with_its_batch(
+    number: int, mask: int, left: list[int]
+) -> None:
+    """The batch was kept once, and readers got its records at a wrong offset."""
+    disk, positions = compacted()
+    disk.flip(f"{PATH}/{0:020}.log", positions[number] + LOW_BYTE, mask)
+    log = Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False)
+    assert bases(log, 0) == left
+    assert log.end_offset == (left[-1] + 1 if left else 0)
+    assert log.last_epoch == (1 + left[-1] // 4 if left else -1)
+    log.append(batch(30, 7, [b"b"]), wall_ms=0, gaps=True)
+    log.check()
+    assert bases(log, 0) == [*left, 30]
+
+
+def test_a_flushed_batch_that_is_in_doubt_is_not_cut() -> None:
+    disk, positions = compacted()
+    disk.flip(f"{PATH}/{0:020}.log", positions[1] + LOW_BYTE, 0x40)
+    with pytest.raises(CorruptLog, match="base offset 67, and the next one a lower one"):
+        Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False, recovery_point=4)
