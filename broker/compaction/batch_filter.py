@@ -124,7 +124,7 @@ def filtered(
         horizon_ms = min(MAX_HORIZON_MS, retention.now_ms + retention.delete_retention_ms)
     elif len(kept) == header.record_count:
         return batch
-    return _rebuilt(payload, header, kept, horizon_ms)
+    return (yield from _rebuilt(payload, header, kept, horizon_ms))
 
 
 def _kept(
@@ -133,17 +133,18 @@ def _kept(
     """Return the records that stay, and True if one of them is a tombstone."""
     kept: list[RecordSpan] = []
     base, last, control = header.base_offset, header.last_offset, header.is_control
-    before = base - 1
+    before, tombstones = base - 1, False
     for spans in spans_of(payload, header.record_count):
         for span in spans:
             offset = base + span[3]
             if not before < offset <= last:
                 raise wrong_offset(header, offset)
             before = offset
-        kept += spans if control else retention.kept(spans, base, tombstones=held)
+        stay = spans if control else retention.kept(spans, base, tombstones=held)
+        tombstones = tombstones or not (control or all(has_value for *_, has_value in stay))
+        kept += stay
         if len(spans) == RECORDS_PER_STEP:
             yield
-    tombstones = not control and not all(has_value for *_, has_value in kept)
     return kept, tombstones
 
 
@@ -165,22 +166,27 @@ def _without_records(header: BatchHeader, retention: Retention, *, last: bool) -
 
 def _rebuilt(
     payload: Buffer, header: BatchHeader, kept: list[RecordSpan], horizon_ms: int | None
-) -> Buffer:
-    """Return the batch with only the records `kept`, and with a delete horizon if it is not None.
+) -> IncrementalWork[Buffer]:
+    """Return, in steps, the batch with only the records `kept`. It gets `horizon_ms` as its delete
+    horizon unless that is None.
 
     Offsets, producer, sequence, leader epoch, flags and codec stay. The codec's level is its
     default."""
     attributes, base_ms = header.attributes, header.base_timestamp_ms
-    if horizon_ms is not None and horizon_ms != base_ms:
-        records = moved(payload, kept, base_ms - horizon_ms)
-    else:
-        records = joined(payload, kept)
+    delta_ms = 0 if horizon_ms is None else base_ms - horizon_ms
+    records = bytearray()
+    latest_delta_ms = kept[0][2]
+    for first in range(0, len(kept), RECORDS_PER_STEP):
+        some = kept[first : first + RECORDS_PER_STEP]
+        records += moved(payload, some, delta_ms) if delta_ms else joined(payload, some)
+        latest_delta_ms = max(latest_delta_ms, max(each[2] for each in some))
+        if len(some) == RECORDS_PER_STEP:
+            yield
     if horizon_ms is not None:
         attributes |= DELETE_HORIZON
     max_ms = header.max_timestamp_ms
     if not header.is_log_append_time:
-        latest_ms = base_ms + max(timestamp_delta_ms for _, _, timestamp_delta_ms, *_ in kept)
-        max_ms = max(NO_TIMESTAMP, min(max_ms, latest_ms))
+        max_ms = max(NO_TIMESTAMP, min(max_ms, base_ms + latest_delta_ms))
     return assemble(
         compress(Codec(header.codec), records) if header.codec else records,
         header._replace(

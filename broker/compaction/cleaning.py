@@ -31,11 +31,14 @@ from quorate.quorum.log.integrity import EpochOf
 from quorate.quorum.log.offset_gaps import allow_gaps
 from quorate.quorum.log.segment import Segment
 from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
-from quorate.quorum.seams import Disk
+from quorate.quorum.seams import Buffer, Disk
 
 SYNC_BYTES = 512 * 1024
 """Bytes of a cleaned segment that wait for one fsync. The fsync of a whole segment would keep the
 disk busy, and other fsyncs and appends would wait for it."""
+WRITE_BYTES = 64 * 1024
+"""Bytes of a cleaned segment that one step writes, or one batch if that is larger. A step also
+writes no more than RECORDS_PER_STEP batches."""
 STEP_BYTES = 8 * 1024
 """Bytes of batches that one step looks at, or one batch if that is larger. A step also ends after
 RECORDS_PER_STEP records."""
@@ -159,6 +162,8 @@ class Cleaning:
             offsets.discard()
             full = False
         else:
+            while offsets.commit_some():
+                yield
             offsets.commit(noted)
         self.stats.keys = len(offsets)
         return full
@@ -175,7 +180,7 @@ class Cleaning:
             self.disk, plan.directory, group[0].base_offset, plan.index_interval_bytes
         )
         final = next((each for each in reversed(group) if each.size), None)
-        out = _Output(cleaned, self.stats)
+        out = _Output(cleaned, self.stats, min(WRITE_BYTES, plan.buffer_bytes))
         for source in group:
             pause = _Pause()
             for batch in read_batches(self.disk, source, plan.buffer_bytes, plan.epoch_of):
@@ -183,7 +188,11 @@ class Cleaning:
                 last = source is final and batch.end == source.size
                 kept = yield from filtered(batch.data, batch.header, self.retention, last=last)
                 if kept is not None:
-                    out.add(bytes(kept), plan.buffer_bytes)
+                    out.add(kept)
+                if out.is_full:
+                    yield
+                    out.flush()
+                    yield
                 if pause.is_due(batch):
                     yield
         out.flush()
@@ -214,15 +223,19 @@ class _Output:
 
     segment: Segment
     stats: CleaningStats
+    write_bytes: int
     pending: bytearray = field(default_factory=bytearray)
     positions: list[int] = field(default_factory=list)
     unsynced_bytes: int = 0
 
-    def add(self, batch: bytes, buffer_bytes: int) -> None:
+    def add(self, batch: Buffer) -> None:
         self.positions.append(len(self.pending))
         self.pending += batch
-        if len(self.pending) >= buffer_bytes:
-            self.flush()
+
+    @property
+    def is_full(self) -> bool:
+        """True if the batches are enough for one write."""
+        return len(self.pending) >= self.write_bytes or len(self.positions) >= RECORDS_PER_STEP
 
     def flush(self) -> None:
         """Write the batches to the file. Block. Sync the file after SYNC_BYTES."""

@@ -23,8 +23,8 @@ RecordSpan = tuple[int, int, int, int, Buffer | None, bool]
 """One record: the start and the stop of its bytes in the payload, its length field included, its
 timestamp delta in ms, its offset delta, its key, and True if it has a value. A plain tuple costs a
 fifth of a named one."""
-RECORDS_PER_STEP = 128
-"""Records that one step looks at, in about a fifth of a millisecond. The event loop may have to
+RECORDS_PER_STEP = 64
+"""Records that one step looks at, in about a twentieth of a millisecond. The event loop may have to
 wait that long for the interpreter's lock."""
 
 
