@@ -20,18 +20,26 @@ class FlushedMarker:
     """A lower bound of the flushed offset of one log, which survives the process.
 
     `raise_to` does not sync, so that a flush costs no second fsync. After a power cut the marker
-    may therefore be older or missing, after a crash of the process it is exact. `lower_to` syncs,
-    and the log calls it before it removes the bytes. The log's thread uses the object. `lower_to`
-    may run in another thread while no flush completes. All methods raise OSError.
+    may therefore be older, after a crash of the process it is exact. A power cut does not remove a
+    marker that `create` made. `lower_to` syncs, and the log calls it before it removes the bytes.
+    The log's thread uses the object. `lower_to` may run in another thread while no flush completes.
+    All methods raise OSError.
     """
 
     def __init__(self, disk: Disk, directory: str) -> None:
         """Read the marker of the log in `directory`; `offset` is 0 if there is no valid one."""
         self._disk = disk
+        self._directory = directory
         self._path = f"{directory}/{FLUSHED_MARKER_NAME}"
         self._file: File | None = None
         self.offset = self._read()
         """The offset that was written last."""
+
+    def create(self) -> None:
+        """Write and close the marker. Its name and its content are durable on return. Block."""
+        self._write(self.offset)
+        self.close()
+        self._disk.sync_dir(self._directory)
 
     def raise_to(self, offset: int) -> None:
         """Write a higher offset, up to which the log was synced. A lower one changes nothing."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
 from quorate.quorum.log.recovery import ANY_EPOCH
 from quorate.quorum.node.opening.meta_properties import META_COPY
 from quorate.quorum.node.replica.metadata_mark import (
@@ -53,7 +53,8 @@ def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) 
     """Open the metadata directory of the replica `me`. Blocks.
 
     If a controller's directory lost records or the vote, the order to catch up is durable on
-    return. Raise CorruptLog, ArchiveRefused or ElectionFileError if the directory is damaged beyond
+    return. The flushed marker exists durably, so that a later power cut does not remove it.
+    Raise CorruptLog, ArchiveRefused or ElectionFileError if the directory is damaged beyond
     repair."""
     parent = config.metadata_log_dir
     directory = f"{parent}/{METADATA_TOPIC}-0"
@@ -81,6 +82,9 @@ def open_metadata(disk: Disk, config: NodeConfig, me: ReplicaKey, wall_ms: int) 
         )
         mark, election, lost = _mark(disk, parent, directory, found, me)
         election_file.on_saved = mark.voted
+    if not had_marker:
+        # Only now: a missing marker and a torn end together are a loss, which is durable here.
+        FlushedMarker(disk, directory).create()
     return OpenedMetadata(storage, election_file, election, mark, lost)
 
 

@@ -216,6 +216,25 @@ def test_a_torn_end_without_the_marker_of_what_was_flushed() -> None:
         assert bool(start(disk).lost) == remove
 
 
+def test_a_power_cut_that_tears_the_end_takes_no_vote_away() -> None:
+    """Otherwise a failure of the power of all controllers could leave a quorum without a leader."""
+    disk = formatted()
+    opened = start(disk)
+    opened.election_file.save(Election(3, ME))
+    opened.storage.log.append(config_batch(0, 3), wall_ms=0)
+    opened.storage.log.flush()
+    assert opened.mark is not None
+    opened.mark.flushed()
+    path = f"{METADATA}/{0:020}.log"
+    file = disk.open(path)
+    file.pwrite(bytes(40), len(disk.content(path)))  # the beginning of a batch that had no room
+    file.sync()
+    disk = disk.crash(forgetful=True)
+    opened = start(disk)
+    assert opened.storage.log.recovery.cut_at_offset == 1
+    assert not opened.lost
+
+
 def test_catching_up_ends() -> None:
     disk = lived()
     disk.remove_tree(METADATA)
