@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from aiohttp import web
 from click.testing import CliRunner
 
 from quorate.cli.main import main
@@ -74,6 +75,7 @@ def test_bad_values_are_refused(
     monkeypatch.setattr(socket, "create_connection", reached)
     monkeypatch.setattr(socket.socket, "connect", reached)
     monkeypatch.setattr(subprocess.Popen, "__init__", reached)
+    monkeypatch.setattr(web.AppRunner, "__init__", reached)
     for target in command_at(path).params:
         if isinstance(target, click.Option) and target.is_flag:
             continue

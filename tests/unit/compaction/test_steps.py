@@ -19,7 +19,7 @@ from quorate.quorum.log.log import Log
 from quorate.quorum.log.record import Record
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer
-from tests.sim.disk import SimDisk
+from tests.sim.world.disk import SimDisk
 
 PATH = "/d/t-0"
 
