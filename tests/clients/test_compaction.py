@@ -50,6 +50,7 @@ def values(cluster: ProcessCluster, name: str) -> dict[bytes | None, int]:
     return latest
 
 
+@pytest.mark.long
 def test_a_compacted_topic_shrinks_and_its_latest_values_stay(tmp_path: Path) -> None:
     options = [word for setting in SETTINGS for word in ("--override", setting)]
     with running(tmp_path / "cluster", *options) as cluster:

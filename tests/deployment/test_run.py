@@ -117,6 +117,7 @@ def exchange(bootstrap: str) -> None:
         consumer.close()
 
 
+@pytest.mark.long
 def test_the_nodes_of_compose_serve_a_client(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     commands = {

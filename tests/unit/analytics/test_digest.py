@@ -59,6 +59,7 @@ def shown(spark: SparkSession, directory: Path, scope: Scope = Scope()) -> Histo
     return history
 
 
+@pytest.mark.long
 def test_the_worst_and_the_newest_are_shown_and_everything_is_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_scope(spark: SparkSession, tmp_path: Path) -> None:
     assert before.outages[0]["end_ms"] is None, "it goes on at the end of the range"
 
 
+@pytest.mark.long
 def test_the_spells_of_a_snapshot_are_no_changes(spark: SparkSession, tmp_path: Path) -> None:
     made = batches(SCRIPT)
     loader = Loader(MetadataImage())

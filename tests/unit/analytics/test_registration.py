@@ -65,6 +65,7 @@ def run_job(directory: Path, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_workers_of_a_local_master_run_the_python_of_the_job(tmp_path: Path, bare: Path) -> None:
     """`python3` of PATH is another interpreter, as in a virtual environment not activated."""
     said = run_job(tmp_path, PATH=f"{bare}:{os.environ['PATH']}")

@@ -192,6 +192,7 @@ def test_export(
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "names",
     [

@@ -60,6 +60,7 @@ def said(found: dict[str, DataFrame], *columns: str) -> list[tuple[object, ...]]
     return [tuple(row[column] for column in columns) for row in rows]
 
 
+@pytest.mark.long
 def test_a_newer_version_makes_no_partition_of_nulls(spark: SparkSession, tmp_path: Path) -> None:
     found = tables(spark, tmp_path, LED, batch(1, *TOPIC), batch(3, NEWER, NEWER, b"\x01\x7f\0"))
     assert [tuple(row) for row in found["partitions"].select("topic", "leader").collect()] == [
