@@ -10,9 +10,9 @@ these three of Kafka. A value may then contain references:
 | EnvVarConfigProvider | `${NAME:VARIABLE}` | the value of the variable |
 
 `param.allowed.paths` bounds the files of the first two, and `param.allowlist.pattern` the variables
-of the third. Dynamic configs have no references, because whoever may alter them could otherwise
-read the files of the node (CVE-2024-31141). A reference to nothing is an error; Kafka leaves its
-text in place.
+of the third. Dynamic configs have no references, because a user with the right to alter configs
+could otherwise read the files of the node (CVE-2024-31141). A reference to nothing is an error;
+Kafka leaves its text in place.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ class Link(Protocol):
 
     peer: Address
     identity: PeerIdentity | None
-    """What the peer has proved. None without TLS, and before the end of a TLS handshake."""
+    """The proved identity of the peer. None without TLS, and before the end of a TLS handshake."""
 
     def send(self, *parts: Buffer) -> None:
         """Queue one frame made of `parts`, without blocking. Drop it if the link is closed.
@@ -300,7 +300,7 @@ class Tls(Protocol):
     """The TLS of a listener (`rpc/tls/listener_tls.py`)."""
 
     optional: bool
-    """Whether connections may also begin without TLS."""
+    """True if connections may also begin without TLS."""
 
     def above(self, protocol: Any) -> Any:
         """Return the asyncio protocol of a new connection, which does TLS for `protocol`."""

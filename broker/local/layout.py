@@ -58,7 +58,7 @@ class Shape:
     config: Mapping[str, Value] = field(default_factory=dict)
     own_configs: OwnConfigs = no_own_configs
     secure: bool = False
-    """Whether the cluster has TLS, logins and ACLs (`quorum/secured`)."""
+    """True if the cluster has TLS, logins and ACLs (`quorum/secured`)."""
 
     def __post_init__(self) -> None:
         for name in ("controllers", "brokers"):

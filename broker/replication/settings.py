@@ -55,7 +55,7 @@ class ReplicationSettings:
     move_quota_window_seconds: int = 1
     state_change_log: bool = False
     proof: NodeProof = UNPROVED
-    """The rule by which the leaders that this broker follows prove who they are."""
+    """The rule by which the leaders that this broker follows prove their ids."""
 
     @classmethod
     def of(

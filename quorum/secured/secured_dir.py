@@ -5,8 +5,8 @@
 - `client.properties` and `librdkafka.properties` let clients log in at brokers as the admin.
 - `controllers.properties` lets commands connect to controllers, with the admin's certificate.
 
-Clients log in by SCRAM over TLS, nodes prove who they are by TLS, and without an ACL only the admin
-may do anything.
+Clients log in by SCRAM over TLS, nodes prove their ids by TLS, and without an ACL only the admin
+has permissions.
 """
 
 from __future__ import annotations

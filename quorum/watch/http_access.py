@@ -1,12 +1,12 @@
-"""The rule for HTTP requests to the port of nodes: who may ask for which path.
+"""The rule for HTTP requests to the port of nodes: each path, and the clients that may ask for it.
 
 | path | node without TLS and token | node with TLS, or with a token |
 |---|---|---|
 | /healthz, /readyz | everybody | everybody, because orchestrators have no certificate |
 | any other | everybody | bearers of the token, and holders of a certificate (below) |
 
-A certificate of the truststore admits a node of the cluster. It admits anybody else too if the node
-has no authorizer, or if the ACLs permit its principal to describe the cluster. While a cluster
+A certificate of the truststore admits a node of the cluster. It also admits any other client if the
+node has no authorizer, or if the ACLs permit its principal to describe the cluster. While a cluster
 switches to TLS (`quorate.node.tls`), requests without TLS are answered as before, unless there is a
 token. Unknown paths are refused like the others.
 """

@@ -1,4 +1,4 @@
-"""Nodes that prove to each other who they are, on real sockets.
+"""Nodes that prove their ids to each other, on real sockets.
 
 The cluster runs in this process. The strangers open real connections to the ports of its nodes."""
 
@@ -46,8 +46,8 @@ TOKEN = "0123456789abcdef"
 
 @dataclass
 class Stranger:
-    """The TLS of somebody who dials a node's port with the certificate `own`, or with none, and
-    believes that the node is `node`."""
+    """The TLS of a stranger that dials a node's port with the certificate `own`, or with none, and
+    takes the node for `node`."""
 
     own: Files | None
     trusted: Path

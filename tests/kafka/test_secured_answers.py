@@ -1,7 +1,7 @@
 """The same requests to a secured Apache Kafka 4.1.1 and to ours: the same answers to each client.
 
 Every API and version is asked by an anonymous client, by a user with permissions for something
-else, by users who lack one of several permissions, and by the right user. The permissions are those
+else, by users without one of several permissions, and by the right user. The permissions are those
 of the table in `tests/ports/test_authorization.py`, so Kafka checks that table too.
 """
 
@@ -62,14 +62,14 @@ SETTLE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A user who sends the requests of one API. `needs` are the user's permissions."""
+    """A user for the requests of one API. `needs` are the user's permissions."""
 
     name: str
     needs: tuple[Need, ...]
 
 
 def roles_of(key: int) -> Iterator[Role]:
-    """Yield the users of one API who have some of its permissions, or all."""
+    """Yield the users of one API, with some of its permissions or all."""
     needs = NEEDS.get(key, ())
     if len(needs) > 1:
         for number, missing_one in enumerate(needs):

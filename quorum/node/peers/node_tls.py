@@ -41,7 +41,7 @@ class NodeTls:
             require_uri(each, node_uri(cluster_id, config.node_id))
         self._dial = for_nodes[0] if dials_tls(config) else None
         self.proof = NodeProof(cluster_id, required=demands_tls(config))
-        """The rule by which other nodes prove who they are."""
+        """The rule by which other nodes prove their ids."""
         self._requested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

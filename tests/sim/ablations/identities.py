@@ -1,5 +1,5 @@
 """Safeguards of identities: a user is served only while the credential and the session exist, and a
-node is believed only if it proves who it is, and only for itself."""
+node is believed only if it proves its id, and only for itself."""
 
 from __future__ import annotations
 

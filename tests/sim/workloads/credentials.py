@@ -1,4 +1,4 @@
-"""Users who log in with SCRAM, while an administrator adds and removes their credentials.
+"""Logins of users with SCRAM, while an administrator adds and removes their credentials.
 
 An acknowledged credential admits its user on every broker that has replayed it. After an
 acknowledged removal no broker that has replayed it serves the user, on open connections neither.

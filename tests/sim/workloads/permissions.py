@@ -1,4 +1,4 @@
-"""Users who may change a config of one topic until an acknowledged DENY forbids it.
+"""Changes of a config of one topic by users, until an acknowledged DENY forbids them.
 
 An administrator permits one user after the other to change the config, and then denies it. The
 controllers decide, and the active one has replayed every acknowledged record. Until the DENY the

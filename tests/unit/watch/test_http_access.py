@@ -1,4 +1,4 @@
-"""Which HTTP requests a node answers, with and without TLS and a token."""
+"""The HTTP requests that a node answers, with and without TLS and a token."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_a_new_client_is_served_beside_5000_silent_ones(loop: NewLoop) -> None:
         assert (port.tls.completed, dict(port.tls.failures)) == (1, {})
         for _, each in (*opened, (reader, writer)):
             each.transport.abort()
-        for _, each in opened:  # uvloop's close can wait for ever for a connection that is left
+        for _, each in opened:  # uvloop's close waits forever for one that is left
             with suppress(OSError):
                 await each.wait_closed()
         await port.listener.close()
