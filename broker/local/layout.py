@@ -129,13 +129,13 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
     clients = {node_id: ports.reserve() for node_id in shape.broker_ids}
     replication = {node_id: ports.reserve() for node_id in shape.broker_ids}
     voters = ",".join(f"{node_id}@{address}" for node_id, address in controllers.items())
-    name = "SASL_SSL" if shape.secure else "PLAINTEXT"
+    cluster_id = cluster_id_in(root, controllers | clients)
+    secured = secured_dir(root, cluster_id, controllers | clients) if shape.secure else None
+    name = "PLAINTEXT" if secured is None else secured.client_listener
     listeners = {node_id: f"CONTROLLER://{address}" for node_id, address in controllers.items()} | {
         node_id: f"{name}://{clients[node_id]},REPLICATION://{replication[node_id]}"
         for node_id in shape.broker_ids
     }
-    cluster_id = cluster_id_in(root, controllers | clients)
-    secured = secured_dir(root, cluster_id, controllers | clients) if shape.secure else None
     replicas = min(3, shape.brokers)
     common = {
         "controller.quorum.voters": voters,
@@ -150,12 +150,12 @@ def lay_out(shape: Shape, ports: Ports, root: str) -> Layout:
             None,
             environment={},
             overrides={
+                **({} if secured is None else secured.settings(node_id)),
                 **common,
                 "process.roles": "controller" if node_id in controllers else "broker",
                 "node.id": str(node_id),
                 "listeners": listeners[node_id],
                 "log.dirs": f"{root}/{node_id}",
-                **({} if secured is None else secured.settings(node_id)),
                 **shape.own_configs(cluster_id, node_id),
             },
             hostname=HOST,

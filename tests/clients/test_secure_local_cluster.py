@@ -48,3 +48,10 @@ def test_nobody_else_does_and_the_directory_can_be_used_again(tmp_path: Any) -> 
         with open(cluster.client_properties) as file:
             java = {each.name: each.value for each in parse(file.read())}
         assert again["sasl.password"] in java["sasl.jaas.config"]
+
+
+def test_a_given_config_wins_over_those_of_a_secure_cluster() -> None:
+    config = {"super.users": "User:admin;User:CN=admin;User:bob"}
+    with LocalCluster(secure=True, config=config) as cluster:
+        configs = cluster._cluster._layout.configs.values()
+        assert all("User:bob" in each["super.users"] for each in configs)
