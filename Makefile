@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 ARGS ?=
 # Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,7 +15,7 @@ help:
 	@echo "make test       run all tests except those of the next two targets    10 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
 	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            5 h"
-	@echo "make docs       write docs/tables.md and the generated parts of docs/protocol"
+	@echo "make docs       write the generated pages, build the documentation site in build/site"
 	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
 	@echo "make sim        run the simulation until it is stopped"
 	@echo "make detect     count the random seeds until each removed safeguard is found"
@@ -65,8 +66,13 @@ test-long: $(STAMP)
 	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q \
 		-m "long$(if $(wildcard $(QUORATE_KAFKA_LIBS)),, and not kafka)" --timeout 2400 $(ARGS)
 
-docs: $(STAMP)
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: $(DOCS_STAMP)
 	@$(BIN)/python -m tests.docs
+	@$(BIN)/python -m tests.docs.site
 
 demo: $(STAMP)
 	@$(BIN)/quorate demo $(ARGS)
@@ -93,7 +99,7 @@ bench: $(STAMP)
 lock: $(STAMP)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
-		--no-header --extra spark --extra dev --output-file constraints.txt pyproject.toml
+		--no-header --extra spark --extra dev --extra docs --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -1,6 +1,8 @@
 """The generated parts of docs/protocol: state diagrams, and scripts with their traces.
 
-A page has a generated part between two markers:
+The folder `site` builds the documentation site from all pages.
+
+A page of docs/protocol has a generated part between two markers:
 
     <!-- drawing: raft-roles -->
     ...
