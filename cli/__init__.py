@@ -4,8 +4,9 @@ Each command is a click command in the module of its name, or in command.py of i
 output lines and exit codes follow those of Apache Kafka's tool, if Kafka has one. main.py lists all
 commands. It imports a module only when its command runs, because the start must stay under 100 ms.
 
-- main.py, suggesting_group.py, examples.py, completion.py, progress.py: the table of commands, and
-  what all of them have. client/ has their blocking Kafka client, with the exit codes in errors.py.
+- main.py, suggesting_group.py, examples.py, completion.py: the table of commands, and what all of
+  them have. client/ has their blocking Kafka client, with the exit codes in errors.py. terminal/
+  has tables and progress.
 - nodes/: `server`, `up` and `down`, the processes of nodes. storage/: their directories.
 - topics/, delete_records.py, get_offsets.py, log_ends.py, leader_election.py, log_dirs.py: topics
   and partitions.

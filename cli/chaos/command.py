@@ -15,6 +15,7 @@ from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.compare import compare
 from quorate.cli.chaos.results.result import Result
+from quorate.cli.chaos.results.summary import summary_lines, summary_table
 from quorate.cli.chaos.results.view import View, verdict_lines
 from quorate.cli.chaos.run.cluster_runs import (
     file_of_clients,
@@ -28,6 +29,7 @@ from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.tables import show
 
 ALL = "all"
 """The name that stands for all scenarios of `quorate chaos list`."""
@@ -205,7 +207,7 @@ def run(
     if output == "json":
         click.echo(as_json)
     elif scenario == ALL:
-        click.echo("\n".join(table(results)))
+        show(summary_lines(results), [summary_table(results)])
     for result in results:
         for left in result.left_behind:
             click.echo(left, err=True)
@@ -272,18 +274,6 @@ def write_files(
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text(), encoding="utf-8")
-
-
-def table(results: Sequence[Result]) -> list[str]:
-    """Return the lines of a table with one row for each result."""
-    rows = [f"{'scenario':<22}{'verdict':<9}{'seconds':>8}  {'acknowledged':>12}  failed checks"]
-    for each in results:
-        failed = sorted({check.name for check in each.checks if not check.good})
-        rows.append(
-            f"{each.scenario:<22}{each.verdict:<9}{each.duration_ms / 1000:>8.1f}  "
-            f"{each.evidence.compared.acknowledged:>12,}  {', '.join(failed) or '-'}"
-        )
-    return rows
 
 
 def variants_named(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:

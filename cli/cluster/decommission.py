@@ -14,12 +14,12 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
 from quorate.cli.cluster.broker_removal import standing_of, unregister_broker
-from quorate.cli.progress import Progress
 from quorate.cli.reassign import reassignments
 from quorate.cli.reassign import throttles as reassignment_throttles
 from quorate.cli.reassign.drain_plan import drained
 from quorate.cli.reassign.partition_files import TopicPartition
 from quorate.cli.reassign.plan import Assignment, Impossible
+from quorate.cli.terminal.progress import Progress
 
 POLL_S = 1.0
 STALLED_ROUNDS = 3

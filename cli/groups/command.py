@@ -14,6 +14,12 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import Groups, Place
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.groups.group_tables import (
+    listing_table,
+    member_table,
+    offset_table,
+    state_table,
+)
 from quorate.cli.groups.group_view import (
     WHOLE_TOPIC,
     deletion_lines,
@@ -25,6 +31,7 @@ from quorate.cli.groups.group_view import (
 )
 from quorate.cli.groups.resets import reset
 from quorate.cli.log_ends import LogEnds, parts_of
+from quorate.cli.terminal.tables import show
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
 
@@ -127,7 +134,7 @@ def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[st
         shown = [{"group": each.group_id, "state": each.group_state} for each in found]
         click.echo(json.dumps(shown))
     elif options["state"]:
-        echo(listing_lines(found))
+        show(listing_lines(found), [listing_table(found)])
     else:
         for each in found:
             click.echo(each.group_id)
@@ -154,11 +161,13 @@ def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, 
             continue
         warn(described)
         if options["members"]:
-            echo(member_lines(described, verbose=options["verbose"]))
+            lines = member_lines(described, verbose=options["verbose"])
+            show(lines, [member_table(described)])
         elif options["state"]:
-            echo(state_lines(described, groups.coordinator(name)))
+            coordinator = groups.coordinator(name)
+            show(state_lines(described, coordinator), [state_table(described, coordinator)])
         elif rows:
-            echo(offset_lines(rows))
+            show(offset_lines(rows), [offset_table(rows)])
     if options["output"] == "json":
         click.echo(json.dumps(as_json))
     if missing:

@@ -25,9 +25,9 @@ from quorate.cli.history.options import (
 from quorate.cli.history.questions import diff, top, whatif
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.stream import stream
-from quorate.cli.history.text import json_lines, moment_lines, table_lines
-from quorate.cli.progress import waiting_for
+from quorate.cli.history.text import json_lines, moment_lines, shown_lines
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.progress import waiting_for
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -137,7 +137,7 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
                 result = spark.sql(query)
                 # The rows of one of Spark's partitions at a time are in memory.
                 rows = (row.asDict(recursive=True) for row in result.toLocalIterator())
-                lines = json_lines(rows) if output == "json" else table_lines(result.columns, rows)
+                lines = json_lines(rows) if output == "json" else shown_lines(result.columns, rows)
                 first = next(lines)
                 waiting.close()
                 for line in chain([first], lines):

@@ -26,7 +26,7 @@ from quorate.cli.history.questions_text import (
 )
 from quorate.cli.history.rehearsal import play, refuse_without_scenario, rehearsal_options
 from quorate.cli.history.source import directory_argument, history_in
-from quorate.cli.history.text import table_lines
+from quorate.cli.history.text import shown_lines
 from quorate.quorum.analytics.replay.differences import Point
 
 if TYPE_CHECKING:
@@ -195,5 +195,5 @@ def top(directory: Path, limit: int, strict: bool, output: str) -> None:
         return
     for name, (columns, rows) in found.items():
         click.echo(f"{name}:")
-        for line in table_lines(columns, rows) if rows else ("none",):
-            click.echo(f"  {line}")
+        for line in shown_lines(columns, rows, indent=2) if rows else ("  none",):
+            click.echo(line)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from quorate.cli.terminal.tables import MAX_ROWS, Table, Value, is_drawn, terminal_lines
 from quorate.quorum.analytics.log.text import clock, span
 
 if TYPE_CHECKING:
@@ -36,6 +38,26 @@ def table_lines(names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iter
             for cell, width, right in zip(line, widths, numeric, strict=True)
         )
         yield "  ".join(padded).rstrip()
+
+
+def shown_lines(
+    names: Sequence[str], rows: Iterable[Mapping[str, Any]], indent: int = 0
+) -> Iterator[str]:
+    """Yield the lines of a table for standard output. A terminal gets a drawn table if there are at
+    most MAX_ROWS rows. Plain lines are indented by `indent` spaces."""
+    following = iter(rows)
+    if is_drawn(sys.stdout):
+        first = list(islice(following, MAX_ROWS + 1))
+        if len(first) <= MAX_ROWS:
+            cells = [[_value(row[name]) for name in names] for row in first]
+            yield from terminal_lines([Table(columns=names, rows=cells)])
+            return
+        following = chain(first, following)
+    yield from (f"{' ' * indent}{line}" for line in table_lines(names, following))
+
+
+def _value(value: object) -> Value:
+    return value if isinstance(value, int | float) or value is None else _cell(value)
 
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.force_voters import force_voters
 from quorate.cli.metadata_quorum.voters import add_controller, remove_controller
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.tables import Cell, Mark, Table, Value, show
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeQuorumRequest,
@@ -123,13 +124,18 @@ def describe(
         if replication:
             now_ms = int(time.time() * 1000) if human_readable else None
             rows = replication_rows(quorum, now_ms)
-            text = "\n".join(table_lines(COLUMNS, rows))
+            lines = table_lines(COLUMNS, rows)
+            table = Table(columns=COLUMNS, rows=[marked(row) for row in rows])
             value: object = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         else:
             fields = status_fields(quorum, describe_cluster(admin).cluster_id)
-            text = "\n".join(f"{name + ':':<24}{field}" for name, field in fields.items())
+            lines = [f"{name + ':':<24}{field}" for name, field in fields.items()]
+            table = Table(rows=[*fields.items()])
             value = {name: as_value(field) for name, field in fields.items()}
-    click.echo(json.dumps(value, indent=2) if output == "json" else text)
+    if output == "json":
+        click.echo(json.dumps(value, indent=2))
+    else:
+        show(lines, [table])
 
 
 class QuorumLost(Refused):
@@ -229,6 +235,18 @@ def replication_rows(quorum: Quorum, now_ms: int | None) -> list[list[str]]:
         for replicas, status in groups
         for replica in replicas
     ]
+
+
+def marked(row: Sequence[str]) -> tuple[Value, ...]:
+    """Return a row of describe --replication for a terminal, with the lag and status marked."""
+    *first, lag, fetched, caught_up, status = row
+    return (
+        *first,
+        Cell(lag, Mark.GOOD if lag == "0" else Mark.WARN),
+        fetched,
+        caught_up,
+        Cell(status, Mark.GOOD if status == "Leader" else None),
+    )
 
 
 def time_text(timestamp_ms: int, now_ms: int | None) -> str:

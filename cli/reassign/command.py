@@ -22,8 +22,10 @@ from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.reassign import listing as reassignment_list
 from quorate.cli.reassign import log_dir_moves, partition_files, reassignments
 from quorate.cli.reassign import throttles as reassignment_throttles
+from quorate.cli.reassign.move_tables import progress_parts
 from quorate.cli.reassign.partition_files import Replica, TopicPartition, assignment_json, text_of
 from quorate.cli.reassign.plan import Assignment, Impossible, replica_counts, resized, spread
+from quorate.cli.terminal.tables import show
 
 ACTIONS = ("generate", "execute", "verify", "cancel", "list")
 EXISTING = (
@@ -311,11 +313,10 @@ def verify(admin: Admin, arguments: Arguments) -> None:
         click.echo(json.dumps(states, indent=2))
         return
     click.echo("Status of partition reassignment:")
-    for key in sorted(plan):
-        if key in ongoing:
-            click.echo(f"Reassignment of partition {text_of(key)} is still in progress.")
-        else:
-            click.echo(done_line(key, present.get(key, ()), plan[key]))
+    show(
+        reassignment_list.verify_lines(plan, present, ongoing),
+        progress_parts(plan, present, ongoing),
+    )
     lines = [
         log_dir_moves.state_line(each, log_dirs[each], places[each]) for each in sorted(log_dirs)
     ]
@@ -323,16 +324,6 @@ def verify(admin: Admin, arguments: Arguments) -> None:
     is_moving = any(place.future is not None for place in places.values())
     if not (ongoing or is_moving or arguments.preserve_throttles):
         clear_throttles(admin, plan)
-
-
-def done_line(key: TopicPartition, present: tuple[int, ...], target: tuple[int, ...]) -> str:
-    """Return the line of a partition that is not being reassigned."""
-    if present == target:
-        return f"Reassignment of partition {text_of(key)} is completed."
-    return (
-        f"There is no active reassignment of partition {text_of(key)}, but replica set is "
-        f"{','.join(map(str, present))} rather than {','.join(map(str, target))}."
-    )
 
 
 def clear_throttles(admin: Admin, plan: Assignment) -> None:

@@ -1,14 +1,18 @@
-"""`quorate reassign-partitions --list`."""
+"""The output of `quorate reassign-partitions --list` and --verify, in the lines of Kafka's tool."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 
 import click
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.reassign import reassignments
-from quorate.cli.reassign.partition_files import text_of
+from quorate.cli.reassign.move_tables import ongoing_table
+from quorate.cli.reassign.partition_files import TopicPartition, text_of
+from quorate.cli.reassign.plan import Assignment
+from quorate.cli.terminal.tables import show
 
 
 def print_all(admin: Admin, output: str) -> None:
@@ -30,7 +34,12 @@ def print_all(admin: Admin, output: str) -> None:
     if not ongoing:
         click.echo("No partition reassignments found.")
         return
-    click.echo("Current partition reassignments:")
+    show(lines(ongoing), [ongoing_table(ongoing)])
+
+
+def lines(ongoing: Mapping[TopicPartition, reassignments.Ongoing]) -> Iterator[str]:
+    """Yield the lines of Kafka's tool."""
+    yield "Current partition reassignments:"
     for key, each in ongoing.items():
         parts = (
             ("replicas", each.replicas),
@@ -38,4 +47,25 @@ def print_all(admin: Admin, output: str) -> None:
             ("removing", each.removing),
         )
         shown = [f"{name}: {','.join(map(str, ids))}." for name, ids in parts if ids]
-        click.echo(f"{text_of(key)}: {' '.join(shown)}")
+        yield f"{text_of(key)}: {' '.join(shown)}"
+
+
+def verify_lines(
+    plan: Assignment, present: Assignment, ongoing: Mapping[TopicPartition, reassignments.Ongoing]
+) -> Iterator[str]:
+    """Yield a line for each partition of the plan. `present` are the current replicas."""
+    for key in sorted(plan):
+        if key in ongoing:
+            yield f"Reassignment of partition {text_of(key)} is still in progress."
+        else:
+            yield done_line(key, present.get(key, ()), plan[key])
+
+
+def done_line(key: TopicPartition, present: tuple[int, ...], target: tuple[int, ...]) -> str:
+    """Return the line of a partition that is not being reassigned."""
+    if present == target:
+        return f"Reassignment of partition {text_of(key)} is completed."
+    return (
+        f"There is no active reassignment of partition {text_of(key)}, but replica set is "
+        f"{','.join(map(str, present))} rather than {','.join(map(str, target))}."
+    )

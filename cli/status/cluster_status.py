@@ -97,7 +97,7 @@ class Status:
     def lines(self, *, every: bool = False) -> Iterator[str]:
         """Yield the lines of the status, with at most MAX_SHOWN problems unless `every`."""
         yield f"Cluster {self.cluster_id}"
-        yield f"Quorum: {self._quorum()}"
+        yield f"Quorum: {self.quorum_text()}"
         for broker in self.brokers:
             rack = f", rack {broker.rack}" if broker.rack else ""
             because = f"; {broker.why}" if broker.why else ""
@@ -118,7 +118,8 @@ class Status:
             shown = len(elections) if every else MAX_ELECTIONS
             yield from listed("  ", [each.line() for each in elections], shown)
 
-    def _quorum(self) -> str:
+    def quorum_text(self) -> str:
+        """Return the text about the quorum and its voters."""
         if self.quorum_lost:
             return f"LOST: {self.quorum_lost}. The state below is the last that the brokers know"
         health = QuorumHealth(lags=self.voter_lags, silent_ms=self.silent_voters)

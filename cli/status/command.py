@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -18,8 +19,10 @@ from quorate.cli.status.changes_in_flight import ChangesReport
 from quorate.cli.status.cluster_status import Selection, read_status
 from quorate.cli.status.explanations import Explanations
 from quorate.cli.status.partition_problems import STATES
+from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.unclean_elections import UncleanElections
 from quorate.cli.status.watch import watch_status
+from quorate.cli.terminal.tables import show
 
 DEFAULT_DIR = Path("quorate-data")
 
@@ -97,10 +100,12 @@ def status(
             return
         selection = Selection(topic=topic, broker=broker, only=only, every=every)
         explanations, elections = Explanations(), UncleanElections()
+        draw = partial(status_tables, every=every)
         if watch:
             watch_status(
                 lambda: read_status(admin, explanations, selection, elections),
                 interval_s,
+                draw,
                 as_json=output == "json",
                 every=every,
             )
@@ -109,8 +114,7 @@ def status(
     if output == "json":
         click.echo(json.dumps(found.as_json()))
     else:
-        for line in found.lines(every=every):
-            click.echo(line)
+        show(found.lines(every=every), draw(found))
     if found.is_outage:
         raise SystemExit(1)
 
@@ -122,7 +126,13 @@ def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output:
         return read_changes(admin, every=every)
 
     if interval_s is not None:
-        watch_status(read, interval_s, as_json=output == "json", every=every)
+        watch_status(
+            read,
+            interval_s,
+            lambda report: report.lines(every=every),
+            as_json=output == "json",
+            every=every,
+        )
     elif output == "json":
         click.echo(json.dumps(read().as_json()))
     else:

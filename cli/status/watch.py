@@ -1,8 +1,8 @@
 """`quorate status --watch`: reads the state of the cluster repeatedly, and shows it.
 
-A terminal is redrawn after each read. Any other output gets a block of lines for each change. With
---format json, each change is one line, also on a terminal. If the cluster cannot be reached, the
-error is shown, and the next attempt follows after the pause."""
+A terminal is redrawn with tables after each read. Any other output gets a block of lines for each
+change. With --format json, each change is one line, also on a terminal. If the cluster cannot be
+reached, the error is shown, and the next attempt follows after the pause."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import click
+
+from quorate.cli.terminal.tables import Cell, Mark, Part, is_drawn, terminal_lines
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 ERASE = "\x1b[2J"
@@ -31,6 +33,10 @@ class Content(Protocol):
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the output."""
+        ...
+
+    def parts(self) -> Iterable[Part]:
+        """Return the tables and lines of a terminal."""
         ...
 
     def as_json(self) -> dict[str, Any]:
@@ -64,17 +70,25 @@ class Unreachable:
         """Yield the reason."""
         yield self.reason
 
+    def parts(self) -> Iterable[Part]:
+        """Return the reason."""
+        return [Cell(self.reason, Mark.BAD)]
+
     def as_json(self) -> dict[str, Any]:
         """Return the reason as JSON values."""
         return {"error": self.reason}
 
 
+W = TypeVar("W", bound=Watched)
+
+
 class Reachable:
     """The content if the cluster answered: its status."""
 
-    def __init__(self, status: Watched, *, every: bool = False) -> None:
+    def __init__(self, status: W, draw: Callable[[W], Iterable[Part]], *, every: bool) -> None:
         self.lasting = status.lasting
         self.lines = partial(status.lines, every=every)
+        self.parts = partial(draw, status)
         self._status = status
 
     def as_json(self) -> dict[str, Any]:
@@ -83,21 +97,26 @@ class Reachable:
 
 
 def watch_status(
-    read: Callable[[], Watched], interval_s: float, *, as_json: bool, every: bool = False
+    read: Callable[[], W],
+    interval_s: float,
+    draw: Callable[[W], Iterable[Part]],
+    *,
+    as_json: bool,
+    every: bool = False,
 ) -> None:
     """Read the status and show it, repeatedly, until Ctrl-C. Then return; KeyboardInterrupt is not
     raised.
 
-    Each read is followed by a pause of `interval_s` seconds. A terminal is redrawn after each read,
-    unless `as_json`. Otherwise only a change is printed. A new high watermark or lag is no change.
-    With `every`, the text lists all problems.
+    Each read is followed by a pause of `interval_s` seconds. A terminal is redrawn after each read
+    with the tables of `draw`, unless `as_json`. Otherwise only a change is printed. A new high
+    watermark or lag is no change. With `every`, the text lists all problems.
 
     A ClickException of `read` is shown instead of a status. Any other exception is raised."""
-    show = show_json if as_json else Redrawn() if sys.stdout.isatty() else show_block
+    show = show_json if as_json else Redrawn() if is_drawn(sys.stdout) else show_block
     before: Any = None
     try:
         while True:
-            content = read_content(read, every=every)
+            content = read_content(read, draw, every=every)
             if isinstance(show, Redrawn) or content.lasting != before:
                 show(content)
                 before = content.lasting
@@ -106,10 +125,12 @@ def watch_status(
         return
 
 
-def read_content(read: Callable[[], Watched], *, every: bool = False) -> Content:
+def read_content(
+    read: Callable[[], W], draw: Callable[[W], Iterable[Part]], *, every: bool
+) -> Content:
     """Return the status, or the error if `read` raises a ClickException, such as Refused."""
     try:
-        return Reachable(read(), every=every)
+        return Reachable(read(), draw, every=every)
     except click.ClickException as error:
         return Unreachable(error.format_message())
 
@@ -137,21 +158,21 @@ class Redrawn:
         begin = HOME if self._begun else ERASE + HOME
         self._begun = True
         size = shutil.get_terminal_size()
-        lines = fitted((now_text(), *content.lines()), size.columns, size.lines)
+        drawn = terminal_lines((now_text(), *content.parts()), size.columns)
+        lines = fitted([*drawn], size.lines)
         click.echo(
             begin + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW, nl=False
         )
 
 
-def fitted(lines: Sequence[str], columns: int, rows: int) -> list[str]:
-    """Return the first lines, as many as fit on a terminal of this size, each cut to its width. The
-    last row stays free for the cursor. If lines are left out, the last one says how many."""
+def fitted(lines: Sequence[str], rows: int) -> list[str]:
+    """Return the first lines, as many as fit on a terminal with `rows` rows. The last row stays
+    free for the cursor. If lines are left out, the last one says how many."""
     room = max(2, rows - 1)
-    shown = list(lines) if len(lines) <= room else list(lines[: room - 1])
-    if len(shown) < len(lines):
-        left = len(lines) - len(shown)
-        shown.append(f"... {left} more lines; make the terminal larger, or filter")
-    return [line if len(line) <= columns else line[: max(1, columns - 1)] + "…" for line in shown]
+    if len(lines) <= room:
+        return [*lines]
+    left = len(lines) - (room - 1)
+    return [*lines[: room - 1], f"... {left} more lines; make the terminal larger, or filter"]
 
 
 def now_text() -> str:

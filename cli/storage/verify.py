@@ -21,7 +21,7 @@ import click
 from quorate.broker.logs.producer_snapshots import decode as decode_producers
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.server import load_config
-from quorate.cli.progress import waiting_for
+from quorate.cli.terminal.progress import waiting_for
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
 from quorate.quorum.log.disk import OsDisk

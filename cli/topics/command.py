@@ -12,7 +12,8 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.topics import topic_view
+from quorate.cli.terminal.tables import show
+from quorate.cli.topics import topic_tables, topic_view
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import topics as schemas
 
@@ -198,8 +199,7 @@ def describe_topics(admin: Admin, arguments: Arguments) -> None:
     if arguments.output == "json":
         click.echo(json.dumps(topic_view.as_json(views, report, live), indent=2))
         return
-    for line in topic_view.lines(views, report, live):
-        click.echo(line)
+    show(topic_view.lines(views, report, live), topic_tables.tables(views, report, live))
 
 
 def create_topic(admin: Admin, arguments: Arguments) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from quorate.cli.progress import CLEAR, PLAIN_EVERY_S, QUIET_S, Progress, waiting_for
+from quorate.cli.terminal.progress import CLEAR, PLAIN_EVERY_S, QUIET_S, Progress, waiting_for
 
 
 class Terminal(io.StringIO):

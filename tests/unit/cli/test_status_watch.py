@@ -13,6 +13,7 @@ from quorate.cli.client.errors import NotReachable
 from quorate.cli.status import watch as status_watch
 from quorate.cli.status.cluster_status import BrokerLine, Status
 from quorate.cli.status.partition_problems import Problem, Reason
+from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.watch import CLEAR_BELOW, ERASE, HOME, fitted, watch_status
 
 HEALTHY = Status(
@@ -74,7 +75,7 @@ Looks = Callable[..., Callable[[], Status]]
 def test_a_block_for_each_change(looks: Looks, capsys: pytest.CaptureFixture[str]) -> None:
     unreachable = NotReachable("no server answers: h:9092")
     read = looks(HEALTHY, MOVED_ON, BROKEN, unreachable, unreachable, HEALTHY)
-    watch_status(read, 1.0, as_json=False)
+    watch_status(read, 1.0, status_tables, as_json=False)
     blocks = capsys.readouterr().out.split("--- NOW\n")[1:]
     assert len(blocks) == 4
     assert "0 offline" in blocks[0]
@@ -85,7 +86,8 @@ def test_a_block_for_each_change(looks: Looks, capsys: pytest.CaptureFixture[str
 
 
 def test_a_line_of_json_for_each_change(looks: Looks, capsys: pytest.CaptureFixture[str]) -> None:
-    watch_status(looks(HEALTHY, MOVED_ON, BROKEN, NotReachable("gone")), 1.0, as_json=True)
+    read = looks(HEALTHY, MOVED_ON, BROKEN, NotReachable("gone"))
+    watch_status(read, 1.0, status_tables, as_json=True)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line.get("high_watermark") for line in lines] == [50, 50, None]
     assert lines[1]["problems"][0]["state"] == "offline"
@@ -97,7 +99,9 @@ def test_a_terminal_is_redrawn(
     looks: Looks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    watch_status(looks(HEALTHY, MOVED_ON), 1.0, as_json=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    watch_status(looks(HEALTHY, MOVED_ON), 1.0, status_tables, as_json=False)
     out = capsys.readouterr().out
     assert out.count(ERASE) == 1
     assert out.count(HOME) == out.count(CLEAR_BELOW) == 2
@@ -106,9 +110,19 @@ def test_a_terminal_is_redrawn(
 
 def test_a_redrawn_status_fits_the_terminal_and_keeps_its_header() -> None:
     lines = ["2026-01-01", "Cluster C", *(f"partition {number}" for number in range(100))]
-    shown = fitted(lines, 40, 12)
+    shown = fitted(lines, 12)
     assert len(shown) == 11
     assert shown[:2] == lines[:2]
-    assert shown[-1] == "... 92 more lines; make the terminal la…"
-    assert max(map(len, shown)) == 40
-    assert fitted(lines[:11], 40, 12) == lines[:11]
+    assert shown[-1] == "... 92 more lines; make the terminal larger, or filter"
+    assert fitted(lines[:11], 12) == lines[:11]
+
+
+def test_a_terminal_without_a_cursor_gets_blocks(
+    looks: Looks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    watch_status(looks(HEALTHY, MOVED_ON), 1.0, status_tables, as_json=False)
+    out = capsys.readouterr().out
+    assert out.count("--- NOW") == 1
+    assert "\x1b" not in out

@@ -11,12 +11,13 @@ from xml.etree import ElementTree as Xml
 import pytest
 from click.testing import CliRunner
 
-from quorate.cli.chaos.command import chaos, table
+from quorate.cli.chaos.command import chaos
 from quorate.cli.chaos.loading.describe import description
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.results.compare import differences
 from quorate.cli.chaos.results.junit import junit
 from quorate.cli.chaos.results.schema import SCHEMA
+from quorate.cli.chaos.results.summary import summary_lines
 from quorate.cli.chaos.run.evidence import failed_result
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.client.errors import Refused
@@ -190,7 +191,7 @@ def test_compare_as_a_command(tmp_path: Path) -> None:
 
 
 def test_the_table_of_all_scenarios() -> None:
-    lines = table([result(), result(taken_back=1, failed_steps=["x"])])
+    lines = [*summary_lines([result(), result(taken_back=1, failed_steps=["x"])])]
     assert lines[1].split() == ["heartbeat-timeout", "good", "10.0", "3", "-"]
     assert lines[2].endswith("steps, taken back")
 

@@ -1,0 +1,140 @@
+"""The status as tables of a terminal: shares as bars first, then brokers and problems, the worst
+first.
+
+A broker that is down is explained once, in its row. A partition's row repeats the cause only with
+--all, or if no broker in the table explains it. All functions are pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from quorate.cli.status.cluster_status import (
+    MAX_ELECTIONS,
+    MAX_GROUPS,
+    MAX_SHOWN,
+    BrokerLine,
+    Status,
+)
+from quorate.cli.status.partition_problems import (
+    OFFLINE,
+    TEXTS,
+    UNDER_MIN_ISR,
+    UNDER_REPLICATED,
+    Group,
+    Problem,
+    count_states,
+    counted,
+)
+from quorate.cli.terminal.tables import Bar, Cell, Mark, Part, Table, Value
+
+MARKS = {OFFLINE: Mark.BAD, UNDER_MIN_ISR: Mark.BAD, UNDER_REPLICATED: Mark.WARN}
+
+
+def status_tables(status: Status, *, every: bool = False) -> Iterator[Part]:
+    """Yield the tables of the status. With `every` they list all problems, each with its cause."""
+    yield Cell(f"Cluster {status.cluster_id}", Mark.NOTE)
+    if status.quorum_lost:
+        yield Cell(f"Quorum: {status.quorum_text()}", Mark.BAD)
+    yield Table(rows=shares(status))
+    yield Table(title="Brokers", columns=BROKER_COLUMNS, rows=broker_rows(status.brokers))
+    found = status.problems if every else status.problems[:MAX_SHOWN]
+    if len(status.problems) > 1:
+        most = status.groups if every else status.groups[:MAX_GROUPS]
+        yield Table(title="Problems by cause", columns=CAUSE_COLUMNS, rows=cause_rows(most))
+        yield from rest(len(status.groups) - len(most))
+    if found:
+        rows = [problem_row(each, every=every) for each in found]
+        yield Table(title="Problems, the worst first", columns=PROBLEM_COLUMNS, rows=rows)
+        yield from rest(len(status.problems) - len(found))
+    if status.unclean_elections:
+        elections = status.unclean_elections
+        shown = elections if every else elections[:MAX_ELECTIONS]
+        yield Cell(f"Unclean elections: {len(elections)}; records may be lost", Mark.BAD)
+        yield from (f"  {each.line()}" for each in shown)
+        yield from rest(len(elections) - len(shown))
+
+
+BROKER_COLUMNS = ("Broker", "State", "Address", "Rack", "Cause")
+CAUSE_COLUMNS = ("Reason", "Partitions", "Cause")
+PROBLEM_COLUMNS = ("Partition", "State", "Leader", "In sync", "ISR", "Replicas", "Reason")
+
+
+def shares(status: Status) -> list[tuple[Value, ...]]:
+    """Return the rows with bars: voters, brokers, and partitions in each state."""
+    rows: list[tuple[Value, ...]] = []
+    voters = len(status.voter_lags)
+    if not status.quorum_lost:
+        answering = voters - len(status.silent_voters)
+        quorum = Cell(status.quorum_text(), Mark.BAD if status.silent_voters else None)
+        rows.append(("Voters that answer", Bar(answering, voters), quorum))
+    up = sum(each.state == "up" for each in status.brokers)
+    rows.append(("Brokers up", Bar(up, len(status.brokers)), ""))
+    counts = count_states(status.problems)
+    bad = 0
+    for text, state in (
+        ("Partitions with a leader", OFFLINE),
+        ("at min ISR or above", UNDER_MIN_ISR),
+        ("fully in sync", UNDER_REPLICATED),
+    ):
+        bad += counts[state]
+        number = f"{counts[state]} {TEXTS[state]}" if counts[state] else ""
+        share = Bar(status.partitions - bad, status.partitions)
+        rows.append((text, share, Cell(number, MARKS[state])))
+    return rows
+
+
+def broker_rows(brokers: Sequence[BrokerLine]) -> list[tuple[Value, ...]]:
+    """Return the rows of the brokers, the fenced ones first."""
+    return [
+        (
+            each.id,
+            Cell(each.state, Mark.GOOD if each.state == "up" else Mark.BAD),
+            each.address,
+            each.rack,
+            "; ".join(filter(None, (each.why, each.certificate))) or None,
+        )
+        for each in sorted(brokers, key=lambda broker: (broker.state == "up", broker.id))
+    ]
+
+
+def cause_rows(groups: Sequence[Group]) -> list[tuple[Value, ...]]:
+    """Return the rows of the problems with the same reason."""
+    return [
+        (
+            str(each.reason),
+            Cell(counted(each.counts), next(MARKS[state] for state in each.counts)),
+            each.why or None,
+        )
+        for each in groups
+    ]
+
+
+def problem_row(problem: Problem, *, every: bool) -> tuple[Value, ...]:
+    """Return the row of a partition."""
+    reasons = [*map(str, problem.reasons)]
+    if problem.why and (every or not any(reason.down for reason in problem.reasons)):
+        reasons.append(problem.why)
+    if problem.elr:
+        reasons.append(f"elr {ids(problem.elr)}")
+    if problem.last_leader is not None:
+        reasons.append(f"last leader {problem.last_leader}")
+    return (
+        f"{problem.topic}-{problem.partition}",
+        Cell(TEXTS[problem.state], MARKS[problem.state]),
+        Cell("none", Mark.BAD) if problem.leader is None else problem.leader,
+        Bar(len(problem.isr), len(problem.replicas)),
+        ids(problem.isr) or None,
+        ids(problem.replicas),
+        "; ".join(reasons),
+    )
+
+
+def rest(count: int) -> Iterator[Part]:
+    """Yield a line about the rows that are left out, if `count` is positive."""
+    if count > 0:
+        yield Cell(f"and {count} more (--all lists them)", Mark.NOTE)
+
+
+def ids(values: Sequence[int]) -> str:
+    """Return ids separated by commas."""
+    return ",".join(map(str, values))
