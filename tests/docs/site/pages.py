@@ -3,10 +3,10 @@ pages that are made from the code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.docs.reference import commands, errors, keys, keys_without_effect
 from tests.docs.site import source_files
 from tests.docs.site.drawings import as_tables
 from tests.docs.site.links import is_internal, relative, resolved, turned
@@ -26,8 +26,8 @@ OUTSIDE_OF_DOCS = (
     "tests/sim/README.md",
 )
 IMAGES = (".png",)
-MADE: Mapping[str, str] = {}
-"""The pages that are made from the code, by their path on the site."""
+MADE = (commands, keys, keys_without_effect, errors)
+"""The modules that make pages from the code."""
 
 
 @dataclass
@@ -61,7 +61,9 @@ def place(path: str) -> str:
 
 def assembled() -> Site:
     """Return the site with turned links. A link that leads nowhere stays as it is."""
-    site = Site(pages=dict(MADE))
+    site = Site()
+    for module in MADE:
+        site.pages.update(module.pages())
     sources = written()
     shown: list[str] = []
     for path in sources:
