@@ -1,5 +1,7 @@
 """Handles ListOffsets (API key 2) and OffsetForLeaderEpoch (23) on the leader of a partition.
 
+A tool that compares replicas asks followers, too (ListOffsets with replica id -2).
+
 ListOffsets returns the start, the end, or the offset of a timestamp of a log. OffsetForLeaderEpoch
 returns the end offset of a leader epoch (KIP-101, KIP-320).
 """
@@ -14,6 +16,7 @@ from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.kafka.request_parts import emptied
 from quorate.broker.replication.damage import undecodable, unreadable
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.reading import DEBUGGING_CONSUMER, is_refused
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.log.errors import CorruptBatch, CorruptLog
@@ -111,17 +114,16 @@ class ListOffsetsHandler:
     def _list(
         self, topic: str, wanted: ListOffsetsPartition, replica_id: int, version: int
     ) -> Lookup[ListOffsetsPartitionResponse]:
-        """Return the result of one partition, which this broker must lead.
+        """Return the result of one partition. This broker must lead it, unless a tool asks.
 
         A new leader answers LATEST with OFFSET_NOT_AVAILABLE until its high watermark has passed
         the start of its epoch (KIP-207).
         """
         if version < SINCE.get(wanted.timestamp, 0):
             return failed_partition(wanted.partition_index, ErrorCode.UNSUPPORTED_VERSION)
-        hosted, error = self._leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        if hosted is not None and not error:
-            leading = hosted.partition.leadership
-            assert leading is not None
+        index = wanted.partition_index
+        hosted, error = self._replica(topic, index, wanted.current_leader_epoch, replica_id)
+        if hosted is not None and not error and (leading := hosted.partition.leadership):
             behind = hosted.partition.high_watermark < leading.epoch_start_offset
             if replica_id == CONSUMER and wanted.timestamp == LATEST and behind:
                 # The high watermark of the last leader may have been higher.
@@ -143,8 +145,8 @@ class ListOffsetsHandler:
             if not self.replicas.registry.survives(failure):
                 raise
             return failed_partition(wanted.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
-        if self._leader(topic, wanted.partition_index, epoch) != (hosted, ErrorCode.NONE):
-            # Leadership was lost while the search paused.
+        if self._replica(topic, index, epoch, replica_id) != (hosted, ErrorCode.NONE):
+            # The leader changed while the search paused.
             return failed_partition(wanted.partition_index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         timestamp, offset, epoch = found or (NO_TIMESTAMP, -1, -1)
         return ListOffsetsPartitionResponse(
@@ -201,11 +203,20 @@ class ListOffsetsHandler:
         self, topic: str, partition: int, current_leader_epoch: int
     ) -> tuple[HostedPartition | None, ErrorCode]:
         """Return the partition and NONE if this broker leads it in the epoch, or else the error."""
+        return self._replica(topic, partition, current_leader_epoch, CONSUMER)
+
+    def _replica(
+        self, topic: str, partition: int, current_leader_epoch: int, replica_id: int
+    ) -> tuple[HostedPartition | None, ErrorCode]:
+        """Return the partition and NONE, or else the error. A follower answers DEBUGGING_CONSUMER
+        only, in the same epoch as the leader."""
         registry = self.replicas.registry
         hosted = registry.find(topic, ZERO_UUID, partition)
         if hosted is None:
             return None, registry.why_missing(topic, ZERO_UUID, partition)
-        return hosted, hosted.partition.leader_error(current_leader_epoch)
+        error = hosted.partition.leader_error(current_leader_epoch)
+        from_follower = replica_id == DEBUGGING_CONSUMER
+        return hosted, error if is_refused(error, from_follower=from_follower) else ErrorCode.NONE
 
 
 def named_twice(request: ListOffsetsRequest) -> IncrementalWork[set[tuple[str, int]]]:
