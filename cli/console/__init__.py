@@ -6,6 +6,7 @@
 - watcher.py: the thread that reads the cluster repeatedly, from any broker that answers.
 - cluster_tables.py: the tables of one reading, pure. windows.py: the part of a table that a viewer
   sees, filtered and sorted, pure.
+- views/: the tables that are read only while a page shows them.
 - static/: the page, without a build step. virtual_table.js draws the visible rows only.
 
 The tables come from Kafka's protocol with the security of --command-config, as `quorate status`

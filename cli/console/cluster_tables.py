@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quorate.cli.console.windows import Row, Table
+from quorate.cli.console.views.table import Row, Table
 from quorate.cli.status.cluster_status import Status
 from quorate.cli.status.partition_problems import RANKS, Problem
 from quorate.cli.topics.topic_view import PartitionView, TopicView
@@ -15,7 +15,6 @@ OK = "ok"
 BROKERS = ("broker", "state", "leads", "replicas", "address", "rack", "cause")
 TOPICS = ("topic", "state", "problems", "partitions", "replication", "min ISR")
 PARTITIONS = ("topic", "partition", "state", "leader", "isr", "replicas", "cause")
-REASSIGNMENTS = ("topic", "partition", "adding", "removing", "isr", "replicas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +27,12 @@ class ClusterTables:
             "brokers": Table(BROKERS, ()),
             "topics": Table(TOPICS, ()),
             "partitions": Table(PARTITIONS, ()),
-            "reassignments": Table(REASSIGNMENTS, ()),
         }
     )
+
+    def with_views(self, views: Mapping[str, Table]) -> ClusterTables:
+        """Return the same reading with the tables of `views` in addition."""
+        return ClusterTables(self.overview, {**self.tables, **views})
 
 
 def tables_of(status: Status, topics: Sequence[TopicView]) -> ClusterTables:
@@ -42,7 +44,6 @@ def tables_of(status: Status, topics: Sequence[TopicView]) -> ClusterTables:
             "brokers": Table(BROKERS, broker_rows(status, topics)),
             "topics": Table(TOPICS, topic_rows(status, topics)),
             "partitions": Table(PARTITIONS, partition_rows(topics, found)),
-            "reassignments": Table(REASSIGNMENTS, reassignment_rows(topics)),
         },
     )
 
@@ -140,13 +141,3 @@ def partition_row(topic: str, partition: PartitionView, problem: Problem | None)
         partition.replicas,
         "; ".join(reasons),
     )
-
-
-def reassignment_rows(topics: Sequence[TopicView]) -> list[Row]:
-    """Return a row for each partition whose replicas are being moved."""
-    return [
-        (topic.name, each.partition, each.adding, each.removing, each.isr, each.replicas)
-        for topic in topics
-        for each in topic.partitions
-        if each.adding or each.removing
-    ]

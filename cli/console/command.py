@@ -41,7 +41,7 @@ def console(
     port: int,
     listen: str | None,
 ) -> None:
-    """Show a running cluster in the browser: quorum, brokers, topics, partitions, reassignments.
+    """Show a running cluster in the browser: quorum, brokers, topics, partitions, groups and lags.
 
     The command prints the address of the page, which contains a random token, and serves it until
     Ctrl-C. The page is read-only, and shows the cluster as it changes, the worst first. It needs no
@@ -61,7 +61,8 @@ def console(
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         watcher = Watcher(settings, lambda: _wake(loop, server))
-        server = ConsoleServer(lambda: watcher.current, host, token := secrets.token_urlsafe(24))
+        token = secrets.token_urlsafe(24)
+        server = ConsoleServer(lambda: watcher.current, watcher.look, host, token)
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)

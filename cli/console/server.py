@@ -2,7 +2,9 @@
 
     GET /                       the page; GET /static/NAME its files
     GET /api/overview           the values above the tables, with the version of the reading
-    GET /api/news?seen=V        the present version, when it is not V any more, or after NEWS_S
+    GET /api/news?seen=V&table=NAME
+                                the present version, when it is not V any more, or after NEWS_S; the
+                                page shows the table NAME meanwhile
     GET /api/table/NAME         a window of a table (`windows.py`)
 
 All requests of /api/ need the token. There is no request that changes anything."""
@@ -47,10 +49,20 @@ def asset(name: str) -> bytes:
 
 
 class ConsoleServer:
-    """The requests of the page, on one event loop. `current` returns the newest reading."""
+    """The requests of the page, on one event loop.
 
-    def __init__(self, current: Callable[[], Reading], listen_host: str, token: str) -> None:
+    `current` returns the newest reading. `look` is called with the name of each table that a page
+    shows."""
+
+    def __init__(
+        self,
+        current: Callable[[], Reading],
+        look: Callable[[str], None],
+        listen_host: str,
+        token: str,
+    ) -> None:
         self._current = current
+        self._look = look
         self._listen_host = listen_host
         self._token = token
         self._news = asyncio.Event()
@@ -107,6 +119,7 @@ class ConsoleServer:
     async def _wait_for_news(self, request: web.Request) -> web.Response:
         if self.waiting >= MAX_VIEWERS:
             raise RequestRefused(503, f"{MAX_VIEWERS} pages wait already; close one of them")
+        self._look(request.query.get("table", ""))
         news = self._news
         if str(self._current().version) == request.query.get("seen"):
             self.waiting += 1
@@ -120,8 +133,10 @@ class ConsoleServer:
         return web.json_response({"version": self._current().version})
 
     async def _table(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        self._look(name)
         reading = self._current()
-        table = reading.tables.tables.get(request.match_info["name"])
+        table = reading.tables.tables.get(name)
         if table is None:
             raise web.HTTPNotFound
         window = window_of(table, Window.of(request.query))

@@ -2,7 +2,8 @@
 
 It survives the death of any node: it remembers the addresses of all brokers that it has seen, and
 continues with the next address if one does not answer in time. Between two readings it rests for
-REST_FACTOR times the duration of the last one, so that a large cluster is not read all the time."""
+REST_FACTOR times the duration of the last one, so that a large cluster is not read all the time.
+The rest ends early if a page begins to show a view (`views/views.py`)."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ import click
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.errors import NotReachable
 from quorate.cli.console.cluster_tables import ClusterTables, tables_of
+from quorate.cli.console.views.views import Views
 from quorate.cli.status.cluster_status import read_status, read_topics
 from quorate.cli.status.explanations import Explanations
 from quorate.cli.status.unclean_elections import UncleanElections
@@ -48,13 +50,15 @@ class Watcher:
     `start`."""
 
     def __init__(self, settings: AdminSettings, changed: Callable[[], None]) -> None:
-        self.current = Reading(0, ClusterTables())
         self._settings = settings
         self._changed = changed
         self._admin = Admin(settings)
         self._explanations = Explanations()
         self._elections = UncleanElections()
-        self._stop = threading.Event()
+        self._views = Views()
+        self.current = Reading(0, ClusterTables().with_views(self._views.tables()))
+        self._stopped = False
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="quorate-console", daemon=True)
 
     def start(self) -> None:
@@ -63,7 +67,14 @@ class Watcher:
 
     def stop(self) -> None:
         """End the thread after the reading in progress. The call does not wait for it."""
-        self._stop.set()
+        self._stopped = True
+        self._wake.set()
+
+    def look(self, name: str) -> None:
+        """Note that a page shows the table `name`. If it needs more requests than the others, it is
+        read soon, and for as long as pages show it. Any thread may call this."""
+        if self._views.look(name):
+            self._wake.set()
 
     def close(self) -> None:
         """Close the connections. The thread does so when it ends; a caller of `read_once` must."""
@@ -71,7 +82,11 @@ class Watcher:
 
     def _run(self) -> None:
         rest_s = 0.0
-        while not self._stop.wait(rest_s):
+        while True:
+            self._wake.wait(rest_s)
+            self._wake.clear()
+            if self._stopped:
+                break
             begun_s = time.monotonic()
             self.read_once()
             rest_s = max(REST_S, REST_FACTOR * (time.monotonic() - begun_s))
@@ -84,7 +99,9 @@ class Watcher:
             status = read_status(
                 self._admin, self._explanations, elections=self._elections, topics=topics
             )
-            tables, error = tables_of(status, topics), ""
+            found = tables_of(status, topics)
+            views = self._views.read(self._admin, status, topics)
+            tables, error = found.with_views(views), ""
             seen = [each.address for each in status.brokers]
             servers = with_brokers(self._settings.servers, seen)
         except click.ClickException as failed:

@@ -8,24 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quorate.cli.console.views.table import Row, Table, Value
+
 MAX_ROWS = 200
 """The most rows in one response."""
 MAX_FILTER_CHARS = 200
 
-Value = str | int | None | tuple[int, ...]
-Row = tuple[Value, ...]
-
 
 class BadWindow(Exception):
     """The parameters of a request for a window are invalid. The message names the parameter."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows of one table, the worst first, and the names of their columns."""
-
-    columns: tuple[str, ...]
-    rows: Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +69,7 @@ def window_of(table: Table, window: Window) -> dict[str, Any]:
         rows = sorted(rows, key=lambda row: order_of(row[at]), reverse=window.descending)
     return {
         "columns": table.columns,
+        "note": table.note,
         "total": len(table.rows),
         "matching": len(rows),
         "from": window.first,

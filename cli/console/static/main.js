@@ -2,11 +2,14 @@
 import {get} from './requests.js';
 import {VirtualTable} from './virtual_table.js';
 
-const TABLES = ['partitions', 'topics', 'brokers', 'reassignments'];
+const TABLES = ['partitions', 'topics', 'brokers', 'replicas', 'groups', 'lags', 'reassignments'];
 const RETRY_MS = 2000;
 const at = id => document.getElementById(id);
 const fail = error => { at('error').hidden = false; at('error').textContent = error.message; };
-const count = (matching, total) => { at('count').textContent = `${matching} of ${total} rows`; };
+const count = found => {
+  at('count').textContent = `${found.matching} of ${found.total} rows`;
+  at('note').textContent = found.note;
+};
 const table = new VirtualTable(at('rows'), at('space'), at('heads'), count, fail);
 
 function card(value, label, bad) {
@@ -74,11 +77,19 @@ addEventListener('keydown', event => {
   }
 });
 
+// Wait until the page is visible, so that a hidden page causes no reading of the cluster.
+async function visible() {
+  while (document.hidden) {
+    await new Promise(done => addEventListener('visibilitychange', done, {once: true}));
+  }
+}
+
 async function follow() {
   let seen = -1;
   for (;;) {
     try {
-      const {version} = await get(`/api/news?seen=${seen}`);
+      await visible();
+      const {version} = await get(`/api/news?seen=${seen}&table=${table.name}`);
       if (version === seen) continue;
       seen = await showOverview();
       table.renew();

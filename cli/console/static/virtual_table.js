@@ -2,7 +2,7 @@
 import {get} from './requests.js';
 
 const ROW_PX = 26, PAGE_ROWS = 100, MARGIN_ROWS = 10;
-const GOOD = new Set(['ok', 'up']);
+const GOOD = new Set(['ok', 'up', 'Stable', 'Empty', 'leader', 'in sync', 'being added', 'moving']);
 
 export class VirtualTable {
   constructor(view, space, heads, counted, failed) {
@@ -53,7 +53,7 @@ export class VirtualTable {
       if (generation !== this.generation) return;
       this.pages.set(number, found.rows);
       this.matching = found.matching;
-      this.counted(found.matching, found.total);
+      this.counted(found);
       if (found.columns.join() !== this.columns.join()) this.columns = found.columns;
       this.drawHeads();
       this.draw();

@@ -18,7 +18,8 @@ class Served:
 
     def __init__(self, found: Reading) -> None:
         self.reading = found
-        self.server = ConsoleServer(lambda: self.reading, "127.0.0.1", TOKEN)
+        self.looked_at: list[str] = []
+        self.server = ConsoleServer(lambda: self.reading, self.looked_at.append, "127.0.0.1", TOKEN)
         self.url = ""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.unit.cli.console.readings import partition, reading, tables, topic
 
 
@@ -29,12 +27,6 @@ def test_brokers_that_are_fenced_come_first_with_their_cause() -> None:
     assert [row[0] for row in rows] == [5, 4]
     assert rows[0][1:] == ("fenced", 0, 4, "b5:9092", "r1", "session-expired")
     assert rows[1][2:4] == (3, 4)
-
-
-def test_reassignments_are_listed() -> None:
-    moving = replace(partition(1), replicas=(4, 5, 6), adding=(6,), removing=(5,))
-    found = tables([topic("a", (partition(0), moving))])
-    assert found.tables["reassignments"].rows == [("a", 1, (6,), (5,), (4, 5), (4, 5, 6))]
 
 
 def test_the_overview_counts_and_explains() -> None:

@@ -101,6 +101,14 @@ async def test_news_arrive_when_the_reading_changes() -> None:
         assert console.server.waiting == 0
 
 
+async def test_the_tables_that_pages_show_are_looked_at() -> None:
+    async with served(reading(12)) as console, ClientSession(headers=WITH_TOKEN) as client:
+        for path in ("/api/table/topics", "/api/news?seen=0&table=partitions"):
+            async with client.get(console.url + path) as answer:
+                assert answer.status == 200
+        assert console.looked_at == ["topics", "partitions"]
+
+
 async def test_the_number_of_waiting_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "MAX_VIEWERS", 0)
     async with (

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from quorate.cli.client.admin import AdminSettings
 from quorate.cli.client.options import admin_settings
+from quorate.cli.console import watcher as watcher_module
+from quorate.cli.console.views.views import READING
 from quorate.cli.console.watcher import MAX_SERVERS, Watcher, next_first, with_brokers
 from quorate.config.listeners import parse_servers
 from quorate.testing import LocalCluster
@@ -62,6 +68,24 @@ def test_an_error_is_shown_and_the_last_tables_stay() -> None:
         assert "no server answers" in watcher.current.error
         assert watcher.current.tables is before
         watcher.close()
+
+
+def test_a_table_that_a_page_begins_to_show_is_read_without_a_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watcher_module, "REST_S", 3600.0)
+    news = threading.Event()
+    with LocalCluster() as cluster:
+        settings = AdminSettings(servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0)
+        watcher = Watcher(settings, news.set)
+        watcher.start()
+        assert news.wait(30)
+        assert watcher.current.tables.tables["groups"].note == READING
+        news.clear()
+        watcher.look("groups")
+        assert news.wait(30)
+        assert watcher.current.tables.tables["groups"].note == ""
+        watcher.stop()
 
 
 def test_a_cluster_with_tls_and_sasl_is_read_with_the_settings_of_the_command_config() -> None:

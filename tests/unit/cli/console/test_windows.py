@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.cli.console.windows import MAX_ROWS, BadWindow, Row, Table, Window, window_of
+from quorate.cli.console.views.table import Row, Table
+from quorate.cli.console.windows import MAX_ROWS, BadWindow, Window, window_of
 
 ROWS: list[Row] = [("b", 2, (4, 5)), ("a", 10, ()), ("c", None, (5,))]
 TABLE = Table(("name", "leader", "isr"), ROWS)

@@ -1,0 +1,12 @@
+"""The tables that are read only while a page shows them, once for all pages.
+
+- table.py: the rows and columns that a page shows.
+- views.py: the views that pages look at, and the tables that they have.
+- answers.py: requests to several brokers, and the notes about those that do not answer.
+- log_ends.py: the log end offsets of replicas.
+- groups.py, group_rows.py: consumer groups, and the lag of each partition.
+- replicas.py, replica_rows.py: the lag of each replica behind its leader.
+- reassignments.py, reassignment_rows.py: the progress of reassignments, and what delays them.
+
+A module with `_rows` in its name is pure: it makes the rows of a table from values.
+"""

@@ -1,0 +1,99 @@
+"""The views of a real cluster in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from quorate.cli.client.admin import Admin, AdminSettings
+from quorate.cli.client.membership import Membership
+from quorate.cli.client.producer import Producer
+from quorate.cli.console.views.groups import GroupsView
+from quorate.cli.console.views.reassignments import ReassignmentsView
+from quorate.cli.console.views.replicas import ReplicasView
+from quorate.cli.console.views.table import Table
+from quorate.cli.console.views.views import View
+from quorate.cli.reassign.reassignments import reassign
+from quorate.cli.status.cluster_status import read_status, read_topics
+from quorate.cli.status.explanations import Explanations
+from quorate.config.listeners import parse_servers
+from quorate.testing import LocalCluster, ThreadedCluster
+
+RECORDS = 7
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ThreadedCluster]:
+    with LocalCluster(brokers=2) as running:
+        running.create_topic("orders", partitions=1, replication_factor=2)
+        running.create_topic("alone", partitions=1, replication_factor=1)
+        yield running
+
+
+@pytest.fixture
+def admin(cluster: ThreadedCluster) -> Iterator[Admin]:
+    servers = parse_servers("-b", cluster.bootstrap.split(","))
+    made = Admin(AdminSettings(servers=servers, timeout_s=10.0))
+    yield made
+    made.close()
+
+
+def read(view: View, admin: Admin) -> Mapping[str, Table]:
+    topics = read_topics(admin)
+    return view.read(admin, read_status(admin, Explanations(), topics=topics), topics)
+
+
+def test_a_group_has_its_members_and_the_lag_of_each_partition(admin: Admin) -> None:
+    Producer(admin, "orders").send([(None, b"v")] * RECORDS)
+    member = Membership(admin, "billing", "orders")
+    member.join()
+    member.commit({0: RECORDS - 3})
+    tables = read(GroupsView(), admin)
+    (row,) = tables["groups"].rows
+    assert row[:5] == ("billing", "Stable", 3, 1, 1)
+    assert row[6] == "range"
+    (lag,) = tables["lags"].rows
+    assert lag[:7] == ("billing", "orders", 0, 3, RECORDS - 3, RECORDS, "quorate-cli")
+    assert tables["groups"].note == ""
+    member.leave()
+    tables = read(GroupsView(), admin)
+    assert tables["groups"].rows[0][:5] == ("billing", "Empty", 3, 1, 0)
+    assert tables["lags"].rows[0][6] == "", "nobody owns it"
+
+
+def test_each_replica_has_its_own_log_end(cluster: ThreadedCluster, admin: Admin) -> None:
+    Producer(admin, "orders").send([(None, b"v")])
+    (table,) = read(ReplicasView(), admin).values()
+    rows = [row for row in table.rows if row[0] == "orders"]
+    assert {row[2] for row in rows} == set(cluster.broker_ids)
+    assert {row[3] for row in rows} == {"leader", "in sync"}
+    assert [row[4] for row in rows] == [0, 0], "acks=all: both have every record"
+    assert rows[0][5] == rows[1][5] != 0
+    assert table.note == ""
+
+
+def test_a_reassignment_that_cannot_end_names_its_reason(
+    cluster: ThreadedCluster, admin: Admin
+) -> None:
+    Producer(admin, "alone").send([(None, b"v" * 500)])
+    holder = cluster.leader("alone")
+    target = next(each for each in cluster.broker_ids if each != holder)
+    other = Admin(AdminSettings(servers=servers_of(cluster, holder), timeout_s=1.0))
+    cluster.pause(target)
+    try:
+        assert reassign(other, {("alone", 0): (target,)}) == {}
+        (table,) = read(ReassignmentsView(), other).values()
+        (row,) = table.rows
+        assert row[:6] == ("alone", 0, "moving", 0, (target,), (holder,))
+        assert f"broker {target}" in str(row[6])
+    finally:
+        other.close()
+        cluster.resume(target)
+    cluster.wait_ready()
+
+
+def servers_of(cluster: ThreadedCluster, broker: int) -> tuple[tuple[str, int], ...]:
+    """Return the address of one broker."""
+    address = cluster.bootstrap.split(",")[cluster.broker_ids.index(broker)]
+    return tuple(parse_servers("-b", [address]))
