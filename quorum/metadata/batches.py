@@ -21,13 +21,14 @@ class MetadataBatch(NamedTuple):
     """One batch of the metadata log.
 
     Data batches have no gaps: record i has the offset `base_offset + i`. `last` is the epoch and
-    offset of the last record. `timestamp_ms` is the batch's wall time. `records` is empty for a
-    control batch.
+    offset of the last record. `timestamp_ms` is the batch's wall time. `size_bytes` is the size of
+    the whole batch. `records` is empty for a control batch.
     """
 
     base_offset: int
     last: EpochOffset
     timestamp_ms: int
+    size_bytes: int
     records: Sequence[MetadataRecord]
 
 
@@ -66,4 +67,6 @@ def decoded_batch(buffer: memoryview, position: int, header: BatchHeader) -> Met
     """Return the batch at `position`. Errors as in `records_in_batch`."""
     records = records_in_batch(buffer, position, header)
     last = EpochOffset(header.leader_epoch, header.last_offset)
-    return MetadataBatch(header.base_offset, last, header.max_timestamp_ms, records)
+    return MetadataBatch(
+        header.base_offset, last, header.max_timestamp_ms, header.size_bytes, records
+    )

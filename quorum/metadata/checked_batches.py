@@ -13,8 +13,8 @@ node, for a snapshot, or at the next start.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from quorate.quorum.log.batch import BatchHeader
 from quorate.quorum.metadata.batches import MetadataBatch, decoded_batch
@@ -22,13 +22,6 @@ from quorate.quorum.metadata.batches import MetadataBatch, decoded_batch
 MAX_KEPT_BYTES = 1 << 20
 """The maximum size of the batches that CheckedBatches keeps. A standby controller replays a commit
 after 20 ms at most (`BEHIND_MS`), so a follower needs a fraction of it."""
-
-
-class CheckedBatch(NamedTuple):
-    """One batch that can be replayed, and its size in the log."""
-
-    size_bytes: int
-    batch: MetadataBatch
 
 
 class CheckedBatches:
@@ -41,23 +34,23 @@ class CheckedBatches:
         """`log_generation` counts the truncations and resets of the log (`Log.generation`)."""
         self._log_generation = log_generation
         self._generation = log_generation()
-        self._kept: dict[int, CheckedBatch] = {}  # by base offset, in rising order
+        self._kept: deque[MetadataBatch] = deque()  # in rising order of their offsets
         self._kept_bytes = 0
 
-    def check(self, buffer: memoryview, position: int, header: BatchHeader) -> CheckedBatch:
+    def check(self, buffer: memoryview, position: int, header: BatchHeader) -> MetadataBatch:
         """Return the decoded batch at `position`.
 
         The CRC is not checked, because the caller has done so. Raise CorruptBatch or MetadataError
         if the batch cannot be decoded. A contradiction to the image is found only by the replay."""
-        return CheckedBatch(header.size_bytes, decoded_batch(buffer, position, header))
+        return decoded_batch(buffer, position, header)
 
-    def appended(self, checked: Sequence[CheckedBatch]) -> None:
+    def appended(self, checked: Sequence[MetadataBatch]) -> None:
         """Keep batches that the log has just appended."""
         self._forget_truncated()
-        for each in checked:
-            if self._kept_bytes + each.size_bytes <= MAX_KEPT_BYTES:
-                self._kept[each.batch.base_offset] = each
-                self._kept_bytes += each.size_bytes
+        for batch in checked:
+            if self._kept_bytes + batch.size_bytes <= MAX_KEPT_BYTES:
+                self._kept.append(batch)
+                self._kept_bytes += batch.size_bytes
 
     def take(self, position: int, end: int, max_bytes: int) -> list[MetadataBatch]:
         """Return the kept batches from offset `position` on that end at `end` at the latest.
@@ -66,22 +59,19 @@ class CheckedBatches:
         one is returned at any size. The result is empty if the batch at `position` is not kept. The
         returned batches, and those before `position`, are no longer kept."""
         self._forget_truncated()
+        kept, taken_bytes = self._kept, 0
         taken: list[MetadataBatch] = []
-        taken_bytes = 0
-        while self._kept:
-            first = next(iter(self._kept))
-            size_bytes, batch = self._kept[first]
-            following = batch.last.offset + 1
-            if first == position:
-                taken_bytes += size_bytes
-                if following > end or (taken and taken_bytes > max_bytes):
+        while kept and kept[0].base_offset <= position:
+            batch = kept[0]
+            if batch.base_offset == position:
+                following = batch.last.offset + 1
+                if following > end or (taken and taken_bytes + batch.size_bytes > max_bytes):
                     break
                 taken.append(batch)
+                taken_bytes += batch.size_bytes
                 position = following
-            elif first > position:
-                break
-            del self._kept[first]
-            self._kept_bytes -= size_bytes
+            kept.popleft()
+            self._kept_bytes -= batch.size_bytes
         return taken
 
     def _forget_truncated(self) -> None:

@@ -28,7 +28,7 @@ from quorate.quorum.metadata.acl_records import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,
 )
-from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
+from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
@@ -61,7 +61,7 @@ def replayed(end_offset: int) -> MetadataImage:
             if offset <= end_offset:
                 last = type(batch.last)(batch.last.epoch, offset)
                 loader.position = offset
-                loader.feed([MetadataBatch(offset, last, batch.timestamp_ms, [record])])
+                loader.feed([batch._replace(base_offset=offset, last=last, records=[record])])
     return loader.image
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quorate.quorum.log.batch import batches, build_value_batch
 from quorate.quorum.metadata import checked_batches as module
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
-from quorate.quorum.metadata.checked_batches import CheckedBatch, CheckedBatches
+from quorate.quorum.metadata.checked_batches import CheckedBatches
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import ConfigRecord
@@ -34,7 +34,7 @@ class Log:
         self.batches: list[bytes] = []
         self.checked = CheckedBatches(lambda: self.generation)
 
-    def check(self, data: bytes) -> list[CheckedBatch]:
+    def check(self, data: bytes) -> list[MetadataBatch]:
         view = memoryview(data)
         return [self.checked.check(view, position, header) for position, header in batches(view)]
 

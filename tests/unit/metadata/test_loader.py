@@ -35,7 +35,7 @@ def topic(name: str) -> TopicRecord:
 def cut(records: list[MetadataRecord], cuts: list[int]) -> list[MetadataBatch]:
     edges = sorted({0, len(records), *cuts})
     return [
-        MetadataBatch(start, EpochOffset(1, end - 1), 1000 + end, records[start:end])
+        MetadataBatch(start, EpochOffset(1, end - 1), 1000 + end, 100, records[start:end])
         for start, end in pairwise(edges)
     ]
 
@@ -75,14 +75,14 @@ def test_the_image_stays_at_the_last_stable_offset() -> None:
     loader = Loader(MetadataImage())
     loader.feed(cut(SCRIPT[:4], []))
     assert (loader.image.last.offset, loader.image.topic_names()) == (0, ["a"])
-    ended = MetadataBatch(4, EpochOffset(1, 4), 1005, [END])
+    ended = MetadataBatch(4, EpochOffset(1, 4), 1005, 100, [END])
     assert [each.topic.name for each in loader.feed([ended]).topics.values()] == ["b", "c"]
     assert loader.image.last.offset == 4
 
 
 def test_control_batches_move_the_offset() -> None:
     loader = Loader(MetadataImage())
-    assert not loader.feed([MetadataBatch(0, EpochOffset(3, 0), 7, [])])
+    assert not loader.feed([MetadataBatch(0, EpochOffset(3, 0), 7, 100, [])])
     assert loader.image.last == EpochOffset(3, 0)
 
 
@@ -96,4 +96,4 @@ def test_markers_out_of_place(records: list[MetadataRecord]) -> None:
 
 def test_a_gap_in_the_log_is_refused() -> None:
     with pytest.raises(ReplayError, match="without gaps"):
-        Loader(MetadataImage()).feed([MetadataBatch(1, EpochOffset(1, 1), 1, [topic("a")])])
+        Loader(MetadataImage()).feed([MetadataBatch(1, EpochOffset(1, 1), 1, 100, [topic("a")])])
