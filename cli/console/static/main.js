@@ -2,7 +2,8 @@
 import {get} from './requests.js';
 import {VirtualTable} from './virtual_table.js';
 
-const TABLES = ['partitions', 'topics', 'brokers', 'replicas', 'groups', 'lags', 'reassignments'];
+const TABLES = ['partitions', 'topics', 'brokers', 'replicas', 'groups', 'lags', 'reassignments',
+  'configs'];
 const RETRY_MS = 2000;
 const at = id => document.getElementById(id);
 const fail = error => { at('error').hidden = false; at('error').textContent = error.message; };

@@ -6,6 +6,7 @@
 - log_ends.py: the log end offsets of replicas.
 - groups.py, group_rows.py: consumer groups, and the lag of each partition.
 - replicas.py, replica_rows.py: the lag of each replica behind its leader.
+- configs.py, config_rows.py: the configs of brokers and topics.
 - reassignments.py, reassignment_rows.py: the progress of reassignments, and what delays them.
 
 A module with `_rows` in its name is pure: it makes the rows of a table from values.

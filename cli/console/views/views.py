@@ -14,6 +14,7 @@ from typing import Protocol
 import click
 
 from quorate.cli.client.admin import Admin
+from quorate.cli.console.views.configs import ConfigsView
 from quorate.cli.console.views.groups import GroupsView
 from quorate.cli.console.views.reassignments import ReassignmentsView
 from quorate.cli.console.views.replicas import ReplicasView
@@ -41,6 +42,7 @@ VIEWS: Mapping[Callable[[], View], Mapping[str, tuple[str, ...]]] = {
     GroupsView: GroupsView.COLUMNS,
     ReplicasView: ReplicasView.COLUMNS,
     ReassignmentsView: ReassignmentsView.COLUMNS,
+    ConfigsView: ConfigsView.COLUMNS,
 }
 """Each view with its tables, and the columns of each table."""
 VIEW_OF = {name: view for view, tables in VIEWS.items() for name in tables}

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from quorate.cli.client.admin import Admin, AdminSettings
+from quorate.cli.client.config_changes import alter_configs
 from quorate.cli.client.membership import Membership
 from quorate.cli.client.producer import Producer
+from quorate.cli.console.views.configs import ConfigsView
 from quorate.cli.console.views.groups import GroupsView
 from quorate.cli.console.views.reassignments import ReassignmentsView
 from quorate.cli.console.views.replicas import ReplicasView
@@ -18,6 +20,7 @@ from quorate.cli.reassign.reassignments import reassign
 from quorate.cli.status.cluster_status import read_status, read_topics
 from quorate.cli.status.explanations import Explanations
 from quorate.config.listeners import parse_servers
+from quorate.quorum.protocol.schemas import configs
 from quorate.testing import LocalCluster, ThreadedCluster
 
 RECORDS = 7
@@ -71,6 +74,27 @@ def test_each_replica_has_its_own_log_end(cluster: ThreadedCluster, admin: Admin
     assert [row[4] for row in rows] == [0, 0], "acks=all: both have every record"
     assert rows[0][5] == rows[1][5] != 0
     assert table.note == ""
+
+
+def test_the_configs_of_brokers_and_topics(cluster: ThreadedCluster, admin: Admin) -> None:
+    change = configs.IncrementalAlterableConfig(
+        name="max.message.bytes", config_operation=0, value="12345"
+    )
+    resource = configs.IncrementalAlterConfigsResource(
+        resource_type=2, resource_name="alone", configs=(change,)
+    )
+    alter_configs(admin, resource)
+    (table,) = read(ConfigsView(), admin).values()
+    assert table.note == ""
+    rows = {row[:3]: row[3:] for row in table.rows}
+    set_in_topic = ("12345", "DYNAMIC_TOPIC_CONFIG", "message.max.bytes=1048588")
+    assert rows["topic", "alone", "max.message.bytes"] == set_in_topic
+    assert rows["topic", "orders", "max.message.bytes"][1] == "DEFAULT_CONFIG"
+    for broker in cluster.broker_ids:
+        found = rows["broker", str(broker), "node.id"]
+        assert found[:2] == (str(broker), "STATIC_BROKER_CONFIG")
+    defaults = [row[4] == "DEFAULT_CONFIG" for row in table.rows]
+    assert defaults == sorted(defaults), "what differs from the default comes first"
 
 
 def test_a_reassignment_that_cannot_end_names_its_reason(
