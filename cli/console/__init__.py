@@ -1,12 +1,13 @@
-"""`quorate console`: one page that shows a running cluster in a browser, read-only.
+"""`quorate console`: one page that shows a running cluster in a browser.
 
 - command.py: the command, with its address and its token.
-- server.py: the HTTP server, which sends the page and the tables. request_rules.py: the requests
-  that it refuses, pure.
+- server.py: the HTTP server, which sends the page and the tables. access/: the requests that it
+  refuses, pure.
 - watcher.py: the thread that reads the cluster repeatedly, from any broker that answers.
 - cluster_tables.py: the tables of one reading, pure. windows.py: the part of a table that a viewer
   sees, filtered and sorted, pure.
 - views/: the tables that are read only while a page shows them.
+- actions/: what the page may change with --allow-actions. Without it, the console is read-only.
 - static/: the page, without a build step. virtual_table.js draws the visible rows only.
 
 The tables come from Kafka's protocol with the security of --command-config, as `quorate status`

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+from functools import partial
 
 import click
 from aiohttp import web
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import admin_settings, cluster_options
-from quorate.cli.console.request_rules import is_loopback
+from quorate.cli.console.access.request_rules import is_loopback
+from quorate.cli.console.actions.routes import Actions
 from quorate.cli.console.server import ConsoleServer
 from quorate.cli.console.watcher import Watcher
 
@@ -34,23 +36,32 @@ TIMEOUT_S = 5.0
     metavar="HOST",
     help="Listen on this address, also if other machines can reach it. [default: 127.0.0.1]",
 )
+@click.option(
+    "--allow-actions",
+    is_flag=True,
+    help="Let the page create and delete topics, move replicas, and elect leaders.",
+)
 def console(
     bootstrap_server: str | None,
     command_config: str | None,
     timeout_s: float | None,
     port: int,
     listen: str | None,
+    allow_actions: bool,
 ) -> None:
     """Show a running cluster in the browser: quorum, brokers, topics, partitions, groups and lags.
 
     The command prints the address of the page, which contains a random token, and serves it until
-    Ctrl-C. The page is read-only, and shows the cluster as it changes, the worst first. It needs no
-    other site.
+    Ctrl-C. The page shows the cluster as it changes, the worst first. It needs no other site.
+
+    The page is read-only. With --allow-actions it can change the cluster, with the permissions of
+    the user in --command-config, and the command prints a line for each action.
 
     The page is plain HTTP. Without --listen only this machine can reach it. From another machine,
     use `ssh -L`."""
     settings = admin_settings(bootstrap_server, None, command_config, timeout_s or TIMEOUT_S)
     host = listen or LOOPBACK
+    log = partial(click.echo, err=True)
     if not is_loopback(host):
         click.echo(
             f"Warning: other machines may reach {host}. Their readers see the cluster if they have "
@@ -62,7 +73,8 @@ def console(
         loop = asyncio.get_running_loop()
         watcher = Watcher(settings, lambda: _wake(loop, server))
         token = secrets.token_urlsafe(24)
-        server = ConsoleServer(lambda: watcher.current, watcher.look, host, token)
+        actions = Actions(lambda: watcher.settings, log) if allow_actions else None
+        server = ConsoleServer(lambda: watcher.current, watcher.look, host, token, actions)
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)

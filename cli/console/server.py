@@ -7,7 +7,8 @@
                                 page shows the table NAME meanwhile
     GET /api/table/NAME         a window of a table (`windows.py`)
 
-All requests of /api/ need the token. There is no request that changes anything."""
+All requests of /api/ need the token. No request changes anything, unless there are actions
+(`actions/routes.py`)."""
 
 from __future__ import annotations
 
@@ -17,12 +18,13 @@ from importlib import resources
 
 from aiohttp import web
 
-from quorate.cli.console.request_rules import (
+from quorate.cli.console.access.request_rules import (
     HEADERS,
     RequestRefused,
     check_sender,
     check_token,
 )
+from quorate.cli.console.actions.routes import MAX_BODY_BYTES, Actions
 from quorate.cli.console.watcher import Reading
 from quorate.cli.console.windows import BadWindow, Window, window_of
 from quorate.quorum.analytics.page.page_assets import STYLE
@@ -33,6 +35,8 @@ NEWS_S = 20.0
 """The longest wait for news."""
 FILES = {
     "main.js": "text/javascript",
+    "actions.js": "text/javascript",
+    "action_dialog.js": "text/javascript",
     "virtual_table.js": "text/javascript",
     "requests.js": "text/javascript",
     "console.css": "text/css",
@@ -40,6 +44,8 @@ FILES = {
 }
 REPORT_STYLE = "report.css"
 """The style sheet of the report, which the console shares."""
+ACTIONS_SCRIPT = b'<script type="module" src="/static/actions.js"></script>\n'
+"""The line of the page that adds the buttons of actions."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -60,9 +66,11 @@ class ConsoleServer:
         look: Callable[[str], None],
         listen_host: str,
         token: str,
+        actions: Actions | None = None,
     ) -> None:
         self._current = current
         self._look = look
+        self._actions = actions
         self._listen_host = listen_host
         self._token = token
         self._news = asyncio.Event()
@@ -71,12 +79,14 @@ class ConsoleServer:
 
     def application(self) -> web.Application:
         """Return the application with its routes."""
-        made = web.Application(middlewares=[self._checked])
+        made = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY_BYTES)
         made.router.add_get("/", self._page)
         made.router.add_get("/static/{name}", self._file)
         made.router.add_get("/api/overview", self._overview)
         made.router.add_get("/api/news", self._wait_for_news)
         made.router.add_get("/api/table/{name}", self._table)
+        if self._actions is not None:
+            self._actions.add_routes(made.router)
         return made
 
     def changed(self) -> None:
@@ -101,7 +111,10 @@ class ConsoleServer:
         return response
 
     async def _page(self, request: web.Request) -> web.Response:
-        return web.Response(body=asset("index.html"), content_type="text/html", charset="utf-8")
+        page = asset("index.html")
+        if self._actions is not None:
+            page = page.replace(b"</head>", ACTIONS_SCRIPT + b"</head>", 1)
+        return web.Response(body=page, content_type="text/html", charset="utf-8")
 
     async def _file(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

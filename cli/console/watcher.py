@@ -61,6 +61,11 @@ class Watcher:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="quorate-console", daemon=True)
 
+    @property
+    def settings(self) -> AdminSettings:
+        """Return the settings with all known addresses. Any thread may call this."""
+        return self._settings
+
     def start(self) -> None:
         """Begin to read."""
         self._thread.start()

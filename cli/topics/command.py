@@ -13,13 +13,11 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.terminal.tables import show
-from quorate.cli.topics import topic_tables, topic_view
-from quorate.quorum.protocol.errors import ErrorCode
+from quorate.cli.topics import topic_changes, topic_tables, topic_view
+from quorate.cli.topics.topic_changes import UNSET, raise_error
 from quorate.quorum.protocol.schemas import topics as schemas
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")
-UNSET = -1
-"""The value that asks for the cluster's default."""
 COLLISION_WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
     "could collide. To avoid issues it is best to use either, but not both."
@@ -226,16 +224,8 @@ def create_topic(admin: Admin, arguments: Arguments) -> None:
         ),
         configs=tuple(config_of(text) for text in arguments.config),
     )
-    answer = admin.change(
-        schemas.CreateTopicsRequest(topics=(topic,), timeout_ms=admin.timeout_ms),
-        schemas.CreateTopicsResponse,
-        lambda answer: [each.error_code for each in answer.topics],
-    )
-    for result in answer.topics:
-        if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and arguments.if_not_exists:
-            continue
-        raise_error(result.error_code, result.error_message)
-        click.echo(f"Created topic {result.name}.")
+    if topic_changes.create(admin, topic, if_not_exists=arguments.if_not_exists):
+        click.echo(f"Created topic {topic.name}.")
 
 
 def alter_topics(admin: Admin, arguments: Arguments) -> None:
@@ -280,20 +270,8 @@ def delete_topics(admin: Admin, arguments: Arguments) -> None:
     After an error of one topic, the others may be deleted."""
     names = topic_view.names_of(admin, arguments.topic, None)
     require_topics(names, arguments)
-    if not names:
-        return
-    request = schemas.DeleteTopicsRequest(
-        topics=tuple(schemas.DeleteTopicState(name=name) for name in names),
-        topic_names=tuple(names),
-        timeout_ms=admin.timeout_ms,
-    )
-    answer = admin.change(
-        request,
-        schemas.DeleteTopicsResponse,
-        lambda answer: [each.error_code for each in answer.responses],
-    )
-    for result in answer.responses:
-        raise_error(result.error_code, result.error_message)
+    if names:
+        topic_changes.delete(admin, names)
 
 
 RUN = {
@@ -313,12 +291,6 @@ def require_topics(names: Sequence[str], arguments: Arguments) -> None:
         raise Refused(f"TopicId '{arguments.topic_id}' does not exist as expected")
     if arguments.topic:
         raise Refused(f"Topic '{arguments.topic}' does not exist as expected")
-
-
-def raise_error(code: int, text: str | None) -> None:
-    """Raise Refused with the server's message unless the error code is NONE."""
-    if code:
-        raise Refused(text or ErrorCode.of(code).message)
 
 
 def config_of(text: str) -> schemas.CreatableTopicConfig:

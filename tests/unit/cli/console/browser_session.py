@@ -18,6 +18,8 @@ from aiohttp import ClientSession, ClientWebSocketResponse
 
 START_S = 30.0
 POLL_S = 0.02
+KEY_CODES = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
+"""The codes of the keys that have an effect of their own in a browser."""
 
 
 class BrowserSession:
@@ -58,9 +60,17 @@ class BrowserSession:
 
     async def press(self, key: str) -> None:
         """Press a key, such as "/" or "ArrowRight"."""
-        text = {"text": key} if len(key) == 1 else {}
-        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
-        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+        details: dict[str, Any] = {"key": key}
+        if key in KEY_CODES:
+            details["windowsVirtualKeyCode"] = KEY_CODES[key]
+        text = "\r" if key == "Enter" else key if len(key) == 1 else None
+        typed = {} if text is None else {"text": text}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", **details, **typed)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", **details)
+
+    async def type(self, text: str) -> None:
+        """Type a text into the focused element."""
+        await self.call("Input.insertText", text=text)
 
     async def screenshot(self) -> bytes:
         """Return the window as PNG."""

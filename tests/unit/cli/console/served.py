@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from quorate.cli.console.actions.routes import Actions
 from quorate.cli.console.server import ConsoleServer
 from quorate.cli.console.watcher import Reading
 
@@ -16,16 +17,18 @@ TOKEN = "secret"
 class Served:
     """A console on a free port, whose reading a test can replace."""
 
-    def __init__(self, found: Reading) -> None:
+    def __init__(self, found: Reading, actions: Actions | None = None) -> None:
         self.reading = found
         self.looked_at: list[str] = []
-        self.server = ConsoleServer(lambda: self.reading, self.looked_at.append, "127.0.0.1", TOKEN)
+        self.server = ConsoleServer(
+            lambda: self.reading, self.looked_at.append, "127.0.0.1", TOKEN, actions
+        )
         self.url = ""
 
 
 @asynccontextmanager
-async def served(found: Reading) -> AsyncIterator[Served]:
-    console = Served(found)
+async def served(found: Reading, actions: Actions | None = None) -> AsyncIterator[Served]:
+    console = Served(found, actions)
     runner = web.AppRunner(console.server.application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:

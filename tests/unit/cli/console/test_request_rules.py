@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.cli.console.request_rules import (
+from quorate.cli.console.access.request_rules import (
     TOKEN_HEADER,
     RequestRefused,
     check_sender,

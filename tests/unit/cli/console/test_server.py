@@ -11,7 +11,7 @@ import pytest
 from aiohttp import ClientSession
 
 from quorate.cli.console import server as server_module
-from quorate.cli.console.request_rules import HEADERS, TOKEN_HEADER
+from quorate.cli.console.access.request_rules import HEADERS, TOKEN_HEADER
 from quorate.cli.console.server import FILES, REPORT_STYLE, asset
 from tests.unit.cli.console.readings import reading
 from tests.unit.cli.console.served import TOKEN, served

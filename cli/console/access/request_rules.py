@@ -7,6 +7,8 @@ The console reads the cluster with its operator's credentials. Therefore:
   host name resolves to this machine (DNS rebinding) sends that name.
 - A request with an Origin must have the console's own, and a request that another site caused
   (Sec-Fetch-Site) is refused.
+- A request that changes the cluster must have an Origin and the type of JSON. A page of another
+  site cannot send this type, because the console never gives the permission for it (CORS).
 """
 
 from __future__ import annotations
@@ -73,3 +75,13 @@ def check_token(headers: Mapping[str, str], token: str) -> None:
     given = headers.get(TOKEN_HEADER, "")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), token.encode()):
         raise RequestRefused(401, "the token is missing or wrong: open the printed address")
+
+
+def check_change(headers: Mapping[str, str]) -> None:
+    """Raise RequestRefused unless a request that changes the cluster has an Origin and JSON.
+
+    `check_sender` has compared the Origin."""
+    if "Origin" not in headers:
+        raise RequestRefused(403, "a request that changes the cluster must have an Origin")
+    if headers.get("Content-Type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RequestRefused(415, "the type of the body must be application/json")

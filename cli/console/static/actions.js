@@ -1,0 +1,39 @@
+// The buttons of --allow-actions. A click on a row of a table fills in the fields of the next dialog.
+import {get} from './requests.js';
+import {ActionDialog} from './action_dialog.js';
+
+const at = id => document.getElementById(id);
+const chosen = {};
+
+function choose(event) {
+  const row = event.target.closest('.row');
+  if (row === null) return;
+  for (const name of ['topic', 'partition']) {
+    const cell = row.querySelector(`[data-column=${name}]`);
+    chosen[name] = cell === null ? '' : cell.textContent;
+  }
+}
+
+async function addButtons() {
+  const bar = document.createElement('div');
+  const dialog = new ActionDialog();
+  bar.id = 'actions';
+  bar.className = 'bar';
+  bar.setAttribute('role', 'group');
+  bar.setAttribute('aria-label', 'actions');
+  for (const action of await get('/api/actions')) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = `${action.label} …`;
+    button.dataset.action = action.name;
+    button.addEventListener('click', () => dialog.open(action, chosen));
+    bar.append(button);
+  }
+  at('tabs').before(bar);
+  at('rows').addEventListener('click', choose);
+}
+
+addButtons().catch(error => {
+  at('error').hidden = false;
+  at('error').textContent = error.message;
+});
