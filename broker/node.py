@@ -24,7 +24,7 @@ from quorate.broker.isr_proposals import proposals
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_port import client_port
 from quorate.broker.kafka.producer_ids import ProducerIds
-from quorate.broker.kafka.sasl_listener import close_without_credential
+from quorate.broker.kafka.sasl_listener import close_without_credential, token_listeners
 from quorate.broker.kafka.services import Services
 from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port
@@ -70,7 +70,7 @@ class BrokerNode:
 
     def __init__(self, core: NodeCore) -> None:
         """Make the parts of a broker on a node core, and register its callbacks there. Nothing runs
-        yet. Blocks to read the certificates of listeners. Raise ConfigError if one cannot be
+        yet. Blocks to read the keys of token providers. Raise ConfigError if they cannot be
         used."""
         self.core = core
         config, seams = core.config, core.seams
@@ -128,6 +128,7 @@ class BrokerNode:
         self.authorizer = node_authorizer(
             core.config, seams.clock, lambda: self.replicas.registry.image
         )
+        self.token_listeners = token_listeners(config, seams.clock)
         self.services = self._services(core)
         self.lifecycle: BrokerLifecycle | None = None
         self.client_ports: list[KafkaServer] = []
@@ -157,6 +158,7 @@ class BrokerNode:
             random=core.seams.random,
             unknown_users=self.unknown_users,
             authorizer=self.authorizer,
+            verify={name: each.verify for name, each in self.token_listeners.items()},
         )
 
     def _listen_to(self, core: NodeCore) -> None:
@@ -188,6 +190,8 @@ class BrokerNode:
         the transport's error if a port cannot be bound."""
         self.replicas.start()
         self.groups.start()
+        for tokens in self.token_listeners.values():
+            tokens.refresher.start()
         config, seams = self.core.config, self.core.seams
         max_frame_bytes = config["socket.request.max.bytes"]
         node = self.core.node_settings({})
@@ -272,6 +276,8 @@ class BrokerNode:
         nor closed. It may be called again."""
         if self.lifecycle is not None:
             self.lifecycle.close()
+        for tokens in self.token_listeners.values():
+            tokens.refresher.close()
         self.client.close()
         self.isr_sender.close()
         self.assignments.close()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from quorate.config.key import ConfigError
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+OAUTHBEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 FLAGS = ("required", "requisite", "sufficient", "optional")
 """The control flags. They have no effect on a single login module."""

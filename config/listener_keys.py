@@ -12,17 +12,18 @@ from dataclasses import replace
 
 from quorate.config.key import ConfigError, Key, table
 from quorate.config.listeners import PROTOCOL_MAP, SASL_PROTOCOLS, TLS_PROTOCOLS, Listeners
-from quorate.config.sasl_keys import JAAS_KEYS, PREFIXABLE
+from quorate.config.sasl_keys import PREFIXABLE, WITH_MECHANISM
 from quorate.config.setting import Setting
 from quorate.config.tls_keys import TLS
 
 PREFIX = "listener.name."
 
-LISTENER_KEYS: Mapping[str, Key] = table(*TLS, *PREFIXABLE, *JAAS_KEYS)
-"""The keys that may have the prefix, by their names without it. JAAS values must have it."""
+LISTENER_KEYS: Mapping[str, Key] = table(*TLS, *PREFIXABLE, *WITH_MECHANISM)
+"""The keys that may have the prefix, by their names without it. Those of a mechanism must
+have it."""
 PROTOCOLS = {
     **dict.fromkeys((key.name for key in TLS), TLS_PROTOCOLS),
-    **dict.fromkeys((key.name for key in (*PREFIXABLE, *JAAS_KEYS)), SASL_PROTOCOLS),
+    **dict.fromkeys((key.name for key in (*PREFIXABLE, *WITH_MECHANISM)), SASL_PROTOCOLS),
 }
 """The protocols of the listeners that obey a key."""
 PREFIXED = re.compile(

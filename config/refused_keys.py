@@ -26,6 +26,10 @@ NO_CLASSES = "Quorate loads no Java classes"
 NOT_OURS = "Quorate does TLS with OpenSSL and has no such choice"
 NO_NODE_TLS = "nodes connect to each other without TLS and SASL"
 NO_PLUGINS = "there are no plug-ins, so no policy would be applied"
+JWT_VALIDATORS = tuple(
+    f"org.apache.kafka.common.security.oauthbearer.{each}JwtValidator"
+    for each in ("Default", "Broker")
+)
 
 PROTOCOL = "security.inter.broker.protocol"
 DECEIVING = (
@@ -36,7 +40,9 @@ DECEIVING = (
     (r"(listener\.name\..+\.)?ssl\.trustmanager\.algorithm", ("PKIX",), NOT_OURS),
     (r"(listener\.name\..+\.)?ssl\..+", (), NOT_OURS),
     (r"(.+\.)?sasl\.jaas\.config", (), NO_BARE_JAAS),
+    (r"(plain|scram-sha-(256|512)|oauthbearer)\..+", (), NO_BARE_JAAS),
     (r"sasl\.mechanism\.(inter\.broker|controller)\.protocol", (), NO_NODE_SASL),
+    (r"(.+\.)?sasl\.oauthbearer\.jwt\.validator\.class", JWT_VALIDATORS, NO_CLASSES),
     (r"sasl\..+", (), NO_SASL_CHOICE),
     (r"listener\.name\..+\.sasl\..+", (), NO_SASL_CHOICE),
     (r"(listener\.name\..+\.)?principal\.builder\.class", (), NO_CLASSES),

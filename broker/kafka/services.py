@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
@@ -19,6 +19,7 @@ from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
 from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
+from quorate.quorum.sasl.bearer_token import Verify
 from quorate.quorum.sasl.unknown_users import UnknownUsers
 from quorate.quorum.seams import Clock, Random
 
@@ -43,6 +44,8 @@ class Services:
     lost_quorum: Callable[[], str | None]
     random: Random
     unknown_users: UnknownUsers
+    verify: Mapping[str, Verify] = field(default_factory=dict)
+    """The check of bearer tokens of each listener with OAUTHBEARER."""
     gates: list[SaslGate] = field(default_factory=list)
     """The SASL of each listener that has it. Bounded by the number of listeners."""
     lookups: LogLookups = field(default_factory=LogLookups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client.metrics_core import Metric
 
@@ -26,7 +26,10 @@ from quorate.quorum.rpc.kafka.connection_quotas import ConnectionQuotas
 from quorate.quorum.rpc.kafka.server import KafkaServer
 from quorate.quorum.watch.authorizer import authorizer_metrics
 from quorate.quorum.watch.metrics import lag_ms
-from quorate.quorum.watch.sasl import sasl_metrics
+from quorate.quorum.watch.sasl import sasl_metrics, token_metrics
+
+if TYPE_CHECKING:
+    from quorate.broker.kafka.token_listener import TokenListener
 
 BROKER_STATES = {  # as in Kafka
     State.NOT_RUNNING: 0,
@@ -50,6 +53,7 @@ class MetricSources(Protocol):
     quotas: BrokerQuotas
     client_ports: list[KafkaServer]
     services: Services
+    token_listeners: dict[str, TokenListener]
     lifecycle: BrokerLifecycle | None
 
 
@@ -73,6 +77,8 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_quotas(node.quotas, node.core.clock.now_ms())
     if node.services.gates:
         yield from sasl_metrics(node.services.gates)
+    if node.token_listeners:
+        yield from token_metrics([each.refresher for each in node.token_listeners.values()])
     yield from authorizer_metrics(node.services.authorizer, "broker", replicas.registry.image)
     yield from of_groups(node.groups, replicas.registry, bound)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from quorate.cli.client.errors import Refused
 from quorate.config.jaas import parse_jaas
 from quorate.config.key import ConfigError
+from quorate.config.oauthbearer_keys import OAUTHBEARER
 from quorate.config.sasl_keys import JAAS, MODULES, PLAIN
 from quorate.quorum.protocol.schemas.sasl_authenticate import (
     SaslAuthenticateRequest,
@@ -43,10 +44,11 @@ def sasl_login(client: Mapping[str, str]) -> SaslLogin:
     """Return the login of a client's file. Raise Refused if it names no mechanism that is
     supported, or no user with a password. No error quotes a password."""
     mechanism = client.get(MECHANISM) or client.get("sasl.mechanisms") or "GSSAPI"
-    if mechanism not in MODULES:
+    supported = [each for each in MODULES if each != OAUTHBEARER]
+    if mechanism not in supported:
         raise Refused(
-            f"{MECHANISM}: value {mechanism!r} must be one of {', '.join(MODULES)} (the default is "
-            "GSSAPI)"
+            f"{MECHANISM}: value {mechanism!r} must be one of {', '.join(supported)} (the default "
+            "is GSSAPI)"
         )
     user, password = client.get("sasl.username"), client.get("sasl.password")
     if JAAS in client:

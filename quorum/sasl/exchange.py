@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import abc
 
 
 class AuthenticationFailed(Exception):
@@ -27,13 +27,19 @@ class AuthenticationFailed(Exception):
         super().__init__(reason)
 
 
-class Exchange(Protocol):
+class Exchange(abc.ABC):
     """The server's end of one authentication. It is used once.
 
-    `user` is the name that the client has proved, or None until the exchange is complete."""
+    `user` is the name that the client has proved, or None until the exchange is complete.
+    `expires_wall_ms` is the end of validity of its credential in ms since 1970 UTC, or None if the
+    credential does not expire. `refusal` is set if the exchange has refused the client in an
+    answer, after which the client still has to send a message."""
 
-    user: str | None
+    user: str | None = None
+    expires_wall_ms: int | None = None
+    refusal: AuthenticationFailed | None = None
 
+    @abc.abstractmethod
     def respond(self, token: bytes) -> bytes:
         """Return the answer to the client's next token. Raise AuthenticationFailed if the client
         does not authenticate."""

@@ -9,17 +9,16 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from quorate.quorum.sasl.exchange import AuthenticationFailed
+from quorate.quorum.sasl.exchange import AuthenticationFailed, Exchange
 
 WRONG = "Authentication failed: Invalid username or password"
 TOKENS = 3
 
 
-class PlainExchange:
+class PlainExchange(Exchange):
     """An authentication by PLAIN. `users` maps the names of the users to their passwords."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
-        self.user: str | None = None
         self._users = users
 
     def respond(self, token: bytes) -> bytes:

@@ -12,7 +12,7 @@ import hmac
 from collections.abc import Callable
 
 from quorate.quorum.metadata.image import ScramCredential
-from quorate.quorum.sasl.exchange import AuthenticationFailed
+from quorate.quorum.sasl.exchange import AuthenticationFailed, Exchange
 from quorate.quorum.sasl.scram_mechanisms import ScramMechanism
 from quorate.quorum.sasl.scram_messages import (
     ClientFinal,
@@ -30,11 +30,10 @@ Credential = Callable[[str], tuple[ScramCredential, bool]]
 """Takes a user. Returns its credential and True, or that of an unknown user and False."""
 
 
-class ScramExchange:
+class ScramExchange(Exchange):
     """An authentication by SCRAM. `nonce` is the server's part of the nonce."""
 
     def __init__(self, mechanism: ScramMechanism, credential: Credential, nonce: str) -> None:
-        self.user: str | None = None
         self._mechanism = mechanism
         self._credential = credential
         self._nonce = nonce

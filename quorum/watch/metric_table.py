@@ -161,6 +161,19 @@ SASL_EXPIRED = Counter(
     "Connections that were closed because a request came after the session.",
     LISTENER,
 )
+TOKEN_KEYS = Gauge(
+    "quorate_oauthbearer_keys", "Keys that can verify tokens of OAUTHBEARER.", LISTENER
+)
+KEY_REFRESHES = Counter(
+    "quorate_oauthbearer_key_refreshes_total",
+    "Attempts to read the keys that verify tokens, which succeeded.",
+    LISTENER,
+)
+FAILED_KEY_REFRESHES = Counter(
+    "quorate_oauthbearer_failed_key_refreshes_total",
+    "Attempts to read the keys that verify tokens, which failed.",
+    LISTENER,
+)
 
 # --- authorizers. Both roles of a combined node have their own.
 

@@ -5,8 +5,8 @@ mechanisms. The error response and the close of a failed authentication come aft
 passwords cannot be tried fast. A connection that does not authenticate in time is closed.
 
 A client may authenticate again on the open connection. If the listener bounds the time of a
-session (`connections.max.reauth.ms`), it must: a request after the session closes the connection
-(KIP-368). The principal and the mechanism must stay the same.
+session (`connections.max.reauth.ms`), or if the credential expires, it must: a request after the
+session closes the connection (KIP-368). The principal and the mechanism must stay the same.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
 from quorate.quorum.rpc.kafka.server_state import ServerState
 from quorate.quorum.sasl.exchange import AuthenticationFailed, Exchange
 from quorate.quorum.sasl.request_order import Action, State, action
+from quorate.quorum.sasl.session import session_ms
 from quorate.quorum.seams import Link, PeerIdentity, Timer
 
 MIN_REAUTH_INTERVAL_MS = 1000
@@ -106,7 +107,9 @@ class SaslConnection(Connection):
     def on_closed(self, error: Exception | None) -> None:
         """Abandon the authentication and all requests."""
         self._stop_timer()
-        self._exchange = None
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None and exchange.refusal is not None:
+            self._gate.report_failure(self.peer, self._mechanism, exchange.refusal)
         if self._user is not None and self._mechanism is not None:
             self._gate.forget(self, self._mechanism, self._user)
         super().on_closed(error)
@@ -172,8 +175,9 @@ class SaslConnection(Connection):
             )
             self._fail(failure, lambda: context.respond(response))
             return
-        lifetime_ms = self._gate.settings.max_reauth_ms if self._state is State.DONE else 0
-        context.respond(SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
+        context.respond(
+            SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=self._session_rest_ms())
+        )
 
     def _take_bare_token(self, frame: memoryview) -> None:
         try:
@@ -213,12 +217,12 @@ class SaslConnection(Connection):
         answer = self._exchange.respond(token)
         user = self._exchange.user
         if user is not None:
-            self._complete(user)
+            self._complete(user, self._exchange.expires_wall_ms)
         return answer
 
-    def _complete(self, user: str) -> None:
-        """Give the connection its principal. Raise AuthenticationFailed for another one than
-        before."""
+    def _complete(self, user: str, expires_wall_ms: int | None) -> None:
+        """Give the connection its principal, and begin its session. Raise AuthenticationFailed for
+        another principal than before."""
         principal = Principal(USER, user)
         if self._user not in (None, user):
             text = "Cannot change principals during re-authentication from %s"
@@ -231,10 +235,19 @@ class SaslConnection(Connection):
         self._limit_frames(None)
         assert self._mechanism is not None
         self._gate.admit(self, self._mechanism, user)
-        reauth_ms = self._gate.settings.max_reauth_ms
-        self._expires_ms = self.clock.now_ms() + reauth_ms if reauth_ms else None
+        rest_ms = None if expires_wall_ms is None else expires_wall_ms - self.clock.wall_ms()
+        max_reauth_ms = self._gate.settings.max_reauth_ms.get(self._mechanism, 0)
+        lifetime_ms = session_ms(max_reauth_ms, rest_ms)
+        self._expires_ms = None if lifetime_ms is None else self.clock.now_ms() + lifetime_ms
         if not self._spoke:
             self._speaks()
+
+    def _session_rest_ms(self) -> int:
+        """Return the rest of the session in ms. 0 stands for one without an end, and for an
+        authentication that is not complete."""
+        if self._state is not State.DONE or self._expires_ms is None:
+            return 0
+        return self._expires_ms - self.clock.now_ms()
 
     def _fail(
         self, failure: AuthenticationFailed, respond: Callable[[], None] | None = None

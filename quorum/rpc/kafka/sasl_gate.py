@@ -7,8 +7,8 @@ lets them live until they authenticate again (docs/differences.md).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from quorate.quorum.clipped import quoted
@@ -30,12 +30,13 @@ class SaslSettings:
     """The bounds of authentications. Times are in ms.
 
     `timeout_ms` is the time from the accept of a connection until its authentication.
-    `max_reauth_ms` is the time after which a client must authenticate again. 0 means never."""
+    `max_reauth_ms` is the time after which a client must authenticate again, by mechanism. 0, or
+    no entry, means never."""
 
     max_receive_bytes: int = 512 << 10
     failure_delay_ms: int = 100
     timeout_ms: int = 10_000
-    max_reauth_ms: int = 0
+    max_reauth_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 class AuthenticatedConnection(Protocol):

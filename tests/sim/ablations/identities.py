@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quorate.quorum.node.peers import node_requests
-from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
+from quorate.quorum.rpc.kafka import sasl_connection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate
 from quorate.quorum.rpc.node_identity import NodeProof
 from tests.sim.ablations import identity_scripts as scripts
@@ -15,15 +15,8 @@ from tests.sim.ablations.stories import Scene, Script
 from tests.sim.adversary import impostors
 from tests.sim.world.shape import Shape
 
-complete = SaslConnection._complete
-
 
 def keep_sessions(self: SaslGate, keys: Iterable[object]) -> None: ...
-
-
-def never_expires(self: SaslConnection, user: str) -> None:
-    complete(self, user)
-    self._expires_ms = None
 
 
 ABLATIONS = (
@@ -39,9 +32,9 @@ ABLATIONS = (
     Ablation(
         "end-of-sessions",
         "a connection is closed at a request after the end of its session (KIP-368)",
-        SaslConnection,
-        "_complete",
-        never_expires,
+        sasl_connection,
+        "session_ms",
+        lambda *_: None,
         Script(scripts.users_log_in_while_their_credentials_are_removed),
         "after the end of the session",
     ),

@@ -7,6 +7,9 @@ import pytest
 from quorate.config.key import ConfigError
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
+from quorate.config.oauthbearer_keys import OAuthBearerSettings
+from tests.tokens import MODULE as OAUTH_MODULE
+from tests.tokens import VALIDATOR
 
 BASE = {
     "process.roles": "broker",
@@ -43,7 +46,8 @@ def test_the_settings_of_a_listener() -> None:
     assert name == "IN"
     assert listener.mechanisms == ("PLAIN", "SCRAM-SHA-512")
     assert listener.plain_users == {"alice": "canary", "bob": "word"}
-    assert (listener.max_reauth_ms, listener.max_receive_bytes) == (2000, 1000)
+    assert listener.max_reauth_ms == {"PLAIN": 2000, "SCRAM-SHA-512": 2000}
+    assert listener.max_receive_bytes == 1000
     assert config.listeners.protocol("IN") == "SASL_PLAINTEXT"
     assert config.listeners.protocol("MY.OUT") == "PLAINTEXT"
     assert "canary" not in repr(listener)
@@ -118,3 +122,102 @@ def test_nodes_do_not_use_sasl() -> None:
                     "CONTROLLER:PLAINTEXT".replace(f"{name}:PLAINTEXT", f"{name}:SASL_PLAINTEXT"),
                 }
             )
+
+
+HANDLER = "listener.name.in.oauthbearer.sasl.server.callback.handler.class"
+URL = "sasl.oauthbearer.jwks.endpoint.url"
+OAUTHBEARER = {
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    HANDLER: VALIDATOR,
+    URL: "https://issuer.example.com/keys",
+}
+
+
+def test_the_settings_of_oauthbearer_and_their_prefixes() -> None:
+    default = with_settings(OAUTHBEARER).sasl["IN"].oauthbearer
+    assert default == OAuthBearerSettings(
+        jwks_url="https://issuer.example.com/keys",
+        refresh_ms=3_600_000,
+        retry_backoff_ms=100,
+        retry_backoff_max_ms=10_000,
+        audiences=(),
+        issuer=None,
+        clock_skew_ms=30_000,
+        scope_claim="scope",
+        user_claim="sub",
+    )
+    names = ("expected.audience", "expected.issuer", "sub.claim.name")
+    changes = {f"sasl.oauthbearer.{each}": "node" for each in names} | {
+        f"listener.name.in.sasl.oauthbearer.{each}": "listener" for each in names[1:]
+    }
+    changes["listener.name.in.oauthbearer.sasl.oauthbearer.sub.claim.name"] = "mechanism"
+    found = with_settings({**OAUTHBEARER, **changes}).sasl["IN"].oauthbearer
+    assert found is not None
+    assert (found.audiences, found.issuer, found.user_claim) == (
+        *(("node",), "listener", "mechanism"),
+    )
+
+
+def test_the_truststore_in_the_jaas_value_of_oauthbearer() -> None:
+    key = "listener.name.in.oauthbearer.sasl.jaas.config"
+    options = 'clientId="a" ssl.truststore.location="/x" ssl.truststore.password="canary"'
+    listener = with_settings({**OAUTHBEARER, key: f"{OAUTH_MODULE} {options};"}).sasl["IN"]
+    assert listener.oauthbearer is not None
+    assert listener.oauthbearer.truststore == {
+        "ssl.truststore.location": "/x",
+        "ssl.truststore.password": "canary",
+    }
+    assert "canary" not in repr(listener)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({HANDLER: ""}, f"{HANDLER}: must be {VALIDATOR}. Kafka's default accepts tokens without"),
+        ({HANDLER: "com.example.Mine"}, f"override: {HANDLER}: must be {VALIDATOR}"),
+        ({URL: ""}, "must be https://HOST/PATH or file:///PATH"),
+        ({URL: "http://issuer.example.com/keys"}, "must be https://HOST/PATH or file:///PATH"),
+        ({URL: "https:///keys"}, "must be https://HOST/PATH or file:///PATH"),
+        ({URL: "https://[x/keys"}, "must be https://HOST/PATH or file:///PATH"),
+        ({URL: "file://host/keys"}, "must be https://HOST/PATH or file:///PATH"),
+        ({"sasl.oauthbearer.clock.skew.seconds": "-1"}, "must be at least 0"),
+        ({"sasl.oauthbearer.jwks.endpoint.refresh.ms": "0"}, "must be at least 1"),
+        ({"sasl.oauthbearer.sub.claim.name": ""}, "must be the name of a claim"),
+        (
+            {"listener.name.in.oauthbearer.sasl.jaas.config": f'{OAUTH_MODULE} a="canary";'},
+            "has an option without an effect. Allowed: ssl.truststore.certificates",
+        ),
+        ({"listener.name.in.oauthbearer.sasl.jaas.config": f"{SCRAM};"}, "must begin with org"),
+        ({"sasl.enabled.mechanisms": "SCRAM-SHA-256"}, "does not contain OAUTHBEARER"),
+        (
+            {"listener.name.in.scram-sha-256.connections.max.reauth.ms": "1"},
+            "listener IN does not contain SCRAM-SHA-256",
+        ),
+        ({"oauthbearer.sasl.oauthbearer.jwks.endpoint.url": "https://h/"}, "must have the prefix"),
+        ({"sasl.oauthbearer.jwt.validator.class": "com.example.Mine"}, "loads no Java classes"),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://h/token"}, "no such choice for SASL"),
+    ],
+)
+def test_refused_settings_of_oauthbearer(changes: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        with_settings({**OAUTHBEARER, **changes})
+    assert text in str(raised.value)
+    assert "canary" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", [URL, f"listener.name.in.{URL}"])
+def test_a_key_of_oauthbearer_needs_a_listener_with_the_mechanism(name: str) -> None:
+    changes = {"sasl.enabled.mechanisms": "SCRAM-SHA-256", name: "https://h/keys"}
+    with pytest.raises(ConfigError, match=r"must not be set: .* does not contain OAUTHBEARER"):
+        with_settings(changes)
+
+
+def test_each_mechanism_may_have_its_own_session() -> None:
+    config = with_settings(
+        {
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+            "connections.max.reauth.ms": "1000",
+            "listener.name.in.scram-sha-256.connections.max.reauth.ms": "2000",
+        }
+    )
+    assert config.sasl["IN"].max_reauth_ms == {"SCRAM-SHA-256": 2000, "SCRAM-SHA-512": 1000}

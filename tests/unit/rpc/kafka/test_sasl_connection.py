@@ -57,7 +57,7 @@ class LimitedLink(FakeLink):
 class Port:
     """A listener with PLAIN and SCRAM, and one connection to it."""
 
-    def __init__(self, **changes: int) -> None:
+    def __init__(self, *, max_reauth_ms: int = 0, **changes: int) -> None:
         self.clock = FakeClock()
         self.link = LimitedLink()
         self.served: list[RequestContext] = []
@@ -69,7 +69,8 @@ class Port:
             unknown_users=UnknownUsers(random),
             random=random,
         )
-        self.gate = SaslGate(mechanisms, SaslSettings(**changes), self.clock)
+        reauth = {"PLAIN": max_reauth_ms}
+        self.gate = SaslGate(mechanisms, SaslSettings(max_reauth_ms=reauth, **changes), self.clock)
         features = Features(supported={}, finalized={}, epoch=-1)
         versions = ApiVersionsHandler((18, 17, 36, 16), lambda: features)
         self.server = KafkaServer(
