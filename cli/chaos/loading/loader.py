@@ -88,6 +88,7 @@ class _ScenarioReading(Reading):
         variants = tuple(
             self._variant(("variants", index), each) for index, each in enumerate(top["variants"])
         )
+        self._without_effect(document, workload, variants)
         for index, variant in enumerate(variants):
             if variant.name in [each.name for each in variants[:index]]:
                 self.refuse(
@@ -163,6 +164,24 @@ class _ScenarioReading(Reading):
                 ("workload", "member_kill_interval_ms"),
                 "member_kill_interval_ms: group_members must be at least 2",
             )
+
+    def _without_effect(
+        self,
+        document: Mapping[str, Any],
+        workload: Mapping[str, Any],
+        variants: tuple[Variant, ...],
+    ) -> None:
+        """Refuse a key of the document that changes nothing in this scenario."""
+        steps = {step.do for variant in variants for step in variant.steps}
+        needs = {path: f"`{key}`" for path, key in scenario.NEEDS_KEY.items() if not workload[key]}
+        needs |= {
+            path: f"the step `{step}`"
+            for path, step in scenario.NEEDS_STEP.items()
+            if step not in steps
+        }
+        for (table, key), needed in needs.items():
+            if key in document.get(table, {}):
+                self.refuse((table, key), f"{key} has no effect without {needed}")
 
     def _config(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Return the configs of a cluster's nodes, checked with the nodes' own table of keys."""

@@ -141,6 +141,17 @@ TABLES: Mapping[str, Table] = {
     "ablation": ABLATION,
     "[variants]": VARIANT,
 }
+NEEDS_KEY: Mapping[tuple[str, str], str] = {
+    ("workload", "group_session_ms"): "group_members",
+    ("expect", "max_rebalance_ms"): "member_kill_interval_ms",
+    ("expect", "max_admin_wait_ms"): "admin_interval_ms",
+}
+"""Keys without an effect unless the workload has the other key, and not 0."""
+NEEDS_STEP: Mapping[tuple[str, str], str] = {
+    ("expect", "expiry_tolerance_ms"): "wait-fenced",
+    ("expect", "max_resign_ms"): "wait-resigned",
+}
+"""Keys without an effect unless a variant has the step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,25 @@ def test_a_mistake_is_told_where_it_stands(before: str, after: str, line: int, s
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "needed"),
+    [
+        ("workload", "group_session_ms", "`group_members`"),
+        ("expect", "max_rebalance_ms", "`member_kill_interval_ms`"),
+        ("expect", "max_admin_wait_ms", "`admin_interval_ms`"),
+        ("expect", "expiry_tolerance_ms", "the step `wait-fenced`"),
+        ("expect", "max_resign_ms", "the step `wait-resigned`"),
+    ],
+)
+def test_a_key_without_effect_is_refused(table: str, key: str, needed: str) -> None:
+    lines = GOOD.replace("[workload]", "[expect]\n[workload]").splitlines()
+    line = lines.index(f"[{table}]") + 1
+    lines.insert(line, f"{key} = 5000")
+    with pytest.raises(ScenarioError) as refused:
+        parse("\n".join(lines), "mine.toml", "mine")
+    assert str(refused.value) == f"mine.toml:{line + 1}: {key} has no effect without {needed}"
+
+
 def test_a_variant_stands_once() -> None:
     again = GOOD + '[[variants]]\nname = "one"\n[[variants.steps]]\ndo = "kill-all"\n'
     with pytest.raises(ScenarioError, match=r"m\.toml:17: two variants have the name 'one'"):
