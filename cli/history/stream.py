@@ -1,4 +1,4 @@
-"""`quorate history stream`: a Parquet table that follows metadata logs while they grow."""
+"""`quorate history stream`: Parquet tables that follow metadata logs while they grow."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-CHECKPOINT = "_checkpoint"
-"""The directory of the stream's offsets, inside of the table. Readers of Parquet ignore it."""
 POLL_S = 1
 
 
@@ -29,7 +27,14 @@ POLL_S = 1
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The directory of the Parquet table. A later run continues it.",
+    help="The directory of the Parquet files. A later run continues it.",
+)
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    help="Keep this table current instead: leadership, isr, sessions or availability. May be "
+    "repeated.",
 )
 @click.option("--once", is_flag=True, help="Stop at the present end of the logs.")
 @click.option(
@@ -51,6 +56,7 @@ POLL_S = 1
 def stream(
     locations: tuple[str, ...],
     out: Path,
+    tables: tuple[str, ...],
     once: bool,
     interval_s: int,
     max_records: int,
@@ -62,17 +68,28 @@ def stream(
     table has a row for each record, with its cluster and node. The command prints a line for each
     batch, with the lag behind the logs in records, until it is interrupted.
 
-    If DIR covers all voters of a cluster, only committed records are appended."""
+    With --table, each batch updates these tables instead, and reads only its new records. The file
+    _commit.json in the output directory names the folders with the rows of the last batch: final
+    rows, and open rows that later records can end. `quorate.quorum.analytics.current_tables` reads
+    them.
+
+    If DIR covers all voters of a cluster, only committed records count."""
     from quorate.quorum.analytics.spark.session import local_session
 
     say = json_line if output == "json" else text_line
     try:
         with local_session("quorate history stream") as spark:
             query = started(
-                spark, locations, out, once=once, interval_s=interval_s, max_records=max_records
+                spark,
+                locations,
+                out,
+                tables=tables,
+                once=once,
+                interval_s=interval_s,
+                max_records=max_records,
             )
             for progress in batches_of(query):
-                click.echo(say(progress))
+                click.echo(say(progress | tables_in(out, progress)))
     except AnalyticsError as error:
         raise Refused(str(error)) from None
 
@@ -82,28 +99,24 @@ def started(
     locations: tuple[str, ...],
     out: Path,
     *,
+    tables: tuple[str, ...] = (),
     once: bool,
     interval_s: int,
     max_records: int,
 ) -> StreamingQuery:
-    """Start the stream from the logs to the table, and return it.
+    """Start the stream from the logs to the table of records, or to `tables`, and return it.
 
-    Raise an AnalyticsError if a location cannot be read."""
+    Raise an AnalyticsError if a location cannot be read, or if `out` belongs to other tables."""
+    from quorate.quorum.analytics.current.following import append_records, follow
     from quorate.quorum.analytics.log.files import absolute
     from quorate.quorum.analytics.log.places import logs_at
 
     logs_at(locations)
-    paths = json.dumps([absolute(each) for each in locations])
-    rows = (
-        spark.readStream.format("quorate.metadata")
-        .options(paths=paths, maxRecordsPerBatch=str(max_records))
-        .load()
-    )
-    writer = (
-        rows.writeStream.format("parquet")
-        .option("path", str(out.absolute()))
-        .option("checkpointLocation", str(out.absolute() / CHECKPOINT))
-    )
+    places = [absolute(each) for each in locations]
+    if tables:
+        writer = follow(spark, places, out.absolute(), tables, max_records)
+    else:
+        writer = append_records(spark, places, out.absolute(), max_records)
     if once:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{interval_s} seconds").start()
@@ -153,6 +166,24 @@ def summary_of(progress: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def tables_in(out: Path, summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of each table that the stream keeps current in `out`, and its lag in records.
+
+    All tables have the lag of the batch, because each batch updates all of them."""
+    from quorate.quorum.analytics.current.directory import committed
+
+    lag = sum(log["lag"] for log in summary["logs"].values())
+    tables = {
+        name: {
+            "final_rows": sum(part.rows for part in contents.final),
+            "open_rows": sum(part.rows for part in contents.open),
+            "lag": lag,
+        }
+        for name, contents in committed(out).tables.items()
+    }
+    return {"tables": tables} if tables else {}
+
+
 def _offsets(stored: Any) -> dict[str, dict[str, int]]:
     offsets: dict[str, dict[str, int]] = json.loads(stored) if isinstance(stored, str) else stored
     return offsets or {}
@@ -169,5 +200,9 @@ def text_line(summary: dict[str, Any]) -> str:
         f"{name} at offset {log['next_offset']}, lag {log['lag']}"
         for name, log in summary["logs"].items()
     )
+    tables = "".join(
+        f"; {name}: {table['final_rows']} final and {table['open_rows']} open rows"
+        for name, table in summary.get("tables", {}).items()
+    )
     took = summary["duration_ms"] / 1000
-    return f"batch {summary['batch']}: {summary['records']} records in {took:.1f} s; {logs}"
+    return f"batch {summary['batch']}: {summary['records']} records in {took:.1f} s; {logs}{tables}"

@@ -24,6 +24,7 @@ Folders in reading order; each imports only those before it:
 - `rehearsal/`: scenarios of faults, played on the cluster of one moment.
 - `spark/`: the Spark data source `quorate.metadata` and a local Spark session.
 - `tables/`: the tables.
+- `current/`: tables that a stream keeps current.
 - `page/`: the report.
 - `job.py`: a job for a Spark cluster.
 
@@ -70,6 +71,7 @@ __all__ = [
     "OutOfHistory",
     "WorkersLack",
     "at",
+    "current_tables",
     "diff",
     "each_broker",
     "explain",
@@ -125,6 +127,16 @@ def read_tables(
     from quorate.quorum.analytics.tables import read_tables as make
 
     return make(spark, source, only=only, strict=strict)
+
+
+def current_tables(spark: SparkSession, out: Path | str) -> dict[str, DataFrame]:
+    """Return the tables that `quorate history stream --table` keeps current in `out`, by name.
+
+    They are those of the last committed batch. Use them before the stream has committed two more
+    batches, because it removes the files of older ones. Raise BadOption if there are none."""
+    from quorate.quorum.analytics.current.following import current_tables as read
+
+    return read(spark, out)
 
 
 def write_report(

@@ -15,6 +15,23 @@ HEAD = """# The tables of a cluster's history
 `make docs` writes this page from the docstrings of `quorum/analytics/tables`.
 `DESCRIBE TABLE leadership` shows the same texts in Spark. Times are in UTC. An interval contains
 its beginning and not its end.
+
+## Tables that follow the logs
+
+`quorate history stream DIR... --out OUT --table leadership --table isr` keeps tables current in the
+directory OUT: `leadership`, `isr`, `sessions` and `availability`. A batch reads only its new
+records, and the rows that the batch before carried to it. After each batch, the tables equal those
+of a query over all records. A later run with the same tables continues them.
+
+- Each record counts once, also if the process is killed at any time. A batch becomes visible in
+  one step, with the replacement of `OUT/_commit.json`.
+- The files are Parquet files. `_commit.json` names the folders of each table: `final` rows, which
+  no later record can change, and `open` rows, which last until a record ends them. Read these
+  folders, or call `quorate.quorum.analytics.current_tables(spark, OUT)`. Other folders are older or
+  incomplete.
+- The offset of a cluster is its watermark: final rows up to it never change. The line of each batch
+  shows the offsets, the lag in records, and the rows of each table, also as JSON.
+- There is no Delta format, because its library is not among the dependencies of `quorate[spark]`.
 """
 
 

@@ -20,6 +20,12 @@ from quorate.quorum.analytics.tables.events import (
 from quorate.quorum.analytics.tables.partition_states import partition_states
 from quorate.quorum.metadata.records import NO_LEADER
 
+RUN_KEY = (CLUSTER, "topic", "topic_id", "partition")
+RUN_TIMES = ("start_offset", "start_ms", "end_ms", "duration_ms", "cause")
+RUNS = """cluster_id string, topic string, topic_id string, partition int, start_offset bigint,
+start_ms bigint, end_ms bigint, duration_ms bigint, cause string, alone boolean, epochs bigint"""
+"""The columns of a run of leader epochs, which all have a leader, or which all have none."""
+
 
 def leadership(records: DataFrame) -> DataFrame:
     """One row per leader epoch of a partition. Leader -1 is a time without a leader.
@@ -83,31 +89,49 @@ def availability(records: DataFrame) -> DataFrame:
 
 def availability_of(spells: DataFrame) -> DataFrame:
     """Return the table `availability`, made from the table `leadership`."""
-    key = (CLUSTER, "topic", "topic_id", "partition")
-    alone = f.col("leader") == NO_LEADER
+    return availability_of_runs(runs_of(spells_as_runs(spells))).drop("lasts")
+
+
+def spells_as_runs(spells: DataFrame) -> DataFrame:
+    """Return one run for each leader epoch of the table `leadership`."""
+    alone = (f.col("leader") == NO_LEADER).alias("alone")
+    return spells.select(*RUN_KEY, *RUN_TIMES, alone, f.lit(1).cast("bigint").alias("epochs"))
+
+
+def runs_of(runs: DataFrame) -> DataFrame:
+    """Join consecutive runs of a partition with a leader, and those without one."""
     order = Window.partitionBy(*TOPIC, "partition").orderBy("start_offset")
-    turns = f.coalesce(f.lag(alone).over(order) != alone, f.lit(True))
-    numbered = spells.withColumn("turn", f.sum(turns.cast("int")).over(order))
-    times = numbered.groupBy(*key, "turn").agg(
-        f.first(alone).alias("alone"),
-        f.sum("duration_ms").alias("duration_ms"),
+    turns = f.coalesce(f.lag("alone").over(order) != f.col("alone"), f.lit(True))
+    numbered = runs.withColumn("turn", f.sum(turns.cast("int")).over(order))
+    joined = numbered.groupBy(*RUN_KEY, "turn").agg(
+        f.min("start_offset").alias("start_offset"),
         f.min_by("start_ms", "start_offset").alias("start_ms"),
         f.max_by("end_ms", "start_offset").alias("end_ms"),
+        f.sum("duration_ms").alias("duration_ms"),
         f.min_by("cause", "start_offset").alias("cause"),
-        f.count("*").alias("epochs"),
+        f.first("alone").alias("alone"),
+        f.sum("epochs").alias("epochs"),
     )
+    return joined.drop("turn")
+
+
+def availability_of_runs(runs: DataFrame) -> DataFrame:
+    """Return the table `availability`, made of joined runs, with the column `lasts`.
+
+    `lasts` is true while the partition exists."""
     lost = f.when(f.col("alone"), f.col("duration_ms")).otherwise(0)
     window = f.when(f.col("alone"), f.struct("start_ms", "end_ms", "duration_ms", "cause"))
     whole = f.col("total_ms")
     share = f.when(whole > 0, 1 - f.col("leaderless_ms") / whole).otherwise(f.lit(1.0))
     return (
-        times.groupBy(*key)
+        runs.groupBy(*RUN_KEY)
         .agg(
             f.sum("duration_ms").alias("total_ms"),
             f.sum(lost).alias("leaderless_ms"),
             f.max(lost).alias("longest_ms"),
             f.array_sort(f.collect_list(window)).alias("windows"),
             f.sum(f.when(~f.col("alone"), f.col("epochs")).otherwise(0)).alias("leader_epochs"),
+            f.bool_or(f.col("end_ms").isNull()).alias("lasts"),
         )
         .withColumn("available", share)
     )

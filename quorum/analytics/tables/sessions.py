@@ -44,7 +44,7 @@ def sessions(records: DataFrame) -> DataFrame:
     ended              string  fenced, shutdown, replaced, unregistered; null while it lasts
     cause              string  the cause of its end
     """
-    spells = _spells(_events(records))
+    spells = _spells(broker_events(records))
     ended = (
         f.when(f.col("unregistered_offset").isNotNull(), "unregistered")
         .when(f.col("fenced_offset").isNotNull() & f.col("leaving"), "shutdown")
@@ -80,9 +80,11 @@ def sessions(records: DataFrame) -> DataFrame:
     )
 
 
-def _events(records: DataFrame) -> DataFrame:
+def broker_events(records: DataFrame) -> DataFrame:
     """Return every record about a broker, numbered by the session that it belongs to.
 
+    `spell` is the number of fencings of this broker epoch before the record, and `fences` is 1 if
+    the record is one.
     `newer_*` describe the next registration of the broker."""
     broker, registration = in_order("broker_id"), up_to_now("broker_id", "broker_epoch")
     kind = f.col("type")

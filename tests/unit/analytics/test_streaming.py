@@ -16,7 +16,8 @@ pytest.importorskip("pyspark", minversion="4.2", reason="streams need Spark 4.2"
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from quorate.cli.history.stream import CHECKPOINT, batches_of, started
+from quorate.cli.history.stream import batches_of, started
+from quorate.quorum.analytics.current.following import CHECKPOINT
 from quorate.quorum.analytics.log.errors import (
     BadOption,
     OutOfHistory,

@@ -1,0 +1,208 @@
+"""Tables that a stream keeps current equal the batch tables after each batch."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", minversion="4.2", reason="streams need Spark 4.2")
+
+from pyspark.sql import functions as f
+
+from quorate.cli.main import main
+from quorate.quorum.analytics.current import following
+from quorate.quorum.analytics.current.directory import (
+    COMMIT,
+    FAN,
+    Commit,
+    Contents,
+    commit,
+    committed,
+    to_merge,
+)
+from quorate.quorum.analytics.current.following import (
+    CHECKPOINT,
+    append_records,
+    apply,
+    current_tables,
+    follow,
+)
+from quorate.quorum.analytics.current.steps import INCREMENTAL
+from quorate.quorum.analytics.log.errors import BadOption
+from quorate.quorum.analytics.spark import session
+from quorate.quorum.analytics.tables import TABLES, read_log
+from quorate.quorum.analytics.tables.needs import needs_of
+from quorate.quorum.analytics.tables.records import records, understood
+from quorate.quorum.log.batch import read_header
+from tests.unit.analytics.logs import batches, write_segment
+from tests.unit.analytics.ruled import Varied
+from tests.unit.analytics.test_streaming import assert_same_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # pyspark's own
+    pytest.mark.timeout(240),
+]
+
+
+def log_of(directory: Path, data: bytes, spark: SparkSession) -> DataFrame:
+    write_segment(directory, 0, data)
+    (directory / "meta.properties").write_text("version=1\ncluster.id=east\nnode.id=1\n")
+    return read_log(spark, directory, needs=needs_of(*INCREMENTAL)).cache()
+
+
+def between(rows: DataFrame, begin: int, end: int) -> DataFrame:
+    return rows.where((f.col("offset") >= begin) & (f.col("offset") < end))
+
+
+def assert_current(rows: DataFrame, out: Path, names: Sequence[str]) -> None:
+    """Compare the tables in `out` with those that a batch query makes of `rows`."""
+    whole, seen = understood(records(rows)), current_tables(rows.sparkSession, out)
+    assert [*seen] == [*names]
+    for name in names:
+        expected = TABLES[name].make(whole)
+        assert seen[name].columns == expected.columns
+        assert_same_rows(seen[name], expected)
+
+
+def follow_in_batches(rows: DataFrame, out: Path, ends: Sequence[int]) -> None:
+    """Apply the rows below each of `ends`, and compare all tables after each of these batches."""
+    begin = 0
+    for end in ends:
+        apply(between(rows, begin, end), out, INCREMENTAL)
+        assert_current(between(rows, 0, end), out, INCREMENTAL)
+        begin = end
+
+
+def test_a_batch_that_failed_is_applied_again_without_a_trace(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second batch fails before its commit. Its next run repeats rows of the first batch."""
+    rows, out, names = log_of(tmp_path, b"".join(batches()), spark), tmp_path / "out", ("sessions",)
+    apply(between(rows, 0, 20), out, names)
+    first = committed(out)
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(following, "commit", fail)
+        with pytest.raises(OSError, match="no space left"):
+            apply(between(rows, 20, 30), out, names)
+    assert committed(out) == first
+    apply(between(rows, 10, 40), out, names)
+    assert_current(rows, out, names)
+    folders = {str(path.relative_to(out)) for path in out.glob("*/step=*/*/")}
+    assert folders == first.folders() | committed(out).folders()
+
+
+def test_a_directory_of_other_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    def refused(tables: Sequence[str], reason: str) -> None:
+        with pytest.raises(BadOption, match=reason):
+            follow(spark, ["log"], tmp_path, tables, 1)
+
+    refused(["isr", "topics"], "no stream keeps the table topics current: choose from leadership")
+    commit(tmp_path, Commit(1, {"isr": Contents()}), Commit())
+    refused(["isr", "sessions"], "has the tables isr: a later run must keep the same ones")
+    refused(["isr"], "has tables but lacks its _checkpoint")
+    with pytest.raises(BadOption, match="has tables that --table names"):
+        append_records(spark, ["log"], tmp_path, 1)
+    (tmp_path / COMMIT).write_text("{")
+    refused(["isr"], "_commit.json is damaged")
+    (tmp_path / COMMIT).unlink()
+    commits = tmp_path / CHECKPOINT / "commits"
+    commits.mkdir(parents=True)
+    follow(spark, ["log"], tmp_path, ["isr"], 1)  # The first batch failed before its commit.
+    (commits / "0").touch()
+    refused(["isr"], "has records or lost its tables")
+    with pytest.raises(BadOption, match="has no tables of"):
+        current_tables(spark, tmp_path)
+
+
+@given(st.lists(st.integers(1, 1000), max_size=2000))
+def test_folders_stay_few_and_rows_are_seldom_written_again(added: list[int]) -> None:
+    folders: list[int] = []
+    written = 0
+    for rows in added:
+        merged = to_merge(folders)
+        new = rows + sum(folders[len(folders) - merged :])
+        folders = [*folders[: len(folders) - merged], new]
+        written += new
+    assert sum(folders) == sum(added)
+    if added:
+        doublings = math.log2(sum(added)) + 1
+        assert len(folders) <= FAN + doublings
+        assert written <= sum(added) * doublings
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+def test_on_every_prefix_of_a_small_history(spark: SparkSession, tmp_path: Path) -> None:
+    made = batches()
+    rows = log_of(tmp_path, b"".join(made), spark)
+    ends = [read_header(batch).next_offset for batch in made]
+    follow_in_batches(rows, tmp_path / "out", ends)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@settings(
+    max_examples=12,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(20, 400))
+def test_on_prefixes_of_histories_of_the_rules(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int, steps: int
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    rows = log_of(directory, Varied(seed).run(steps), spark)
+    (last,) = rows.agg(f.max("offset")).head() or (0,)
+    chosen = random.Random(seed)
+    ends = sorted({chosen.randrange(1, last + 1) for _ in range(3)} | {last + 1})
+    follow_in_batches(rows, directory / "out", ends)
+    rows.unpersist()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_the_command_over_restarts_rolls_and_deleted_segments(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The last batch of the first run runs again, with the records of a new segment."""
+    monkeypatch.setattr(session, "local_session", lambda name: nullcontext(spark))
+    made, out, log = batches(), tmp_path / "out", tmp_path / "log"
+    log_of(log, b"".join(made[:9]), spark)
+    names = [part for name in INCREMENTAL for part in ("--table", name)]
+
+    def run(limit: int) -> list[dict[str, Any]]:
+        options = ["--once", "--max-records", str(limit), "--format", "json"]
+        command = ["history", "stream", str(log), "--out", str(out), *names, *options]
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 0, done.output
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    seen = run(7)
+    assert [batch["tables"]["isr"]["lag"] for batch in seen][-1] == 0 and len(seen) > 1
+    for path in (out / CHECKPOINT / "commits").glob(f"*{len(seen) - 1}*"):
+        path.unlink()  # The last batch runs again.
+    write_segment(log, read_header(made[9]).base_offset, b"".join(made[9:]))
+    run(1000)
+    assert_current(read_log(spark, log), out, INCREMENTAL)
+    write_segment(log, 0, b"").unlink()
+    assert run(1000) == []
