@@ -16,6 +16,7 @@ from quorate.cli.console.access.request_rules import is_loopback
 from quorate.cli.console.actions.routes import Actions
 from quorate.cli.console.server import ConsoleServer
 from quorate.cli.console.watcher import Watcher
+from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_S = 5.0
@@ -41,6 +42,7 @@ TIMEOUT_S = 5.0
     is_flag=True,
     help="Let the page create and delete topics, move replicas, and elect leaders.",
 )
+@click.option("--until-eof", is_flag=True, help="End when standard input ends.")
 def console(
     bootstrap_server: str | None,
     command_config: str | None,
@@ -48,6 +50,7 @@ def console(
     port: int,
     listen: str | None,
     allow_actions: bool,
+    until_eof: bool,
 ) -> None:
     """Show a running cluster in the browser: quorum, brokers, topics, partitions, groups and lags.
 
@@ -69,6 +72,8 @@ def console(
             err=True,
         )
 
+    lifeline = lifeline_of_stdin() if until_eof else None
+
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         watcher = Watcher(settings, lambda: _wake(loop, server))
@@ -78,6 +83,8 @@ def console(
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)
+        if lifeline is not None:
+            loop.add_reader(lifeline, watch_lifeline, lifeline, loop, stop, log)
         runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         try:

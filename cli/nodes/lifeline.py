@@ -1,6 +1,7 @@
 """The lifeline of a cluster: a file descriptor whose end stops the cluster (`up --until-eof`).
+`console --until-eof` uses it, too.
 
-The tool that starts a cluster holds the other end of a pipe. The kernel closes that end when the
+The tool that starts the process holds the other end of a pipe. The kernel closes that end when the
 tool dies, also after SIGKILL."""
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import click
 
 
 def lifeline_of_stdin() -> int:
-    """Return a new file descriptor of standard input for `supervise`.
+    """Return a new file descriptor of standard input for `watch_lifeline`.
 
     Raise UsageError if it is a file or a device that cannot be waited for."""
     kind = os.fstat(sys.stdin.fileno()).st_mode
@@ -34,5 +35,5 @@ def watch_lifeline(
     except OSError as error:  # for example a terminal that is gone
         say(f"standard input cannot be read: {error}")
     loop.remove_reader(lifeline)
-    say("standard input has ended: the cluster stops")
+    say("standard input has ended: stopping")
     stop.set()

@@ -14,18 +14,19 @@ PATIENCE_S = 2.0
 POLL_S = 0.05
 
 
-def require_free(ports: Mapping[tuple[str, int], str]) -> None:
+def require_free(ports: Mapping[tuple[str, int], str], *, option: str = "--port") -> None:
     """Raise Refused, which names the port, if one of the ports is in use for PATIENCE_S.
 
-    The keys are (host, port), and the values name the users, such as "broker 4"."""
+    The keys are (host, port), and the values name the users, such as "broker 4". `option` sets the
+    ports."""
     deadline_s = time.monotonic() + PATIENCE_S
     for (host, port), user in ports.items():
         while is_in_use(host, port):
             if time.monotonic() >= deadline_s:
                 raise Refused(
                     f"port {port} on {host or 'any address'} is in use by another process, and "
-                    f"{user} needs it. Nothing was started. Stop that process, or choose other "
-                    "ports with --port (0: free ports)"
+                    f"{user} needs it. Nothing was started. Stop that process, or choose "
+                    f"another one with {option} (0: a free port)"
                 )
             time.sleep(POLL_S)
 

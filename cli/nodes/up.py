@@ -10,7 +10,6 @@ import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -26,6 +25,7 @@ from quorate.cli.nodes.cluster_dir import (
     write_private,
 )
 from quorate.cli.nodes.cluster_processes import directory_option, running_nodes, supervisor_of
+from quorate.cli.nodes.console_process import DEFAULT_PORT, ConsoleProcess
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
 from quorate.cli.nodes.ports_in_use import require_free
 from quorate.cli.nodes.preparation import ports_of, prepare
@@ -33,9 +33,6 @@ from quorate.cli.nodes.readiness import Readiness
 from quorate.cli.nodes.secured_up import is_secured, secured_dir, ways_to_connect
 from quorate.cli.nodes.server import level_override, log_level_option, pair_of
 from quorate.cli.nodes.supervisor import Supervisor, run_loop
-
-if TYPE_CHECKING:
-    pass
 
 READY_TIMEOUT_S = 60.0
 READY_POLL_S = 0.03
@@ -73,6 +70,15 @@ READY_POLL_S = 0.03
 @click.option(
     "--detach", is_flag=True, help="Return when the cluster is ready. `quorate down` stops it."
 )
+@click.option(
+    "--console",
+    "console_port",
+    type=click.IntRange(0, 65535),
+    is_flag=False,
+    flag_value=DEFAULT_PORT,
+    metavar="[PORT]",
+    help=f"Also serve `quorate console`, on port {DEFAULT_PORT} or on this one. 0: a free port.",
+)
 @click.option("--restart", is_flag=True, help="Restart a node that ends by itself.")
 @click.option(
     "--faults", is_flag=True, help="Let `quorate chaos` cut links and drop messages of the nodes."
@@ -102,6 +108,7 @@ def up(
     racks: int,
     port: int,
     detach: bool,
+    console_port: int | None,
     restart: bool,
     faults: bool,
     until_eof: bool,
@@ -113,9 +120,9 @@ def up(
     """Run a cluster on this machine, one process per node.
 
     The first `up` formats the directory. A later `up` runs the same cluster again. The command
-    prints `ready HOST:PORT,...` when every broker is unfenced. It asks the brokers as a client
-    does, so it needs --command-config if they demand TLS or SASL. Ctrl-C or `quorate down` stops
-    the cluster cleanly.
+    prints `ready HOST:PORT,...` when every broker is unfenced, and then the address of --console.
+    It asks the brokers as a client does, so it needs --command-config if they demand TLS or SASL.
+    Ctrl-C or `quorate down` stops the cluster cleanly.
 
     If a minority of the controllers refuses to start, the others run. Each one that refuses is
     listed with its reason, and the exit code is 4."""
@@ -148,16 +155,21 @@ def up(
         require_free(users)
     configs = prepare(directory, shape, explicit, security.protocol)
     require_free(ports_of(configs, running))
+    if console_port:
+        require_free({(HOST, console_port): "the console"}, option="--console")
     entries = directory.read()["brokers"]
     readiness = Readiness({each["id"]: (each["host"], each["port"]) for each in entries}, security)
     supervisor = Supervisor(directory, configs, say, restart, faults)
     lifeline = lifeline_of_stdin() if until_eof else None
+    console = None
+    if console_port is not None:
+        console = ConsoleProcess(addresses(entries), command_config, console_port)
     if shape.secured is not None:
         for line in ways_to_connect(shape.secured, addresses(entries)):
             say(line)
     if detach:
-        sys.exit(detached(supervisor, readiness, lifeline))
-    sys.exit(supervise(supervisor, readiness, sys.stdout.fileno(), lifeline))
+        sys.exit(detached(supervisor, readiness, lifeline, console))
+    sys.exit(supervise(supervisor, readiness, sys.stdout.fileno(), lifeline, console))
 
 
 def refuse_if_running(directory: ClusterDir) -> None:
@@ -172,14 +184,19 @@ def refuse_if_running(directory: ClusterDir) -> None:
         )
 
 
-def detached(supervisor: Supervisor, readiness: Readiness, lifeline: int | None = None) -> int:
+def detached(
+    supervisor: Supervisor,
+    readiness: Readiness,
+    lifeline: int | None = None,
+    console: ConsoleProcess | None = None,
+) -> int:
     """Supervise in a new session, and return the exit code once the cluster is ready.
 
-    `readiness` and `lifeline` are those of `supervise`.
+    `readiness`, `lifeline` and `console` are those of `supervise`.
 
-    The exit code is 0, or PARTLY if a node has ended. Print the `ready` line and a line for each
-    node that ended. If the cluster does not get ready, raise NotReachable with the last line of
-    up.log."""
+    The exit code is 0, or PARTLY if a node has ended. Print the `ready` line, the line of the
+    console, and a line for each node that ended. If the cluster does not get ready, raise
+    NotReachable with the last line of up.log."""
     directory = supervisor.directory
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -193,7 +210,7 @@ def detached(supervisor: Supervisor, readiness: Readiness, lifeline: int | None 
             os.dup2(null, 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            status = supervise(supervisor, readiness, writing, lifeline)
+            status = supervise(supervisor, readiness, writing, lifeline, console)
         except BaseException:
             traceback.print_exc()
             raise
@@ -206,6 +223,8 @@ def detached(supervisor: Supervisor, readiness: Readiness, lifeline: int | None 
     ready, *failures = text.splitlines() or [""]
     if ready.startswith("ready "):
         click.echo(ready)
+        if console is not None:
+            click.echo(failures.pop(0))
         for line in failures:
             say(f"{line}; the other nodes run")
         return PARTLY if failures else 0
@@ -249,15 +268,20 @@ def say(line: str) -> None:
 
 
 def supervise(
-    supervisor: Supervisor, readiness: Readiness, output: int, lifeline: int | None = None
+    supervisor: Supervisor,
+    readiness: Readiness,
+    output: int,
+    lifeline: int | None = None,
+    console: ConsoleProcess | None = None,
 ) -> int:
     """Start the nodes, write the `ready` line to `output`, and run until a signal stops them.
 
     `readiness` is the check after which the line is written. The end of the file descriptor
     `lifeline` also stops the nodes (`lifeline.py`). If the cluster does not get ready, stop the
-    nodes. `output` is standard output, or a pipe. A pipe also gets a line for each node that ended,
-    and is closed then. Return the exit code: 0, 3 if the cluster did not get ready, or PARTLY if a
-    node had ended when it got ready."""
+    nodes. The `console` starts when the cluster is ready, writes its line to `output`, and ends
+    after the nodes. `output` is standard output, or a pipe. A pipe also gets a line for each node
+    that ended, and is closed then. Return the exit code: 0, 3 if the cluster did not get ready, or
+    PARTLY if a node had ended when it got ready."""
     directory = supervisor.directory
     write_private(directory.supervisor_file, f"{os.getpid()}\n")
     status = 0
@@ -274,6 +298,8 @@ def supervise(
         if await wait_ready(supervisor, readiness, stop):
             bootstrap = addresses(directory.read()["brokers"])
             lines = [f"ready {bootstrap}"]
+            if console is not None:
+                lines.append(await console.start())
             if supervisor.failures:
                 status = PARTLY
                 lines += supervisor.failures.values() if output > 2 else ()
@@ -284,6 +310,8 @@ def supervise(
         if output > 2:
             os.close(output)
         await watching
+        if console is not None:
+            await console.stop()
 
     try:
         supervisor.start()

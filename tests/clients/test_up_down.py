@@ -118,9 +118,11 @@ def test_a_port_that_is_taken_is_named(directory: ClusterDir) -> None:
     with free_socket("127.0.0.1") as taken:
         taken.listen()
         port = taken.getsockname()[1]
-        refused = up(directory, "--port", str(port))
-    assert refused.returncode == 1
-    assert str(port) in refused.stderr and "Nothing was started" in refused.stderr
+        for option in ("--port", "--console"):
+            refused = up(directory, option, str(port))
+            assert refused.returncode == 1
+            assert str(port) in refused.stderr and "Nothing was started" in refused.stderr
+            assert f"another one with {option}" in refused.stderr
 
 
 def test_another_shape_than_the_directory_holds_is_refused(directory: ClusterDir) -> None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from quorate.cli.console.access.request_rules import TOKEN_HEADER
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from quorate.config.properties import parse
-from tests.clients.cluster import run_quorate
+from tests.clients.cluster import run_quorate, wait_for
 from tests.clients.librdkafka import SILENT
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
@@ -31,7 +35,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterDir]:
         assert created.returncode == 0, created.stderr
         assert "--command-config" in created.stderr
         assert run_quorate("down", "--dir", str(directory.root)).returncode == 0
-        assert run_quorate(*up, timeout_s=60).returncode == 0
+        again = run_quorate(*up, "--console", "0", timeout_s=60)
+        assert again.returncode == 0, again.stderr
+        (directory.root.parent / "up.out").write_text(again.stdout)
         yield directory
     finally:
         run_quorate("down", "--dir", str(directory.root))
@@ -106,3 +112,21 @@ def test_the_same_option_is_needed_again(secure: ClusterDir, tmp_path: Path) -> 
     assert "was created without --secure: choose another --dir" in later.stderr
     both = run_quorate("up", "--dir", str(other.root), "--secure", "--command-config", "f")
     assert both.returncode == 2
+
+
+def test_the_console_reads_the_cluster_as_the_admin_and_ends_with_it(secure: ClusterDir) -> None:
+    """This test is the last one, because it stops the cluster."""
+    ready, console = (secure.root.parent / "up.out").read_text().splitlines()
+    assert ready == f"ready {secure.read()['bootstrap']}"
+    found = re.fullmatch(r"console at (http://127\.0\.0\.1:\d+/)#token=(\S+)", console)
+    assert found is not None, console
+    request = Request(f"{found[1]}api/overview", headers={TOKEN_HEADER: found[2]})
+
+    def brokers() -> int:
+        with urlopen(request, timeout=30) as answer:
+            return int(json.load(answer).get("brokers", 0))
+
+    wait_for(lambda: brokers() == 2, "the console has read the cluster")
+    assert run_quorate("down", "--dir", str(secure.root)).returncode == 0
+    with pytest.raises(URLError):
+        brokers()

@@ -20,7 +20,7 @@ async def test_the_end_of_the_pipe_stops_the_cluster() -> None:
         os.close(writing)
         async with asyncio.timeout(20):
             await stop.wait()
-        assert said == ["standard input has ended: the cluster stops"]
+        assert said == ["standard input has ended: stopping"]
         assert not loop.remove_reader(reading), "it is not read any more"
     finally:
         os.close(reading)
