@@ -74,7 +74,8 @@ class BrokerNode:
         used."""
         self.core = core
         config, seams = core.config, core.seams
-        self.client = ControllerClient(seams.clock, core.links, core.replica.fetch_now)
+        silence_ms = config["controller.quorum.request.timeout.ms"]
+        self.client = ControllerClient(seams.clock, core.links, silence_ms, core.replica.fetch_now)
         self.isr_sender = AlterPartitionSender(
             seams.clock,
             self.client,

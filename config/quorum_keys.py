@@ -58,7 +58,8 @@ QUORUM = (
         "controller.quorum.request.timeout.ms",
         INT,
         2000,
-        "The time that a node waits for the response of a controller to a Raft request.",
+        "The time that a node waits for the response of a controller to a Raft request. A broker "
+        "waits as long for a sign of life of a former leader that has not answered its requests.",
         at_least(0),
     ),
     Key(

@@ -12,6 +12,9 @@ Invariants:
 - Forwarded requests keep their order: none is sent to a new leader while one at the old leader has
   no outcome.
 - Each `done` is called exactly once.
+- Once another node leads, no request waits for a former leader that is dead. The former leader must
+  send a frame within `silence_ms`. Otherwise its link is aborted, and the outcome of the requests
+  on it is unknown. A former leader that lives resigns and answers them.
 """
 
 from __future__ import annotations
@@ -60,13 +63,20 @@ class ControllerClient:
     again returns to the queue in any case."""
 
     def __init__(
-        self, clock: Clock, links: ControllerLinks, on_sent: Callable[[], None] = lambda: None
+        self,
+        clock: Clock,
+        links: ControllerLinks,
+        silence_ms: int,
+        on_sent: Callable[[], None] = lambda: None,
     ) -> None:
-        """Begin without a leader. `on_sent` is called after each request that was sent."""
+        """Begin without a leader. `silence_ms` is the longest time without a frame from a former
+        leader. `on_sent` is called after each request that was sent."""
         self._clock = clock
         self._links = links
+        self._silence_ms = silence_ms
         self._on_sent = on_sent
         self._leader_id = NO_NODE
+        self._asked: Channel | None = None  # the channel of the last request
         self._waiting: deque[_Request] = deque()
         self._forwarded: dict[_Request, int] = {}  # in flight, in order, with the controller's id
         self._timer: Timer | None = None
@@ -90,6 +100,10 @@ class ControllerClient:
     def leader_changed(self, leader_id: int) -> None:
         """Send to another leader from now on. `leader_id` is NO_NODE if there is none."""
         self._leader_id = leader_id
+        former = None if leader_id == NO_NODE else self._asked
+        if former is not None and former is not self._links.channel(leader_id):
+            former.expect_frame(self._silence_ms)
+            self._asked = None
         self.links_changed()
 
     def links_changed(self) -> None:
@@ -124,6 +138,7 @@ class ControllerClient:
                 return False
             self._forwarded[request] = leader_id
         timeout_ms = max(1, request.deadline_ms - self._clock.now_ms())
+        self._asked = channel
         channel.request(request.message, timeout_ms, lambda answer: self._answered(request, answer))
         self._on_sent()
         return True

@@ -10,6 +10,7 @@
 - The channel aborts its link if a request times out and no frame has arrived since the request was
   sent. Its other requests then fail as LOST. After a network partition TCP may wait for a long
   retransmission, while a new link would work immediately.
+- `expect_frame` finds a dead link before the requests on it time out.
 """
 
 from __future__ import annotations
@@ -180,6 +181,17 @@ class Channel:
         """Close the link immediately. Queued messages are lost. The requests fail later, when the
         end of the link is reported."""
         self._link.abort()
+
+    def expect_frame(self, within_ms: int) -> None:
+        """Abort the link if requests wait for a response and no frame arrives within `within_ms`.
+        These requests then fail as LOST. Do nothing if no request waits."""
+        if self._outstanding:
+            asked_ms = self._clock.now_ms()
+            self._clock.call_later(within_ms, lambda: self._require_frame(asked_ms))
+
+    def _require_frame(self, asked_ms: int) -> None:
+        if self._outstanding and self._heard_ms <= asked_ms:
+            self._link.abort()
 
     def on_frame(self, frame: memoryview) -> None:
         """Handle the messages of a frame in their order.

@@ -25,6 +25,7 @@ HEARTBEAT = BrokerHeartbeatRequest(
     broker_id=4, broker_epoch=1, metadata_offset=1, want_fence=False, want_shut_down=False
 )
 TIMEOUT_MS = 1000
+SILENCE_MS = 300
 
 
 def envelope(number: int, api_key: int = ApiKey.CREATE_TOPICS) -> EnvelopeRequest:
@@ -39,6 +40,10 @@ def failure(kind: FailureKind) -> RpcFailure:
 class FakeChannel:
     sent: list[Any] = field(default_factory=list)
     waiting: list[Callable[[Any], None]] = field(default_factory=list)
+    expected_ms: list[int] = field(default_factory=list)
+
+    def expect_frame(self, within_ms: int) -> None:
+        self.expected_ms.append(within_ms)
 
     def request(self, message: Any, timeout_ms: int, done: Callable[[Any], None]) -> None:
         self.sent.append(message)
@@ -52,7 +57,7 @@ class Client:
     def __init__(self, *controllers: int) -> None:
         self.clock = FakeClock()
         self.channels = {each: FakeChannel() for each in controllers}
-        self.client = ControllerClient(self.clock, self)
+        self.client = ControllerClient(self.clock, self, SILENCE_MS)
         self.answers: list[tuple[int, int]] = []  # number of the envelope, error
         if controllers:
             self.lead(controllers[0])
@@ -157,6 +162,35 @@ def test_a_heartbeat_whose_answer_was_lost_is_told_as_none() -> None:
     each.client.send(HEARTBEAT, TIMEOUT_MS, beats.append)
     each.channels[1].answer(failure(FailureKind.LOST))
     assert beats == [None]
+
+
+def test_a_former_leader_must_send_a_frame_when_another_node_leads() -> None:
+    """It may have lost power. Its kernel then confirms nothing, and the request would wait until
+    its timeout is over: 30 s for a change of an ISR."""
+    each = Client(1, 2)
+    each.client.send(HEARTBEAT, TIMEOUT_MS, lambda _: None)
+    each.lead(NO_NODE)
+    assert each.channels[1].expected_ms == []
+    each.lead(2)
+    each.lead(2)
+    assert [each.channels[node].expected_ms for node in (1, 2)] == [[SILENCE_MS], []]
+
+
+def test_a_leader_that_leads_again_need_not_send_a_frame() -> None:
+    each = Client(1)
+    each.client.send(HEARTBEAT, TIMEOUT_MS, lambda _: None)
+    each.lead(NO_NODE)
+    each.lead(1)
+    assert each.channels[1].expected_ms == []
+
+
+def test_a_leader_with_a_new_link_is_a_former_leader_on_the_old_link() -> None:
+    each = Client(1)
+    before = each.channels[1]
+    each.client.send(HEARTBEAT, TIMEOUT_MS, lambda _: None)
+    each.channels[1] = FakeChannel()
+    each.lead(1)
+    assert before.expected_ms == [SILENCE_MS]
 
 
 def test_close_answers_everyone_who_waits() -> None:

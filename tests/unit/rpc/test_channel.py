@@ -191,6 +191,35 @@ def test_timeouts_in_order_of_deadline(loop: SimLoop) -> None:
     assert order == [100, 200, 300]
 
 
+def test_a_link_without_an_expected_frame_is_aborted(loop: SimLoop) -> None:
+    bench = Bench(loop)
+    bench.ask(timeout_ms=30_000)
+    loop.run_for(0.5)
+    bench.channel.expect_frame(100)
+    loop.run_for(0.09)
+    assert not bench.link.closed
+    loop.run_for(0.02)
+    assert bench.link.closed
+
+
+def test_a_link_with_the_expected_frame_stays_open(loop: SimLoop) -> None:
+    bench = Bench(loop)
+    bench.ask(timeout_ms=30_000)
+    bench.ask(timeout_ms=30_000)
+    bench.channel.expect_frame(100)
+    loop.run_for(0.05)
+    bench.receive((0, ENDED))
+    loop.run_for(1)
+    assert not bench.link.closed
+
+
+def test_no_frame_is_expected_while_no_request_waits(loop: SimLoop) -> None:
+    bench = Bench(loop)
+    bench.channel.expect_frame(100)
+    loop.run_for(1)
+    assert not bench.link.closed
+
+
 def test_a_response_after_the_timeout_is_dropped(loop: SimLoop) -> None:
     bench = Bench(loop)
     bench.ask(timeout_ms=100)
