@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
+from quorate.quorum.raft.raft import Raft
+from tests.sim.checks.committed_log import Violation
 from tests.sim.run import play, simulation
 from tests.sim.scripts import lost_quorum_scenarios as scenarios
 from tests.sim.scripts.scenarios import Scenario
+from tests.sim.world.cluster import Shape
 
 
 @pytest.mark.parametrize(
@@ -21,3 +26,19 @@ from tests.sim.scripts.scenarios import Scenario
 def test_lost_quorum(scenario: Scenario) -> None:
     with simulation(scenario.__name__) as stage:
         play(stage, scenario(stage))
+
+
+def test_a_vote_after_the_meeting_with_the_rebuilt_quorum_is_found() -> None:
+    """The paths are long, so old controllers may lead; but they must not vote after they met it."""
+    shape = Shape(distances=True)
+    with (
+        mock.patch.object(Raft, "superseded", lambda self: None),
+        simulation("a vote after the meeting", shape) as stage,
+        pytest.raises(Violation, match="met the rebuilt quorum, and then voted"),
+    ):
+        play(stage, scenarios.old_controllers_come_back(stage))
+
+
+def test_old_controllers_with_long_paths_vote_only_before_the_meeting() -> None:
+    with simulation("a vote after the meeting", Shape(distances=True)) as stage:
+        play(stage, scenarios.old_controllers_come_back(stage))

@@ -52,7 +52,7 @@ ABLATIONS = (
         "superseded",
         lambda self: None,
         Scene(scenarios.old_controllers_come_back),
-        "lead the quorum that was rebuilt without them",
+        "met the rebuilt quorum, and then voted",
     ),
     Ablation(
         "greatest-end",
