@@ -12,8 +12,9 @@ from tempfile import TemporaryDirectory
 import click
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.history.archives import unpack
 from quorate.cli.nodes.cluster_dir import read_cluster
+from quorate.quorum.analytics.archives.extracted import root_of
+from quorate.quorum.analytics.archives.unpacking import unpack
 from quorate.quorum.analytics.log.agreement import complete
 from quorate.quorum.analytics.log.errors import AnalyticsError
 from quorate.quorum.analytics.log.places import moved, rank_of
@@ -45,23 +46,11 @@ def history_in(given: Path) -> Iterator[Path]:
             raise Refused(f"{given} is neither a directory nor an archive ({known})")
         with TemporaryDirectory(prefix="quorate-history-") as unpacked:
             unpack(given, Path(unpacked))
-            yield longest_log(_root(Path(unpacked)), within=Path(unpacked))
+            yield longest_log(root_of(Path(unpacked)), within=Path(unpacked))
     except (OSError, AnalyticsError, shutil.ReadError) as error:
         raise Refused(str(error)) from None
     except (LogError, MetadataError, DecodeError) as error:
         raise Refused(f"the metadata log in {given} cannot be read to the end: {error}") from None
-
-
-def _root(unpacked: Path) -> Path:
-    """Return the root of the extracted files.
-
-    An archive may hold the directory or only its content."""
-    for found in sorted(unpacked.rglob("cluster.json")):
-        return found.parent
-    for found in sorted(unpacked.rglob("*.log")):
-        if found.stem.isdecimal() and found.parent.name in (PARTITION_DIR, unpacked.name):
-            return found.parent
-    return unpacked
 
 
 def longest_log(directory: Path, *, within: Path | None = None) -> Path:

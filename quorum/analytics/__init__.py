@@ -19,6 +19,7 @@ DataFrames, temporary views, Parquet files, streams, one HTML page, or objects i
 
 Folders in reading order; each imports only those before it:
 
+- `archives/`: safe extraction of archives.
 - `log/`: the log, cut into slices or read record by record; the exceptions.
 - `replay/`: the cluster at one time; the stories of partitions, topics, brokers and the quorum.
 - `rehearsal/`: scenarios of faults, played on the cluster of one moment.

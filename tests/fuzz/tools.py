@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from quorate.cli.history.archives import unpack
+from quorate.quorum.analytics.archives.unpacking import unpack
 from quorate.quorum.faults.control import FaultControl
 from quorate.quorum.faults.faults import Faults
 from tests.fuzz.mutations import mutated

@@ -3,7 +3,8 @@
 A location is one of these, local or a URL (`files.py`), and may contain wildcards:
 
 - a node's log directory, or the directory of its metadata log;
-- the directory of a cluster of `quorate up`, which stands for all its nodes.
+- the directory of a cluster of `quorate up`, which stands for all its nodes;
+- a local archive of such a directory (`archives/`).
 
 If a cluster has several logs, one is read: of the voters' logs the one that certainly has every
 committed record, and the fewest others (`agreement.py`). If half of the voters' logs or more are
@@ -20,6 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from quorate.config import properties
 from quorate.config.key import ConfigError
+from quorate.quorum.analytics.archives.extracted import SUFFIXES, extracted, root_of
 from quorate.quorum.analytics.log.agreement import complete
 from quorate.quorum.analytics.log.errors import BadOption, NoMetadataLog
 from quorate.quorum.analytics.log.files import (
@@ -43,7 +45,6 @@ from quorate.quorum.analytics.log.segments import (
 
 CLUSTER_FILE, META_FILE = "cluster.json", "meta.properties"
 MAX_FILE_BYTES = 1 << 20
-ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def logs_at(locations: Sequence[str]) -> list[NodeLog]:
     """Return all logs at the locations. Block.
 
     Two names of one directory count once. Raise NoMetadataLog if a location holds no log, and
-    BadOption if there is no location, a pattern matches nothing, or a location is an archive."""
+    BadOption if there is no location, a pattern matches nothing, or an archive is refused."""
     if not locations:
         raise BadOption("load() needs a directory or a list of directories")
     found: dict[str, NodeLog] = {}
@@ -72,15 +73,31 @@ def logs_at(locations: Sequence[str]) -> list[NodeLog]:
 
 def _directories(location: str) -> list[str]:
     """Return the paths of all metadata logs at one location without wildcards."""
-    if location.endswith(ARCHIVE_SUFFIXES):
-        raise BadOption(
-            f"{location} is an archive. Extract it and load the directory, or give it to "
-            "`quorate history`, which extracts archives"
-        )
+    if location.endswith(SUFFIXES):
+        unpacked = _extracted(location)
+        return _directories_below(str(root_of(unpacked)), within=unpacked)
+    return _directories_below(location)
+
+
+def _extracted(location: str) -> Path:
+    """Return the directory with the files of an archive. Raise BadOption if it is refused."""
+    path = local_path(location)
+    if path is None:
+        raise BadOption(f"{location} is an archive on another filesystem. Extract it, and load it")
+    try:
+        return extracted(Path(path))
+    except OSError as error:  # shutil.ReadError and ArchiveTooLarge are OSErrors.
+        raise BadOption(f"{error}") from None
+
+
+def _directories_below(location: str, within: Path | None = None) -> list[str]:
+    """Return the paths of all metadata logs in a directory.
+
+    With `within`, the directory of an extracted archive, nothing outside of it is read."""
     found = partition_dir(absolute(location))
     if found is not None:
         return [found]
-    nodes = cluster_nodes(location)
+    nodes = cluster_nodes(location, within)
     if nodes is None:
         raise NoMetadataLog(no_log_in(location))
     held = [directory for node in nodes if (directory := partition_dir(node)) is not None]
@@ -89,11 +106,12 @@ def _directories(location: str) -> list[str]:
     return held
 
 
-def cluster_nodes(location: str) -> list[str] | None:
+def cluster_nodes(location: str, within: Path | None = None) -> list[str] | None:
     """Return the log directories of the nodes in a cluster.json, or None if there is no such file.
 
     A directory that is gone is searched in the same place below `location`, because the cluster's
-    directory may have been moved. Raise NoMetadataLog if the file cannot be read."""
+    directory may have been moved. With `within`, directories outside of it are left out. Raise
+    NoMetadataLog if the file cannot be read."""
     content = read_small(below(location, CLUSTER_FILE), MAX_FILE_BYTES)
     if content is None:
         return None
@@ -102,6 +120,9 @@ def cluster_nodes(location: str) -> list[str] | None:
         nodes = [str(node["log_dir"]) for node in (*entry["controllers"], *entry["brokers"])]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise NoMetadataLog(f"{location}: its {CLUSTER_FILE} cannot be read: {error}") from None
+    if within is not None:
+        places = [Path(location, moved(node)).resolve() for node in nodes]
+        return [str(place) for place in places if place.is_relative_to(within.resolve())]
     is_local = local_path(location) is not None
     return [
         node if is_local and Path(node).is_dir() else below(absolute(location), moved(node))

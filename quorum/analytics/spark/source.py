@@ -3,8 +3,9 @@
     spark.read.format("quorate.metadata").load("/var/lib/quorate/1")
     spark.read.format("quorate.metadata").load(["/backup/*/1", "s3://logs/west/node-1"])
 
-A location is a node's directory, a metadata log, the directory of `quorate up`, or a pattern of
-these. It is local, or a URL that pyarrow or fsspec reads (`log/places.py`, `log/files.py`).
+A location is a node's directory, a metadata log, the directory of `quorate up`, a local archive of
+one of these, or a pattern of these. It is local, or a URL that pyarrow or fsspec reads
+(`log/places.py`, `log/files.py`).
 
 Options:
 
@@ -33,7 +34,8 @@ string")` before `load` avoids the cost of the other columns.
 A stream, `spark.readStream`, has the option `maxRecordsPerBatch` too (`streaming.py`).
 
 Tasks decode the log. The driver reads only the headers of batches. Every worker must find the files
-under the same path.
+under the same path. The files of an archive are in the temporary directory of the driver's machine
+(`archives/extracted.py`), so workers on other machines do not find them.
 """
 
 from __future__ import annotations

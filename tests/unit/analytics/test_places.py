@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
+from quorate.quorum.analytics.archives import unpacking
 from quorate.quorum.analytics.log.agreement import LogEnd
 from quorate.quorum.analytics.log.commits import log_end_of
 from quorate.quorum.analytics.log.errors import AnalyticsError, BadOption, NoMetadataLog
@@ -153,7 +157,8 @@ def test_the_epochs_of_a_long_log_are_found_by_bisection(tmp_path: Path) -> None
         ([], BadOption, "needs a directory"),
         (["{}/nothing"], NoMetadataLog, "give a node's log directory"),
         (["{}/nothing*"], BadOption, "nothing matches this pattern"),
-        (["{}/log.tar.gz"], BadOption, "is an archive. Extract it"),
+        (["{}/log.tar.gz"], BadOption, "No such file or directory: '.*log.tar.gz'"),
+        (["s3://bucket/log.zip"], BadOption, "is an archive on another filesystem"),
         (["gopher://host/log"], BadOption, "gopher://host"),
     ],
 )
@@ -162,6 +167,75 @@ def test_what_cannot_be_loaded_is_refused_with_a_sentence(
 ) -> None:
     with pytest.raises(error, match=text):
         rows(*(each.format(tmp_path) for each in locations))
+
+
+@pytest.fixture
+def archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of extracted archives."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    return temporary / f"quorate-archives-{os.getuid()}"
+
+
+def offsets_in(*locations: Path | str) -> list[tuple[str, int]]:
+    return [(cluster, offset) for cluster, _, offset, *_ in rows(*locations)]
+
+
+def archive_of(place: Path, name: str) -> str:
+    """Return an archive that is all that remains of the directory."""
+    made = shutil.make_archive(str(place.parent / name), "gztar", place)
+    shutil.rmtree(place)
+    return made
+
+
+def test_archives_and_patterns_of_archives_are_loaded(tmp_path: Path, archives: Path) -> None:
+    for name in ("east", "west"):
+        node(tmp_path / name, 1, [1, 1, 1], name, voters=1)
+        archive_of(tmp_path / name, name)
+    expected = [(name, offset) for name in ("east", "west") for offset in range(3)]
+    assert sorted(offsets_in(tmp_path / "*.tar.gz")) == expected
+    first, second = sorted(archives.iterdir())
+    os.utime(first, (0, 0))
+    both = (tmp_path / "east.tar.gz", tmp_path / "west.tar.gz")
+    assert sorted(offsets_in(*both)) == expected
+    assert first.stat().st_mtime > 0, "a use keeps the directory"
+    os.utime(first, (0, 0))
+    node(tmp_path / "new", 1, [1], "new", voters=1)
+    assert offsets_in(archive_of(tmp_path / "new", "new")) == [("new", 0)]
+    assert not first.exists() and second.exists() and len([*archives.iterdir()]) == 2
+
+
+def test_an_archive_of_a_cluster_leads_to_no_log_outside_of_it(
+    tmp_path: Path, archives: Path
+) -> None:
+    live = node(tmp_path / "live", 1, [1, 1])
+    sent = tmp_path / "sent"
+    node(sent / "nodes", 2, [1, 1, 1], "sent")
+    names = [str(live), "/x/nodes/../../../../live/1", "/gone/nodes/2"]
+    entry = {"controllers": [{"log_dir": each} for each in names], "brokers": []}
+    (sent / "cluster.json").write_text(json.dumps(entry))
+    assert offsets_in(archive_of(sent, "sent")) == [("sent", 0), ("sent", 1), ("sent", 2)]
+    assert len([*archives.iterdir()]) == 1
+
+
+def test_an_archive_that_cannot_be_trusted_is_refused(
+    tmp_path: Path, archives: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, "FREE_BYTES", 10_000)
+    damaged = tmp_path / "damaged.tar.gz"
+    damaged.write_bytes(b"\x1f\x8b" + bytes(30))
+    with pytest.raises(BadOption, match=r"damaged.tar.gz is damaged"):
+        rows(damaged)
+    assert not [*archives.iterdir()], "a failed extraction leaves nothing"
+    bomb = tmp_path / "bomb.zip"
+    with ZipFile(bomb, "w", ZIP_DEFLATED) as file:
+        file.writestr("zeros", bytes(1_000_000))
+    with pytest.raises(BadOption, match=r"bomb.zip is refused: \d+ bytes unpack to more than"):
+        rows(bomb)
+    archives.chmod(0o755)
+    with pytest.raises(BadOption, match="is open to other users"):
+        rows(damaged)
 
 
 def test_a_cluster_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from click.testing import CliRunner, Result
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.history import text as history_text
-from quorate.cli.history.archives import unpack
 from quorate.cli.history.source import history_in, longest_log
 from quorate.cli.main import main
+from quorate.quorum.analytics.archives.unpacking import unpack
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_value_batch, read_header

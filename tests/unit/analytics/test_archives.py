@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.cli.history import archives, decompression
-from quorate.cli.history.archives import ArchiveTooLarge, unpack
-from quorate.cli.history.decompression import DecompressedStream, StreamTooLarge
+from quorate.quorum.analytics.archives import decompression, unpacking
+from quorate.quorum.analytics.archives.decompression import DecompressedStream, StreamTooLarge
+from quorate.quorum.analytics.archives.unpacking import ArchiveTooLarge, unpack
 
 KINDS = ("tar", "gztar", "bztar", "xztar", "zip")
 
@@ -97,8 +97,8 @@ def test_an_archive_beyond_a_limit_is_refused_before_it_is_written(
     for number in range(3):
         (root / f"{number}.log").write_bytes(bytes(10_000))
     archive = Path(shutil.make_archive(str(tmp_path / "a"), kind, root))
-    monkeypatch.setattr(archives, limit, value)
-    monkeypatch.setattr(archives, "MAX_RATIO", 0 if limit == "FREE_BYTES" else 1000)
+    monkeypatch.setattr(unpacking, limit, value)
+    monkeypatch.setattr(unpacking, "MAX_RATIO", 0 if limit == "FREE_BYTES" else 1000)
     with pytest.raises(ArchiveTooLarge, match=says) as refused:
         unpack(archive, inside)
     assert archive.name in str(refused.value) and "Unpack it yourself" in str(refused.value)
@@ -120,8 +120,8 @@ def test_a_stream_that_expands_beyond_the_limit_is_left(
 ) -> None:
     """Bytes that are skipped between two members count, too."""
     archive = tar_of(tmp_path / "a.tar.gz", {"../skipped": bytes(5_000_000), "0.log": b"x"})
-    monkeypatch.setattr(archives, "COPY_BYTES", 0)
-    monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 5_000_000)
+    monkeypatch.setattr(unpacking, "COPY_BYTES", 0)
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", 5_000_000)
     with pytest.raises(ArchiveTooLarge):
         unpack(archive, inside)
 

@@ -21,9 +21,13 @@ from pathlib import Path
 from typing import IO, cast
 from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from quorate.cli.history.decompression import MAX_READ_BYTES, DecompressedStream, StreamTooLarge
-from quorate.cli.nodes.cluster_dir import private
+from quorate.quorum.analytics.archives.decompression import (
+    MAX_READ_BYTES,
+    DecompressedStream,
+    StreamTooLarge,
+)
 from quorate.quorum.log.disk import DIRECTORY_MODE
+from quorate.quorum.log.os_file import FILE_MODE
 
 MAX_MEMBERS = 65_000
 MAX_MEMBER_BYTES = 4 << 30
@@ -231,7 +235,7 @@ def _write(content: IO[bytes], target: Path, size_bytes: int) -> None:
     Raise ValueError if it does."""
     _make_dirs(target.parent)
     written = 0
-    with open(target, "wb", opener=private) as file:
+    with open(target, "wb", opener=_private) as file:
         for chunk in _chunks(content):
             written += len(chunk)
             if written > size_bytes:
@@ -239,6 +243,11 @@ def _write(content: IO[bytes], target: Path, size_bytes: int) -> None:
                     f"{target.name!r} is longer than the {size_bytes} bytes in its header"
                 )
             file.write(chunk)
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that group and others cannot read."""
+    return os.open(path, flags, FILE_MODE)
 
 
 def _chunks(content: IO[bytes]) -> Iterator[bytes]:
