@@ -6,6 +6,7 @@
 - watcher.py: the thread that reads the cluster repeatedly, from any broker that answers.
 - cluster_tables.py: the tables of one reading, pure. windows.py: the part of a table that a viewer
   sees, filtered and sorted, pure.
+- explanation.py: the state of one partition, topic, broker or of the quorum, and what led to it.
 - views/: the tables that are read only while a page shows them.
 - actions/: what the page may change with --allow-actions. Without it, the console is read-only.
 - static/: the page, without a build step. virtual_table.js draws the visible rows only.

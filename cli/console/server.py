@@ -6,6 +6,7 @@
                                 the present version, when it is not V any more, or after NEWS_S; the
                                 page shows the table NAME meanwhile
     GET /api/table/NAME         a window of a table (`windows.py`)
+    GET /api/explain?subject=S  the state and the events of one subject (`explanation.py`)
 
 All requests of /api/ need the token. No request changes anything, unless there are actions
 (`actions/routes.py`)."""
@@ -25,6 +26,7 @@ from quorate.cli.console.access.request_rules import (
     check_token,
 )
 from quorate.cli.console.actions.routes import MAX_BODY_BYTES, Actions
+from quorate.cli.console.explanation import MAX_SUBJECT_CHARS, explanation
 from quorate.cli.console.watcher import Reading
 from quorate.cli.console.windows import BadWindow, Window, window_of
 from quorate.quorum.analytics.page.page_assets import STYLE
@@ -39,6 +41,8 @@ FILES = {
     "action_dialog.js": "text/javascript",
     "virtual_table.js": "text/javascript",
     "requests.js": "text/javascript",
+    "details.js": "text/javascript",
+    "leader_bar.js": "text/javascript",
     "console.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
@@ -85,6 +89,7 @@ class ConsoleServer:
         made.router.add_get("/api/overview", self._overview)
         made.router.add_get("/api/news", self._wait_for_news)
         made.router.add_get("/api/table/{name}", self._table)
+        made.router.add_get("/api/explain", self._explain)
         if self._actions is not None:
             self._actions.add_routes(made.router)
         return made
@@ -154,3 +159,10 @@ class ConsoleServer:
             raise web.HTTPNotFound
         window = window_of(table, Window.of(request.query))
         return web.json_response({**window, "version": reading.version})
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        subject = request.query.get("subject", "")
+        if not subject or len(subject) > MAX_SUBJECT_CHARS:
+            raise RequestRefused(400, f"subject: it must have 1 to {MAX_SUBJECT_CHARS} characters")
+        self._look("timeline")
+        return web.json_response(explanation(self._current().tables, subject))

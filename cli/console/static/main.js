@@ -1,9 +1,10 @@
 // The page: the overview, the tabs, the keys, and the wait for news.
+import {Details, subjectOf} from './details.js';
 import {get} from './requests.js';
 import {VirtualTable} from './virtual_table.js';
 
 const TABLES = ['partitions', 'topics', 'brokers', 'replicas', 'groups', 'lags', 'reassignments',
-  'configs'];
+  'configs', 'timeline'];
 const RETRY_MS = 2000;
 const at = id => document.getElementById(id);
 const fail = error => { at('error').hidden = false; at('error').textContent = error.message; };
@@ -11,7 +12,17 @@ const count = found => {
   at('count').textContent = `${found.matching} of ${found.total} rows`;
   at('note').textContent = found.note;
 };
-const table = new VirtualTable(at('rows'), at('space'), at('heads'), count, fail);
+const details = new Details(at('details'), fail);
+const table = new VirtualTable(at('rows'), at('space'), at('heads'), count, fail, activate);
+
+// Explain what a row is about. A group has its partitions in another table.
+function activate(columns, values) {
+  const subject = subjectOf(columns, values);
+  if (subject !== null) { details.open(subject); return; }
+  choose('lags');
+  at('filter').value = values[columns.indexOf('group')];
+  table.search(at('filter').value);
+}
 
 function card(value, label, bad) {
   const made = document.createElement('div'), bold = document.createElement('b');
@@ -66,8 +77,10 @@ TABLES.forEach((name, index) => {
   });
   at('tabs').append(tab);
 });
+at('quorum').addEventListener('click', () => details.open('quorum'));
 at('filter').addEventListener('input', () => table.search(at('filter').value));
 addEventListener('keydown', event => {
+  if (document.querySelector('dialog[open]')) return;
   if (event.key === '/' && document.activeElement !== at('filter')) {
     event.preventDefault();
     at('filter').focus();
@@ -94,6 +107,7 @@ async function follow() {
       if (version === seen) continue;
       seen = await showOverview();
       table.renew();
+      details.renew();
     } catch (error) {
       fail(error);
       seen = -1;

@@ -1,21 +1,41 @@
-// A table of any length that draws its visible rows only, and fetches them in pages.
+// A table of any length that draws its visible rows only, and fetches them in pages. The arrow keys
+// move the current row, and Enter or a click activates a row.
 import {get} from './requests.js';
 
 const ROW_PX = 26, PAGE_ROWS = 100, MARGIN_ROWS = 10;
 const GOOD = new Set(['ok', 'up', 'Stable', 'Empty', 'leader', 'in sync', 'being added', 'moving']);
 
 export class VirtualTable {
-  constructor(view, space, heads, counted, failed) {
-    Object.assign(this, {view, space, heads, counted, failed});
+  constructor(view, space, heads, counted, failed, activated) {
+    Object.assign(this, {view, space, heads, counted, failed, activated, current: -1});
     this.name = ''; this.filter = ''; this.sort = ''; this.down = false;
     this.generation = 0;
     this.clear();
     view.addEventListener('scroll', () => this.draw(), {passive: true});
+    view.addEventListener('keydown', event => this.pressed(event));
+    view.addEventListener('click', event => this.activate(event.target.closest('.row')));
     addEventListener('resize', () => this.draw());
   }
 
+  pressed(event) {
+    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+    if (event.key === 'Enter') this.activate(this.space.querySelector('.current'));
+    if (!step || !this.matching) return;
+    event.preventDefault();
+    this.current = Math.min(Math.max(this.current + step, 0), this.matching - 1);
+    const top = this.current * ROW_PX, bottom = top + ROW_PX - this.view.clientHeight;
+    this.view.scrollTop = Math.max(Math.min(this.view.scrollTop, top), bottom);
+    this.draw();
+  }
+
+  activate(row) {
+    const index = row ? Number(row.dataset.index) : -1;
+    const values = this.pages.get(Math.floor(index / PAGE_ROWS))?.[index % PAGE_ROWS];
+    if (values !== undefined) this.activated(this.columns, values);
+  }
+
   show(name) {
-    Object.assign(this, {name, sort: '', down: false});
+    Object.assign(this, {name, sort: '', down: false, current: -1});
     this.view.scrollTop = 0;
     this.clear();
     this.space.replaceChildren();
@@ -23,7 +43,7 @@ export class VirtualTable {
   }
 
   search(text) {
-    this.filter = text;
+    this.filter = text; this.current = -1;
     this.view.scrollTop = 0;
     this.renew();
   }
@@ -35,7 +55,7 @@ export class VirtualTable {
   // Fetch the visible pages again. The old rows stay until the new ones are here.
   renew() {
     this.generation += 1;
-    this.pages = new Map(); this.asked = new Set();
+    this.asked = new Set();
     const first = this.firstRow();
     this.fetchPage(Math.floor(first / PAGE_ROWS));
   }
@@ -92,9 +112,9 @@ export class VirtualTable {
       first + Math.ceil(this.view.clientHeight / ROW_PX) + 2 * MARGIN_ROWS);
     const drawn = [];
     for (let index = first; index < last; index += 1) {
-      const page = this.pages.get(Math.floor(index / PAGE_ROWS));
-      if (page === undefined) { this.fetchPage(Math.floor(index / PAGE_ROWS)); continue; }
-      const row = page[index % PAGE_ROWS];
+      const number = Math.floor(index / PAGE_ROWS);
+      this.fetchPage(number);
+      const row = this.pages.get(number)?.[index % PAGE_ROWS];
       if (row !== undefined) drawn.push(this.rowAt(index, row));
     }
     if (drawn.length || !this.matching) this.space.replaceChildren(...drawn);
@@ -104,6 +124,8 @@ export class VirtualTable {
     const row = document.createElement('div');
     const state = values[this.columns.indexOf('state')];
     row.className = state === undefined || GOOD.has(state) ? 'row' : 'row bad';
+    if (index === this.current) row.classList.add('current');
+    row.dataset.index = index;
     row.style.top = `${index * ROW_PX}px`;
     row.append(...values.map((value, column) => {
       const cell = document.createElement('span');

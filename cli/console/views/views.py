@@ -19,6 +19,7 @@ from quorate.cli.console.views.groups import GroupsView
 from quorate.cli.console.views.reassignments import ReassignmentsView
 from quorate.cli.console.views.replicas import ReplicasView
 from quorate.cli.console.views.table import Table
+from quorate.cli.console.views.timeline import TimelineView
 from quorate.cli.status.cluster_status import Status
 from quorate.cli.topics.topic_view import TopicView
 
@@ -34,8 +35,9 @@ class View(Protocol):
     def read(
         self, admin: Admin, status: Status, topics: Sequence[TopicView]
     ) -> Mapping[str, Table]:
-        """Return the tables of the view, of a cluster with this status and these topics. Raise
-        ClickException if the cluster does not answer."""
+        """Return the tables of the view, of a cluster with this status and these topics.
+
+        Raise ClickException if the cluster does not answer."""
 
 
 VIEWS: Mapping[Callable[[], View], Mapping[str, tuple[str, ...]]] = {
@@ -43,6 +45,7 @@ VIEWS: Mapping[Callable[[], View], Mapping[str, tuple[str, ...]]] = {
     ReplicasView: ReplicasView.COLUMNS,
     ReassignmentsView: ReassignmentsView.COLUMNS,
     ConfigsView: ConfigsView.COLUMNS,
+    TimelineView: TimelineView.COLUMNS,
 }
 """Each view with its tables, and the columns of each table."""
 VIEW_OF = {name: view for view, tables in VIEWS.items() for name in tables}
@@ -83,6 +86,8 @@ class Views:
                 self._tables[view] = opened.read(admin, status, topics)
             except click.ClickException as failed:
                 self._tables[view] = noted(self._tables[view], failed.format_message())
+            except Exception as failed:  # a defect of one view must not hide the others
+                self._tables[view] = noted(self._tables[view], f"the reading failed: {failed!r}")
         return self.tables()
 
     def tables(self) -> dict[str, Table]:

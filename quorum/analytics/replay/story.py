@@ -189,7 +189,7 @@ class _Teller:
             partition=record.partition_id,
         )
         self.stories[record.topic_id, record.partition_id] = story
-        text = f"{_whole(state)} {'As the snapshot says.' if logged.of_snapshot else ''}".strip()
+        text = f"{created(state)} {'As the snapshot says.' if logged.of_snapshot else ''}".strip()
         if logged.of_snapshot:
             reason = "Its history before is gone: the log begins with a snapshot."
             return _event(logged, text, reason, state), story
@@ -203,7 +203,7 @@ class _Teller:
         assert old is not None
         new = merge(old, record)
         named = record.leader != NO_LEADER_CHANGE
-        text = " ".join(_changes(old, new, named, story.leaderless_ms(logged.timestamp_ms)))
+        text = " ".join(changes(old, new, named, story.leaderless_ms(logged.timestamp_ms)))
         reason = why(Step(old, new, together))
         if record is CLEARED:
             reason = "The eligible leader replicas were cleared: their feature or a config changed."
@@ -239,7 +239,7 @@ def _event(
     )
 
 
-def _whole(state: Partition) -> str:
+def created(state: Partition) -> str:
     """Return the state of a new partition as sentences."""
     replicas = f"Created on {broker_names(state.replicas)}; in sync: {listed(state.isr)}."
     if state.leader == NO_LEADER:
@@ -247,7 +247,7 @@ def _whole(state: Partition) -> str:
     return f"{replicas} Broker {state.leader} leads, leader epoch {state.leader_epoch}."
 
 
-def _changes(old: Partition, new: Partition, named: bool, leaderless_ms: int) -> Iterator[str]:
+def changes(old: Partition, new: Partition, named: bool, leaderless_ms: int) -> Iterator[str]:
     """Yield one sentence for each aspect of the partition that changed."""
     if named:
         yield _leadership(old, new, leaderless_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quorate.cli.console.cluster_tables import ClusterTables, tables_of
+from quorate.cli.console.views.views import Views
 from quorate.cli.console.watcher import Reading
 from quorate.cli.status.cluster_status import BrokerLine, Status
 from quorate.cli.status.partition_problems import count_states, groups, problems
@@ -37,7 +38,7 @@ def tables(topics: list[TopicView]) -> ClusterTables:
         counts=count_states(found),
         groups=tuple(groups(found, {})),
     )
-    return tables_of(status, topics)
+    return tables_of(status, topics).with_views(Views().tables())
 
 
 def reading(partitions: int) -> Reading:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from quorate.cli.console.views.change_events import Event
+from quorate.cli.console.views.table import Table
 from tests.unit.analytics.browser import MEASURES, VARIABLE, find_browser
 from tests.unit.cli.console.browser_session import browsing
 from tests.unit.cli.console.readings import reading
@@ -72,3 +74,33 @@ async def test_without_the_token_the_page_says_what_to_do() -> None:
     async with served(reading(12)) as console, browsing(BROWSER, console.url) as page:
         await page.until("document.getElementById('error')?.innerText.includes('token')")
         assert await page.value(ROWS) == 0
+
+
+async def test_a_row_is_explained_by_keyboard_with_its_leaders() -> None:
+    events = (
+        Event("2026-01-02 03:04:06.000", 9, "orders-11", "none", "Nobody leads.", "why", ()),
+        Event("2026-01-02 03:04:05.000", 8, "orders-11", 4, "Broker 4 leads.", "why", (4,)),
+    )
+    made = reading(12)
+    timeline = Table(Event._fields, events, "since offset 3")
+    async with (
+        served(replace(made, tables=made.tables.with_views({"timeline": timeline}))) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}") as page,
+    ):
+        await page.until(f"{ROWS} > 0")
+        await page.value("document.getElementById('rows').focus()")
+        await page.press("ArrowDown")
+        await page.press("Enter")
+        await page.until("document.getElementById('details').open")
+        text = await page.value("document.getElementById('details').innerText")
+        assert "orders-11" in text and "offline" in text and "Nobody leads." in text
+        bars = "[...document.querySelectorAll('.leaders rect title')].map(each => each.textContent)"
+        assert await page.value(bars) == [
+            "broker 4 since 2026-01-02T03:04:05.000Z",
+            "no leader since 2026-01-02T03:04:06.000Z",
+        ]
+        await page.press("Escape")
+        await page.until("!document.getElementById('details').open")
+        await page.value("document.getElementById('quorum').click()")
+        await page.until("document.querySelector('#details h2')?.textContent === 'quorum'")
+        assert page.problems == []

@@ -101,6 +101,17 @@ async def test_news_arrive_when_the_reading_changes() -> None:
         assert console.server.waiting == 0
 
 
+async def test_a_subject_is_explained_and_a_long_one_refused() -> None:
+    async with served(reading(12)) as console, ClientSession(headers=WITH_TOKEN) as client:
+        async with client.get(f"{console.url}/api/explain?subject=orders-11") as answer:
+            found = await answer.json()
+        assert found["now"][:3] == [["topic", "orders"], ["partition", 11], ["state", "offline"]]
+        assert console.looked_at == ["timeline"]
+        for subject in ("", "x" * 301):
+            async with client.get(f"{console.url}/api/explain?subject={subject}") as answer:
+                assert answer.status == 400
+
+
 async def test_the_tables_that_pages_show_are_looked_at() -> None:
     async with served(reading(12)) as console, ClientSession(headers=WITH_TOKEN) as client:
         for path in ("/api/table/topics", "/api/news?seen=0&table=partitions"):

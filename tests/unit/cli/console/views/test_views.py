@@ -18,7 +18,7 @@ NO_ADMIN, NO_STATUS = cast(Admin, None), cast(Status, None)
 
 
 class Counted:
-    """A view that counts its readings. It fails in the second one."""
+    """A view that counts its readings. It is refused in the second one, and fails in the third."""
 
     def __init__(self) -> None:
         self.readings = 0
@@ -27,6 +27,8 @@ class Counted:
         self.readings += 1
         if self.readings == 2:
             raise Refused("the broker is gone")
+        if self.readings == 3:
+            raise KeyError("a defect")
         return {"counted": Table(("number",), [(self.readings,)])}
 
 
@@ -56,7 +58,8 @@ def test_a_view_that_cannot_be_read_keeps_its_rows_with_the_reason(clock: list[f
     assert views.read(NO_ADMIN, NO_STATUS, ())["counted"] == Table(
         ("number",), [(1,)], "the broker is gone"
     )
-    assert views.read(NO_ADMIN, NO_STATUS, ())["counted"] == Table(("number",), [(3,)])
+    assert "a defect" in views.read(NO_ADMIN, NO_STATUS, ())["counted"].note
+    assert views.read(NO_ADMIN, NO_STATUS, ())["counted"] == Table(("number",), [(4,)])
 
 
 def test_other_tables_are_no_views(clock: list[float]) -> None:

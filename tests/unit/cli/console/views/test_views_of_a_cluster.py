@@ -15,6 +15,7 @@ from quorate.cli.console.views.groups import GroupsView
 from quorate.cli.console.views.reassignments import ReassignmentsView
 from quorate.cli.console.views.replicas import ReplicasView
 from quorate.cli.console.views.table import Table
+from quorate.cli.console.views.timeline import TimelineView
 from quorate.cli.console.views.views import View
 from quorate.cli.reassign.reassignments import reassign
 from quorate.cli.status.cluster_status import read_status, read_topics
@@ -121,3 +122,31 @@ def servers_of(cluster: ThreadedCluster, broker: int) -> tuple[tuple[str, int], 
     """Return the address of one broker."""
     address = cluster.bootstrap.split(",")[cluster.broker_ids.index(broker)]
     return tuple(parse_servers("-b", [address]))
+
+
+def test_the_timeline_tells_what_happened_and_why() -> None:
+    with LocalCluster(brokers=2) as cluster:
+        cluster.create_topic("orders", partitions=1, replication_factor=2)
+        first = cluster.leader("orders")
+        cluster_ids = sorted(cluster.broker_ids)
+        (second,) = [each for each in cluster_ids if each != first]
+        admin, view = Admin(AdminSettings(servers=servers_of(cluster, second))), TimelineView()
+        before = read(view, admin)["timeline"]
+        assert before.rows[0][2] == "orders-0"
+        assert before.rows[-1][2:5] == (
+            "quorum",
+            "",
+            "Node 1 became the active controller, epoch 1.",
+        )
+        assert before.note == "since offset 0"
+        cluster.kill_broker(first)
+        cluster.wait_fenced(first)
+        after = read(view, admin)["timeline"]
+        new = after.rows[: len(after.rows) - len(before.rows)]
+        moved = next(row for row in new if row[2] == "orders-0")
+        assert moved[3] == second
+        assert str(moved[4]).startswith(f"Broker {second} leads instead of broker {first}, ")
+        assert "[connection-lost]" in str(moved[5])
+        assert moved[6] == tuple(cluster_ids)
+        assert any(row[2] == f"broker {first}" and row[4] == "It was fenced." for row in new)
+        admin.close()
