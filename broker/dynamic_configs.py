@@ -37,6 +37,7 @@ class DynamicConfigs:
         connections: ConnectionQuotas,
         replicas: ReplicaManager,
         unknown_users: UnknownUsers,
+        configure_tls: Apply,
     ) -> None:
         """Apply `settings` to these parts."""
         self._settings = settings
@@ -55,6 +56,7 @@ class DynamicConfigs:
             ),
             AppliedBy.SASL: lambda node: unknown_users.configure(node.get(SCRAM_SECRET)),
             AppliedBy.CLEANER: lambda node: replicas.cleaner.configure(CleanerSettings.of(node)),
+            AppliedBy.TLS: configure_tls,
         }
 
     def apply(self, image: MetadataImage) -> None:

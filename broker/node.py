@@ -124,7 +124,7 @@ class BrokerNode:
         self.quotas = BrokerQuotas(Windows.of(config), self.connections)
         self.unknown_users = UnknownUsers(seams.random)
         self._dynamic_configs = DynamicConfigs(
-            dynamic, self.connections, self.replicas, self.unknown_users
+            dynamic, self.connections, self.replicas, self.unknown_users, core.tls.configure
         )
         self.authorizer = node_authorizer(
             core.config, seams.clock, lambda: self.replicas.registry.image
@@ -158,6 +158,7 @@ class BrokerNode:
             lost_quorum=partial(lost_quorum, core),
             random=core.seams.random,
             unknown_users=self.unknown_users,
+            try_tls=core.tls.try_out,
             authorizer=self.authorizer,
             verify={name: each.verify for name, each in self.token_listeners.items()},
         )
@@ -326,7 +327,7 @@ class BrokerNode:
             self.groups.apply(image, delta)
             self._dynamic_configs.apply(image)
             self.quotas.apply(image)
-            self.replicas.when_settled(self._serve)
+            self.replicas.when_settled(lambda: self.core.tls.when_settled(self._serve))
 
         return install
 

@@ -8,7 +8,8 @@ effect would deceive the operator. A value that an earlier version stored under 
 key is ignored, and can be deleted.
 
 `DYNAMIC_KEYS` has one row for each key. tests/ports/test_dynamic_keys.py sets each of them on a
-running node, and fails for a row without an effect.
+running node, and fails for a row without an effect. The keys of TLS can be set for one broker and
+with the prefix of a listener only, so `dynamic_tls_keys.py` has them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from quorate.config.dynamic_broker_keys import (
     MOVE_THROTTLED_RATE,
     SCRAM_SECRET,
 )
+from quorate.config.dynamic_tls_keys import DYNAMIC_TLS_KEYS, dynamic_tls_key
 from quorate.config.key import CLUSTER_WIDE, MIB, ConfigError, Key, Update, Value
+from quorate.config.listener_keys import listener_key
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.not_in_effect import UNKNOWN, unknown, why_not_in_effect
 from quorate.config.refused_keys import may_be_refused
@@ -45,6 +48,7 @@ class AppliedBy(enum.Enum):
     CLEANER = "broker/logs/log_cleaner.py: the log cleaner"
     THROTTLES = "broker/replication/replication_throttle.py: the throttles of replication"
     SASL = "quorum/sasl/unknown_users.py: the salts of users without SCRAM credentials"
+    TLS = "quorum/node/peers/node_tls.py: the keys of config/dynamic_tls_keys.py"
     FETCHERS = "broker/replication/replica_fetcher_manager.py: the connections to source brokers"
 
 
@@ -134,11 +138,23 @@ COMPARED = frozenset((*THREADS, DEDUPE_BUFFER, *PER_ADDRESS))
 """The keys whose change `check_change` compares with the settings of the node."""
 
 
-def why_not_settable(names: Iterable[str]) -> str | None:
+def why_not_settable(names: Iterable[str], *, one_broker: bool = True) -> str | None:
     """Return the reason for which one of these keys cannot be set in the metadata, or None if all
-    of them can be set."""
-    names = tuple(names)
-    fixed = [name for name in names if name in NODE_KEYS and name not in DYNAMIC_KEYS]
+    of them can be set. `one_broker` is False for the configs of all brokers."""
+    names = tuple(name for name in names if not (one_broker and dynamic_tls_key(name)))
+    of_tls = [name for name in names if name in DYNAMIC_TLS_KEYS]
+    if of_tls:
+        return (
+            "These security configs can be dynamically updated only per-listener using the "
+            f"listener prefix, such as listener.name.external.{of_tls[0]}: {', '.join(of_tls)}"
+        )
+    of_one = [name for name in names if dynamic_tls_key(name)]
+    if of_one:
+        return (
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            f"{', '.join(of_one)}"
+        )
+    fixed = [name for name in names if is_fixed(name)]
     if fixed:
         return (
             f"Cannot update these configs dynamically: {', '.join(fixed)}. Set them in the node's "
@@ -156,10 +172,20 @@ def why_not_settable(names: Iterable[str]) -> str | None:
     return None
 
 
+def is_fixed(name: str) -> bool:
+    """Return True if only the node's file can set this key."""
+    return (name in NODE_KEYS and name not in DYNAMIC_KEYS) or listener_key(name) is not None
+
+
 SETTABLE: Mapping[str, Key] = {
     name: BROKER_KEYS[name] for name in DYNAMIC_KEYS if why_not_in_effect(name) is None
 }
-"""The keys that can be set, by name."""
+"""The keys that can be set for one broker or for all, by name."""
+
+
+def settable_key(name: str) -> Key | None:
+    """Return the key that can be set under this name, or None."""
+    return SETTABLE.get(name) or dynamic_tls_key(name)
 
 
 def parse_value(key: Key, text: str) -> Value:
@@ -200,21 +226,22 @@ def check_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
 
 
 def settings_with(
-    file: Mapping[str, Any], *resources: Mapping[str, str]
+    file: Mapping[str, Any], of_all: Mapping[str, str], own: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the typed settings of a node, and the dynamic configs that it ignores with the reason
     of each.
 
-    `file` holds the settings of the node's file. `resources` holds the dynamic configs of all
-    brokers and then those of this node. A config of a later resource takes precedence. Configs of
-    other keys and invalid values are ignored: the log may hold them from an earlier version."""
+    `file` holds the settings of the node's file, `of_all` the dynamic configs of all brokers, and
+    `own` those of this node, which take precedence. Configs of other keys and invalid values are
+    ignored: the log may hold them from an earlier version."""
     settings: dict[str, Any] = dict(file)
     ignored: dict[str, str] = {}
-    for texts in resources:
+    for texts in (of_all, own):
         for name, text in texts.items():
-            key = SETTABLE.get(name)
-            if key is None:
-                ignored[name] = why_not_settable((name,)) or UNKNOWN
+            reason = why_not_settable((name,), one_broker=texts is own)
+            key = settable_key(name)
+            if reason is not None or key is None:
+                ignored[name] = reason or UNKNOWN
                 continue
             try:
                 settings[name] = parse_value(key, text)
@@ -225,7 +252,7 @@ def settings_with(
 
 def is_in_force(name: str, text: str) -> bool:
     """Return True if nodes apply this dynamic config."""
-    key = SETTABLE.get(name)
+    key = settable_key(name)
     if key is None:
         return False
     try:

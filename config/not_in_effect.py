@@ -71,7 +71,7 @@ REASONS = (
         (r"remote\..+", r"rlmm\.config\..+", r"rsm\.config\..+", r"log\.local\.retention\..+"),
     ),
     (
-        "there is neither TLS nor SASL",
+        "there are no delegation tokens",
         (r"delegation\.token\..+",),
     ),
     (

@@ -24,7 +24,8 @@ NO_BARE_JAAS = (
 )
 NO_CLASSES = "Quorate loads no Java classes"
 NOT_OURS = "Quorate does TLS with OpenSSL and has no such choice"
-NO_NODE_TLS = "nodes connect to each other without TLS and SASL"
+NO_HOST_NAMES = "nodes know each other by the URIs in their certificates and compare no host names"
+NO_PROTOCOL = "listener.security.protocol.map names the protocol of the listeners of nodes"
 NO_PLUGINS = "there are no plug-ins, so no policy would be applied"
 JWT_VALIDATORS = tuple(
     f"org.apache.kafka.common.security.oauthbearer.{each}JwtValidator"
@@ -34,7 +35,7 @@ JWT_VALIDATORS = tuple(
 PROTOCOL = "security.inter.broker.protocol"
 DECEIVING = (
     # (pattern of the whole name, values that are accepted, reason)
-    (r"(listener\.name\..+\.)?ssl\.endpoint\.identification\.algorithm", ("https",), NO_NODE_TLS),
+    (r"(listener\.name\..+\.)?ssl\.endpoint\.identification\.algorithm", ("https",), NO_HOST_NAMES),
     (r"(listener\.name\..+\.)?ssl\.protocol", ("TLSv1.3",), NOT_OURS),
     (r"(listener\.name\..+\.)?ssl\.keymanager\.algorithm", ("SunX509", "PKIX"), NOT_OURS),
     (r"(listener\.name\..+\.)?ssl\.trustmanager\.algorithm", ("PKIX",), NOT_OURS),
@@ -46,7 +47,7 @@ DECEIVING = (
     (r"sasl\..+", (), NO_SASL_CHOICE),
     (r"listener\.name\..+\.sasl\..+", (), NO_SASL_CHOICE),
     (r"(listener\.name\..+\.)?principal\.builder\.class", (), NO_CLASSES),
-    (r"security\.inter\.broker\.protocol", ("PLAINTEXT",), NO_NODE_TLS),
+    (r"security\.inter\.broker\.protocol", ("PLAINTEXT",), NO_PROTOCOL),
     (r"security\.providers", (), NO_CLASSES),
     (r"delegation\.token\.secret\.key", (), "there are no delegation tokens"),
     (r"create\.topic\.policy\.class\.name", (), NO_PLUGINS),

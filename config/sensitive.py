@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from quorate.config.dynamic_broker_keys import BROKER_KEYS
 from quorate.config.key import Kind
+from quorate.config.listener_keys import listener_key
 from quorate.config.topic_keys import TOPIC_KEYS
 
 HIDDEN = "[hidden]"
@@ -21,5 +22,5 @@ def is_secret(resource_type: int, name: str) -> bool:
     code, such as 2 for a topic and 4 for a broker."""
     if resource_type in WITHOUT_SECRETS:
         return False
-    key = TOPIC_KEYS.get(name) or BROKER_KEYS.get(name)
+    key = TOPIC_KEYS.get(name) or BROKER_KEYS.get(name) or listener_key(name)
     return key is None or key.kind is Kind.PASSWORD

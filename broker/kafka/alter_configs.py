@@ -5,6 +5,7 @@ Only the broker knows the settings of its file. As in Kafka, the broker that a c
 refuses a change that its present settings do not permit (`config/dynamic_keys.py` `check_change`).
 That concerns its own configs and those of all brokers. The controller checks the rest: keys, types
 and ranges, and the configs of other brokers.
+It tries the keys of TLS before it forwards them (`tls_changes.py`).
 
 A refusal tells something about the broker's settings. A broker with an authorizer therefore
 compares only for clients that may change them. The controller refuses the requests of all others.
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from quorate.broker.kafka.forwarding import Forwarding
+from quorate.broker.kafka.tls_changes import TlsChange, TryOut, tls_change
 from quorate.config.dynamic_keys import COMPARED, check_change, settings_with
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
@@ -45,6 +47,7 @@ from quorate.quorum.seams import Buffer
 
 SET, DELETE = 0, 1
 """Kafka's codes for operations of IncrementalAlterConfigs."""
+INVALID = "Invalid value for a broker config: "
 Resource: TypeAlias = AlterConfigsResource | IncrementalAlterConfigsResource
 RESPONSES: Mapping[type, tuple[Callable[..., Message], Callable[..., object]]] = {
     AlterConfigsRequest: (AlterConfigsResponse, AlterConfigsResourceResponse),
@@ -58,12 +61,14 @@ RESPONSES: Mapping[type, tuple[Callable[..., Message], Callable[..., object]]] =
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterConfigsHandler:
-    """The handler of both APIs on one broker. `image` returns its committed image. `permits`
-    returns the permissions of the client of a request. It is None without an authorizer."""
+    """The handler of both APIs on one broker. `image` returns its committed image. `try_tls` checks
+    changed keys of TLS. `permits` returns the permissions of the client of a request. It is None
+    without an authorizer."""
 
     node: NodeConfig
     image: Callable[[], MetadataImage]
     forwarding: Forwarding
+    try_tls: TryOut
     permits: Callable[[RequestContext], Permits] | None = None
 
     def handle(self, context: RequestContext, body: memoryview) -> IncrementalWork[None] | None:
@@ -89,17 +94,48 @@ class AlterConfigsHandler:
     def _steps(self, context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request: Any
         request, _ = yield from decode_steps(APIS[context.api_key].request, context.version, body)
-        resources: Sequence[Resource] = request.resources
-        refused = {}
-        named = {(each.resource_type, each.resource_name) for each in resources}
-        if len(named) == len(resources):  # the controller refuses a resource that is named twice
-            for number, resource in enumerate(resources):
-                reason = self._why_refused(resource)
+        refused: dict[int, str] = {}
+        for number, change in self._checked(request.resources, refused):
+
+            def tried(reason: str | None, number: int = number) -> None:
                 if reason is not None:
-                    refused[number] = reason
+                    refused[number] = INVALID + reason
+                context.run(self._forward(context, body, request, refused))
+
+            try:
+                self.try_tls(change.settings, change.names, tried)
+                return  # no request names this broker twice
+            except ConfigError as error:
+                refused[number] = INVALID + str(error)
+        yield from self._forward(context, body, request, refused)
+
+    def _checked(
+        self, resources: Sequence[Resource], refused: dict[int, str]
+    ) -> list[tuple[int, TlsChange]]:
+        """Return the number and the change of the resource that changes the TLS of this broker, if
+        there is one. Add the number of each resource that this broker refuses to `refused`."""
+        changes = []
+        named = {(each.resource_type, each.resource_name) for each in resources}
+        if len(named) < len(resources):  # the controller refuses a resource that is named twice
+            return []
+        for number, resource in enumerate(resources):
+            if resource.resource_type == BROKER_RESOURCE:
+                try:
+                    change = self._check(resource)
+                except ConfigError as error:
+                    refused[number] = INVALID + str(error)
+                else:
+                    changes += [] if change is None else [(number, change)]
+        return changes
+
+    def _forward(
+        self, context: RequestContext, body: memoryview, request: Any, refused: Mapping[int, str]
+    ) -> IncrementalWork[None]:
+        """Forward the request without the resources whose numbers are in `refused`."""
         if not refused:
             self.forwarding.handle(context, body)
             return
+        resources: Sequence[Resource] = request.resources
         left = tuple(each for number, each in enumerate(resources) if number not in refused)
         if not left:
             yield from context.respond_steps(merged(request, refused, ()))
@@ -111,24 +147,22 @@ class AlterConfigsHandler:
 
         self.forwarding.handle(context, memoryview(rest), respond)
 
-    def _why_refused(self, resource: Resource) -> str | None:
-        """Return the reason for which this broker refuses a change, or None."""
+    def _check(self, resource: Resource) -> TlsChange | None:
+        """Raise ConfigError if this broker refuses a change of a broker's configs. Return the part
+        of the change that it must try, or None."""
         own = str(self.node.node_id)
-        name = resource.resource_name
-        if resource.resource_type != BROKER_RESOURCE or name not in ("", own):
-            return None
-        image = self.image()
-        stored = {each: compared(image.config(BROKER_RESOURCE, each)) for each in ("", own)}
-        wanted = {**stored, name: texts_after(resource, stored[name])}
-        if stored == wanted:
-            return None
-        before, _ = settings_with(self.node, stored[""], stored[own])
-        after, _ = settings_with(self.node, wanted[""], wanted[own])
-        try:
-            check_change(before, after)
-        except ConfigError as error:
-            return f"Invalid value for a broker config: {error}"
-        return None
+        image, name = self.image(), resource.resource_name
+        before = image.config(BROKER_RESOURCE, name)
+        after = texts_after(resource, before)
+        if name in ("", own):
+            stored = {each: compared(image.config(BROKER_RESOURCE, each)) for each in ("", own)}
+            wanted = {**stored, name: compared(after)}
+            if stored != wanted:
+                settings, _ = settings_with(self.node, stored[""], stored[own])
+                changed, _ = settings_with(self.node, wanted[""], wanted[own])
+                check_change(settings, changed)
+        named = [each.name for each in resource.configs]
+        return tls_change(self.node, name, named, before, after)
 
 
 def compared(texts: Mapping[str, str]) -> dict[str, str]:
@@ -137,17 +171,17 @@ def compared(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def texts_after(resource: Resource, stored: Mapping[str, str]) -> dict[str, str]:
-    """Return the compared configs of a broker after a change. None of them is a list, so the
-    controller refuses other operations than SET and DELETE."""
+    """Return the configs of a broker after a change of `stored`. No list can be checked here, so
+    other operations than SET and DELETE are left to the controller."""
     if isinstance(resource, AlterConfigsResource):
-        return compared({each.name: each.value or "" for each in resource.configs})
+        return {each.name: each.value or "" for each in resource.configs}
     texts = dict(stored)
     for each in resource.configs:
         if each.config_operation == DELETE:
             texts.pop(each.name, None)
         elif each.config_operation == SET and each.value is not None:
             texts[each.name] = each.value
-    return compared(texts)
+    return texts
 
 
 def respond_merged(

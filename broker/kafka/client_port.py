@@ -77,6 +77,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         node=config,
         image=services.image,
         forwarding=forwarding,
+        try_tls=services.try_tls,
         permits=None if authorizer is None else authorizer.permits,
     ).handle
     raw[ApiKey.DESCRIBE_QUORUM] = DescribeQuorumHandler(

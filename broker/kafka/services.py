@@ -12,6 +12,7 @@ from quorate.broker.kafka.log_lookups import LogLookups
 from quorate.broker.kafka.producer_ids import ProducerIds
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.kafka.suspects import Suspects
+from quorate.broker.kafka.tls_changes import TryOut
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.api_versions import Features
@@ -44,6 +45,7 @@ class Services:
     lost_quorum: Callable[[], str | None]
     random: Random
     unknown_users: UnknownUsers
+    try_tls: TryOut
     verify: Mapping[str, Verify] = field(default_factory=dict)
     """The check of bearer tokens of each listener with OAUTHBEARER."""
     gates: list[SaslGate] = field(default_factory=list)

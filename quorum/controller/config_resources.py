@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.config.dynamic_broker_keys import BROKER_KEYS
-from quorate.config.dynamic_keys import parse_value, why_not_settable
+from quorate.config.dynamic_keys import parse_value, settable_key, why_not_settable
 from quorate.config.key import ConfigError, Key, is_number
 from quorate.config.topic_keys import TOPIC_KEYS, valid_topic_configs
 from quorate.quorum.clipped import clipped
@@ -80,12 +80,14 @@ def check_node_values(name: str, current: Mapping[str, str], values: Values) -> 
     Any config can be deleted, also one that is not known: the log may hold it from an earlier
     version."""
     set_values = {key: value for key, value in values.items() if value is not None}
-    reason = why_not_settable(set_values)
+    reason = why_not_settable(set_values, one_broker=bool(name))
     if reason is not None:
         raise invalid_request(reason)
     for key_name, value in set_values.items():
+        key = settable_key(key_name)
+        assert key is not None, f"{key_name} can be set"
         try:
-            parse_value(BROKER_KEYS[key_name], value)
+            parse_value(key, value)
         except ConfigError as error:
             raise invalid_request(f"Invalid value for a broker config: {error}") from None
 

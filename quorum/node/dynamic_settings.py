@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from quorate.config.dynamic_keys import settings_with
+from quorate.config.dynamic_tls_keys import listeners_of, tls_texts
+from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.clipped import clipped
 from quorate.quorum.metadata.image import BROKER_RESOURCE, MetadataImage
@@ -53,6 +55,7 @@ class DynamicSettings:
         self._texts = texts
         if changed:
             self._settings, ignored = settings_with(self._config, *texts)
+            ignored |= without_listener(self._config, texts[1])
             if ignored and self._logs:
                 self._warn(ignored)
         return self._settings
@@ -66,3 +69,14 @@ class DynamicSettings:
             "; ".join(named[:MAX_NAMED]),
             f"; and {rest} more" if rest > 0 else "",
         )
+
+
+def without_listener(config: NodeConfig, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the dynamic keys of TLS that no listener of this node obeys any more, with reasons."""
+    found = {}
+    for name in tls_texts(own):
+        try:
+            listeners_of(config, (name,))
+        except ConfigError as error:
+            found[name] = str(error)
+    return found

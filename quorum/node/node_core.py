@@ -131,6 +131,7 @@ class NodeCore:
         )
         self.http_endpoints = HttpEndpoints(self)
         self.tls.report_to(self.http_endpoints)
+        self.listeners.image.append(self.tls.image_changed)
         self._waiting = WaitingLog(seams.clock, self.http_endpoints.reasons)
         self.listeners.role.append(self.http_endpoints.measures.on_role)
         self.listeners.image.append(self.http_endpoints.on_image)

@@ -16,7 +16,7 @@ from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterConfigsResource,
 )
 from quorate.quorum.protocol.wire import Message
-from tests.ports.node import BROKER_ID, BROKER_PORT, PortCluster, running
+from tests.ports.node import BROKER_ID, BROKER_PORT, CONTROLLERS_PORT, PortCluster, running
 
 BROKER, SET, DELETE = 4, 0, 1
 OWN = str(BROKER_ID)
@@ -117,3 +117,34 @@ def test_the_older_api_compares_too(node: PortCluster) -> None:
     assert fetchers(node) == 2
     assert replaced(max_connections="77") == [(OWN, 0)], "it deletes the other config"
     assert fetchers(node) == 1
+
+
+LOCATION = "listener.name.broker.ssl.keystore.location"
+
+
+@pytest.mark.parametrize(
+    ("broker", "key"),
+    [
+        (OWN, LOCATION),  # this node's listener has no TLS
+        (OWN, "ssl.keystore.location"),
+        (OWN, "listener.name.broker.ssl.allow.dn.changes"),
+        ("", LOCATION),
+        (str(BROKER_ID + 1), LOCATION),
+    ],
+)
+def test_a_key_of_tls_needs_its_listener_and_its_broker(
+    node: PortCluster, broker: str, key: str
+) -> None:
+    assert change(node, resource(broker, **{key: "/x"})) == [(broker, 42)]
+
+
+@pytest.mark.parametrize(("value", "error"), [("/x", 42), (None, 0)])
+def test_a_controller_only_deletes_keys_of_tls(
+    node: PortCluster, value: str | None, error: int
+) -> None:
+    """Only the broker itself can check them."""
+    request = IncrementalAlterConfigsRequest(
+        resources=(resource(OWN, **{LOCATION: value}),), validate_only=False
+    )
+    answer: Any = node.ask(node.connect(CONTROLLERS_PORT), request, 1)
+    assert [each.error_code for each in answer.responses] == [error]

@@ -27,6 +27,7 @@ from quorate.quorum.node.controller.client_of_envelope import client_of_envelope
 from quorate.quorum.node.controller.controller_batch import Refusal
 from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.controller.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.controller.unchecked_tls import unchecked_tls
 from quorate.quorum.node.controller.voter_admin import VoterAdmin
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.node_core import NodeCore
@@ -157,11 +158,12 @@ class ControllerPort:
 
     def configure(self, image: MetadataImage) -> None:
         """Apply the dynamic configs of this node, as Kafka's controllers do: the limits of the
-        connections to this port. It costs nothing if they have not changed."""
+        connections to this port, and TLS. It costs nothing if they have not changed."""
         settings = self._dynamic(image)
         if settings is not self._settings:
             self._settings = settings
             self._connections.limits = ConnectionLimits.of(settings, OTHERS_FILES)
+            self._core.tls.configure(settings)
 
     @property
     def routes(self) -> Mapping[int, Route]:
@@ -227,6 +229,10 @@ class ControllerPort:
             else:
                 context.respond_raw(response)
 
+        if (reason := unchecked_tls(request)) is not None:
+            refused = ERROR_RESPONSES[context.api_key]
+            context.respond(refused(request, ErrorCode.INVALID_REQUEST, reason))
+            return
         client = None
         if self._authorizer is not None:
             client = self._authorizer.client(context.principal, context.peer.host)

@@ -14,7 +14,9 @@ from itertools import dropwhile
 
 from quorate.config.dynamic_broker_keys import BROKER_KEYS, DYNAMIC_BROKER_KEYS
 from quorate.config.dynamic_keys import DYNAMIC_KEYS, is_in_force
+from quorate.config.dynamic_tls_keys import DYNAMIC_TLS_KEYS
 from quorate.config.key import Key, Kind
+from quorate.config.listener_keys import listener_key, split_prefix
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
@@ -53,6 +55,9 @@ Described = tuple[Value, Sequence[Value]]
 """The effective value, and all values in the order of precedence."""
 RESOURCE_ENTRIES, CONFIG_ENTRIES = 10, 5
 """Weights of a resource and of one of its configs in `Pace`."""
+CHANGEABLE = DYNAMIC_KEYS.keys() | DYNAMIC_TLS_KEYS
+"""The keys of brokers that are described as changeable. Kafka describes a key with the prefix of a
+listener as read-only, although its value can change."""
 DYNAMIC = (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER)
 # The node keys that give one setting in different units, by the key that comes first.
 SYNONYMS = {
@@ -145,7 +150,9 @@ class DescribeConfigsHandler:
         for broker in dict.fromkeys((name, "")):
             stored = self.image().configs.get((BROKER_RESOURCE, broker), NOTHING)
             for each in sorted(stored):
-                ignored = each not in BROKER_KEYS if name else not is_in_force(each, stored[each])
+                ignored = not is_in_force(each, stored[each])
+                if name:
+                    ignored = each not in BROKER_KEYS and listener_key(each) is None
                 if ignored and each not in seen:
                     seen.add(each)
                     yield (
@@ -177,13 +184,21 @@ class DescribeConfigsHandler:
                     f"Unexpected broker id, expected {self.node.node_id} or empty string, "
                     f"but received {clipped(name)}",
                 )
-            return BROKER_KEYS, lambda key: self._of_this_broker(image, key)
+            known = {**BROKER_KEYS, **self._of_listeners(image)}
+            return known, lambda key: self._of_this_broker(image, key)
         if kind == GROUP_RESOURCE:
             raise KafkaError(ErrorCode.INVALID_REQUEST, NO_GROUP_CONFIGS)
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
             f"resource type {kind} has no configs here: name 2 (topic) or 4 (broker)",
         )
+
+    def _of_listeners(self, image: MetadataImage) -> dict[str, Key]:
+        """Return the keys with the prefix of a listener that the node's file or its dynamic configs
+        set."""
+        own = image.configs.get((BROKER_RESOURCE, str(self.node.node_id)), NOTHING)
+        keys = ((name, listener_key(name)) for name in (*self.node.settings, *own))
+        return {name: key for name, key in keys if key is not None}
 
     def _of_topic(self, image: MetadataImage, topic: str, key: Key) -> Described:
         own = image.config(TOPIC_RESOURCE, topic).get(key.name)
@@ -218,7 +233,7 @@ class DescribeConfigsHandler:
         return dropwhile(lambda each: each[0] != name, self._all_values(image, name))
 
     def _all_values(self, image: MetadataImage, name: str) -> Iterator[Value]:
-        names = SYNONYMS.get(name, (name,))
+        names = SYNONYMS.get(name) or tuple(dict.fromkeys((name, split_prefix(name)[1])))
         for broker in (str(self.node.node_id), ""):
             for each in names:
                 yield from self._dynamic(image, broker, each)
@@ -226,9 +241,9 @@ class DescribeConfigsHandler:
             if not self._is_default(each):
                 yield each, self.node.settings[each].text, Source.STATIC_BROKER
         for each in names:
-            default = NODE_KEYS[each].default
-            if default is not None:
-                yield each, NODE_KEYS[each].format(default), Source.DEFAULT
+            key = NODE_KEYS.get(each)  # None: a prefix, or a key that must have one
+            if key is not None and key.default is not None:
+                yield each, key.format(key.default), Source.DEFAULT
 
     def _dynamic(self, image: MetadataImage, broker: str, name: str) -> Iterator[Value]:
         value = image.configs.get((BROKER_RESOURCE, broker), NOTHING).get(name)
@@ -267,7 +282,7 @@ def describe(
         name=key.name,
         value=None if secret else text,
         read_only=key.name not in TOPIC_KEYS
-        and (key.name not in DYNAMIC_KEYS or key.name in DYNAMIC_BROKER_KEYS),
+        and (key.name not in CHANGEABLE or key.name in DYNAMIC_BROKER_KEYS),
         config_source=source,
         is_sensitive=secret,
         synonyms=tuple(

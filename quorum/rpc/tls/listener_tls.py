@@ -60,7 +60,7 @@ class ListenerTls:
         self.failed_reloads = 0
         self._settings = settings
         self._clock = clock
-        self._tried = signature_of(settings)
+        self._tried = settings, signature_of(settings)
         self._loaded = load(settings, for_nodes=for_nodes)
         self._lines = LogLimit(clock)
         if self._loaded.not_after_ms <= clock.wall_ms():
@@ -86,9 +86,22 @@ class ListenerTls:
         assert self._loaded.dial_context is not None, f"{self.listener} is no listener for nodes"
         return self._loaded.dial_context
 
+    def configure(self, settings: TlsSettings) -> None:
+        """Use `settings` from the next `reload` on."""
+        self._settings = settings
+
+    @property
+    def settled(self) -> bool:
+        """Return True if `reload` has tried the settings of the last `configure`."""
+        return self._tried[0] == self._settings
+
+    def check(self, settings: TlsSettings) -> None:
+        """Raise ConfigError if `reload` would refuse `settings`. Blocks. Change nothing."""
+        self._usable(settings, self._clock.wall_ms())
+
     async def reload(self, *, also_unchanged: bool = False) -> None:
-        """Read the stores in another thread if a file has changed since the last attempt, or if
-        `also_unchanged`. New connections use them.
+        """Read the stores in another thread if the settings or a file have changed since the last
+        attempt, or if `also_unchanged`. New connections use them.
 
         If they cannot be used, keep those in use, and write an error. Open connections remain. Only
         one call may run at a time."""
@@ -116,12 +129,18 @@ class ListenerTls:
     def _changed(self, wall_ms: int, also_unchanged: bool) -> Loaded | None:
         """Return the stores if they must be read again, else None. Raise ConfigError if they
         cannot be used. Runs in another thread."""
-        signature = signature_of(self._settings)
-        if signature == self._tried and not also_unchanged:
+        settings = self._settings
+        tried = settings, signature_of(settings)
+        if tried == self._tried and not also_unchanged:
             return None
-        self._tried = signature
-        loaded = load(self._settings, for_nodes=self._for_nodes)
-        check_replacement(self._loaded, loaded, self._settings, wall_ms)
+        self._tried = tried
+        return self._usable(settings, wall_ms)
+
+    def _usable(self, settings: TlsSettings, wall_ms: int) -> Loaded:
+        """Return the stores of `settings`. Raise ConfigError if they must not replace those in
+        use. Blocks."""
+        loaded = load(settings, for_nodes=self._for_nodes)
+        check_replacement(self._loaded, loaded, settings, wall_ms)
         if self._for_nodes and named_nodes(loaded.uris) != named_nodes(self._loaded.uris):
             raise ConfigError("it names another node, so that no node would believe this one")
         return loaded

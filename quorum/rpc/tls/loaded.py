@@ -73,23 +73,30 @@ def shown_certificate(context: ssl.SSLContext) -> bytes:
     client_side.check_hostname = False
     client_side.verify_mode = ssl.CERT_NONE
     verify_mode, context.verify_mode = context.verify_mode, ssl.CERT_NONE
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = context.wrap_bio(to_server, to_client, server_side=True)
-    client = client_side.wrap_bio(to_client, to_server)
-    for _ in range(STEPS):
-        for end in (client, server):
-            with suppress(ssl.SSLWantReadError):
-                end.do_handshake()
+    shown = shake_hands(context, client_side)
     context.verify_mode = verify_mode
-    shown = client.getpeercert(binary_form=True)
     if shown is None:
         raise ssl.SSLError("the handshake in memory shows no certificate")
     return shown
 
 
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> bytes | None:
+    """Do a handshake of two contexts in memory, and return the certificate that the client
+    receives. Raise ssl.SSLError if the handshake fails."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server_end = server.wrap_bio(to_server, to_client, server_side=True)
+    client_end = client.wrap_bio(to_client, to_server)
+    for _ in range(STEPS):
+        for end in (client_end, server_end):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    return client_end.getpeercert(binary_form=True)
+
+
 def check_replacement(old: Loaded, new: Loaded, settings: TlsSettings, wall_ms: int) -> None:
-    """Raise ConfigError if `new` must not replace `old`: it has expired, or it is for another
-    node and the settings do not allow that, as in Kafka."""
+    """Raise ConfigError if `new` must not replace `old`, as in Kafka: it has expired, it is for
+    another node and the settings do not allow that, or nodes with `new` and nodes with `old` could
+    not connect to each other."""
     if new.not_after_ms <= wall_ms:
         raise ConfigError("the new certificate has expired")
     if old.subject != new.subject and not settings.allow_dn_changes:
@@ -103,6 +110,24 @@ def check_replacement(old: Loaded, new: Loaded, settings: TlsSettings, wall_ms: 
             f"it lacks the names {', '.join(sorted(missing))}. Set ssl.allow.san.changes=true if "
             "that is right, and restart the node"
         )
+    if old.not_after_ms > wall_ms:
+        check_mutual_trust(old, new)
+
+
+def check_mutual_trust(old: Loaded, new: Loaded) -> None:
+    """Raise ConfigError if a node with the stores `old` and one with `new` do not trust each other.
+    Other nodes still have stores like `old` while an operator replaces those of one node."""
+    if old.dial_context is None or new.dial_context is None:
+        return
+    try:
+        shake_hands(new.context, old.dial_context)
+        shake_hands(old.context, new.dial_context)
+    except ssl.SSLError as error:
+        raise ConfigError(
+            f"nodes with the stores in use and nodes with the new ones do not trust each other "
+            f"({error.reason or error}). Put both authorities into the truststores of all nodes "
+            "before a certificate changes its authority"
+        ) from None
 
 
 def signature_of(settings: TlsSettings) -> Signature:
@@ -113,7 +138,7 @@ def signature_of(settings: TlsSettings) -> Signature:
         if location is not None:
             try:
                 status = os.stat(location)
-            except OSError:
+            except (OSError, ValueError):  # a path from a dynamic config may hold a null byte
                 found.append((0, 0, 0))
             else:
                 found.append((status.st_mtime_ns, status.st_size, status.st_ino))

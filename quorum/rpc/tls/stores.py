@@ -103,10 +103,14 @@ def _pkcs12(store: StoreSettings) -> PKCS12KeyAndCertificates:
 
 def _content(store: StoreSettings) -> bytes:
     assert store.location is not None
+    path = Path(store.location)
     try:
-        with Path(store.location).open("rb") as file:
+        # The path may come from a client. A pipe or a device might never answer.
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{store.prefix}.location: {store.location} is no regular file")
+        with path.open("rb") as file:
             content = file.read(MAX_STORE_BYTES + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{store.prefix}.location: {error}") from None
     if len(content) > MAX_STORE_BYTES:
         raise ConfigError(f"{_place(store)} has more than {MAX_STORE_BYTES} bytes")

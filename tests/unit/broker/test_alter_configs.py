@@ -8,6 +8,7 @@ import pytest
 
 from quorate.broker.kafka.alter_configs import AlterConfigsHandler
 from quorate.broker.kafka.forwarding import Forwarding
+from quorate.broker.kafka.tls_changes import TryOut
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
@@ -50,7 +51,10 @@ def body_of(resource_type: int, name: str) -> bytes:
 def handled(body: bytes) -> list[bytes]:
     forwarded = Forwarded()
     handler = AlterConfigsHandler(
-        node=cast(NodeConfig, None), image=MetadataImage, forwarding=cast(Forwarding, forwarded)
+        node=cast(NodeConfig, None),
+        image=MetadataImage,
+        forwarding=cast(Forwarding, forwarded),
+        try_tls=cast(TryOut, None),
     )
     steps = handler.handle(cast(RequestContext, Request()), memoryview(body))
     if steps is not None:

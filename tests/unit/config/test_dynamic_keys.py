@@ -19,6 +19,7 @@ from quorate.config.dynamic_keys import (
     settings_with,
     why_not_settable,
 )
+from quorate.config.dynamic_tls_keys import DYNAMIC_TLS_KEYS
 from quorate.config.key import ConfigError, Update
 from quorate.config.loader import load
 from quorate.config.node_keys import NODE_KEYS
@@ -36,7 +37,7 @@ FIXED_HERE = {
     "listeners",
     "listener.security.protocol.map",
     "sasl.enabled.mechanisms",
-    *(key.name for key in TLS),
+    *(key.name for key in TLS),  # but with the prefix of a listener: see DYNAMIC_TLS_KEYS
 }
 """docs/differences.md says why these are read-only."""
 NODE: dict[str, Any] = dict(load(None, environment={}, overrides=COMBINED, hostname="here"))
@@ -50,6 +51,11 @@ def test_a_dynamic_key_of_kafka_is_dynamic_or_refused(name: str) -> None:
     assert name not in DYNAMIC_KEYS
     assert name in FIXED_HERE or may_be_refused(name) or why_not_in_effect(name) is not None
     assert why_not_settable((name,)) is not None
+
+
+def test_the_dynamic_keys_of_tls_are_those_of_kafka() -> None:
+    assert {key.name for key in TLS} & KAFKAS_MODES.keys() == DYNAMIC_TLS_KEYS
+    assert {KAFKAS_MODES[name] for name in DYNAMIC_TLS_KEYS} == {"per-broker"}
 
 
 def test_no_other_key_is_dynamic() -> None:
@@ -76,6 +82,10 @@ def test_a_key_without_an_effect_cannot_be_set() -> None:
         (("num.io.threads",), "Cannot set num.io.threads, .* one event loop serves"),
         (("ssl.provider",), "Cannot set ssl.provider, .* security"),
         (("replica.alter.log.dirs.io.max.bytes.per.second",), None),
+        (("listener.name.x.ssl.keystore.location", "listener.name.x.ssl.client.auth"), None),
+        (("ssl.keystore.location",), "only per-listener using the listener prefix"),
+        (("listener.name.x.ssl.allow.dn.changes",), "dynamically: listener.name.x.ssl.allow.dn"),
+        (("listener.name.x.sasl.enabled.mechanisms",), "dynamically: listener.name.x.sasl"),
         (("a.plugins.own",), "Cannot set a.plugins.own, .* no such property is known"),
     ],
 )
@@ -86,6 +96,15 @@ def test_the_reason_of_a_refusal_is_named(names: tuple[str, ...], reason: str | 
     else:
         assert found is not None
         assert re.search(reason, found)
+
+
+def test_a_key_of_one_broker_cannot_be_set_for_all() -> None:
+    name = "listener.name.x.ssl.keystore.location"
+    reason = why_not_settable((name,), one_broker=False)
+    assert reason is not None and "broker id must be specified" in reason
+    settings, ignored = settings_with(NODE, {name: "/all"}, {})
+    assert settings == NODE and list(ignored) == [name]
+    assert settings_with(NODE, {}, {name: "/own"}) == ({**NODE, name: "/own"}, {})
 
 
 def changed(**values: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from quorate.quorum.rpc.tls.loaded import load, shown_certificate
 from quorate.quorum.rpc.tls.settings import TlsSettings
 from quorate.quorum.seams import ANONYMOUS_PEER
 from quorate.quorum.watch.tls import tls_metrics
-from tests.certificates import certificate
+from tests.certificates import authority, certificate
 from tests.unit.rpc.tls.test_settings import loaded
 from tests.unit.rpc.tls.test_stores import with_keystore
 from tests.unit.rpc.tls.test_tls_protocol import node, settings_of
@@ -191,6 +191,34 @@ async def test_a_node_stays_the_node_of_its_certificate(
     store.put(certificate("CN=node", uris=uris).keystore_pem)
     await tls.reload()
     assert tls.reloads == reloads
+
+
+async def test_nodes_change_their_authority_in_three_steps(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each shortcut would cut this node off from the others, so it is refused (as in Kafka)."""
+    old, new = authority(), authority("new")
+    by_old, by_new = (certificate("CN=node", by=each, uris=(NODE,)) for each in (old, new))
+    trust = tmp_path / "trust.pem"
+    trust.write_bytes(old.certificate_pem)
+    store.put(by_old.keystore_pem)
+    settings = with_keystore(location=str(store.path))
+    truststore = replace(settings.truststore, location=str(trust), pem=None)
+    settings = replace(settings, truststore=truststore, client_auth="requested")
+    tls = ListenerTls("NODES", settings, AsyncioClock(), for_nodes=True)
+    for issued, trusted, reloads in (
+        (by_old, (new,), 0),
+        (by_new, (old,), 0),
+        (by_new, (new,), 0),
+        (by_old, (old, new), 1),
+        (by_new, (old, new), 2),
+        (by_new, (new,), 3),
+    ):
+        store.put(issued.keystore_pem)
+        trust.write_bytes(b"".join(each.certificate_pem for each in trusted))
+        await tls.reload(also_unchanged=True)
+        assert tls.reloads == reloads
+    assert caplog.text.count("do not trust each other") == tls.failed_reloads == 3
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""The rule that TLS configs are set through their own broker.
+
+Only that broker can check them (`broker/kafka/tls_changes.py`). A controller therefore refuses a
+client that sets them at the controller's own port. It accepts a deletion there, so that an operator
+can remove them while the broker is down.
+"""
+
+from __future__ import annotations
+
+from quorate.config.dynamic_tls_keys import dynamic_tls_key
+from quorate.quorum.metadata.image import BROKER_RESOURCE
+from quorate.quorum.protocol.schemas.configs import (
+    AlterConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+
+DELETE = 1
+"""Kafka's code of the operation that deletes a config."""
+
+
+def unchecked_tls(request: object) -> str | None:
+    """Return the reason to refuse a request of a client at a controller's port, or None."""
+    if not isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest):
+        return None
+    for resource in request.resources:
+        if resource.resource_type != BROKER_RESOURCE:
+            continue
+        for each in resource.configs:
+            deletes = getattr(each, "config_operation", None) == DELETE
+            if dynamic_tls_key(each.name) is not None and not deletes:
+                return (
+                    "Only a broker can check its TLS configs. Send the change to the broker that "
+                    "it is for, without configs of others"
+                )
+    return None
