@@ -43,23 +43,25 @@ def chaos_run(
     partitions: int | None = None,
     seed: int = 0,
     config: Mapping[str, object] | None = None,
+    secure: bool = False,
     require_good: bool = True,
 ) -> Result:
     """Run a scenario of `quorate chaos` on new processes, and return its result. Block.
 
     `scenario` is a name of `quorate chaos list`, or the path of a .toml file. `config` overrides
-    configs of all nodes. Only the main thread may call this. Raise AssertionError, which names each
-    failed check, if the verdict is bad and `require_good`. Raise ScenarioError, Refused or
-    click.UsageError for a scenario, a variant or a config that is not valid."""
+    configs of all nodes. `secure` gives the cluster TLS, SASL and ACLs. Only the main thread may
+    call this. Raise AssertionError, which names each failed check, if the verdict is bad and
+    `require_good`. Raise ScenarioError, Refused or click.UsageError for a scenario, a variant or a
+    config that is not valid."""
     from quorate.cli.chaos.command import variants_named
     from quorate.cli.chaos.loading.loader import load
     from quorate.cli.chaos.results.view import View
-    from quorate.cli.chaos.run.cluster_runs import run_on_temporary_cluster
+    from quorate.cli.chaos.run.temporary_runs import NewCluster, run_on_temporary_cluster
 
     loaded = load(scenario).with_partitions(partitions)
     variants = variants_named(loaded, variant)
-    overrides = tuple(f"{name}={value}" for name, value in (config or {}).items())
-    result = run_on_temporary_cluster(loaded, variants, seed, overrides, False, View(None))
+    new = NewCluster(tuple(f"{name}={value}" for name, value in (config or {}).items()), secure)
+    result = run_on_temporary_cluster(loaded, variants, seed, new, View(None))
     bad = [f"{check.name}: {check.text}" for check in result.checks if not check.good]
     if bad and require_good:
         raise AssertionError(f"{scenario}: the verdict is bad: {'; '.join(bad)}")

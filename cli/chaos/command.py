@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,19 +15,13 @@ from quorate.cli.chaos.heal import heal
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.compare import compare
-from quorate.cli.chaos.results.result import Result
+from quorate.cli.chaos.results.outcome import NotRun, Outcome, exit_status, results_of
 from quorate.cli.chaos.results.summary import summary_lines, summary_table
 from quorate.cli.chaos.results.view import View, verdict_lines
-from quorate.cli.chaos.run.cluster_runs import (
-    file_of_clients,
-    run_on_existing_cluster,
-    run_on_temporary_cluster,
-)
-from quorate.cli.chaos.run.listed_runs import run_on_listed_cluster
+from quorate.cli.chaos.run.cluster_choice import ClusterChoice
 from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
 from quorate.cli.chaos.scenario.steps import STEPS
-from quorate.cli.client.client_file import ClientFile
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.tables import show
@@ -122,6 +117,11 @@ def describe(scenario: str) -> None:
     help="A .properties file with client settings, such as security.protocol, for every client of "
     "the run. [default: client.properties in the --dir of `quorate up --secure`]",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Give the temporary cluster TLS, SASL and ACLs, as `quorate up --secure` does.",
+)
 @click.option("--variant", help="Run only this variant. [default: all, one after another]")
 @click.option(
     "--override",
@@ -153,97 +153,54 @@ def describe(scenario: str) -> None:
 @format_option
 def run(
     scenario: str,
-    directory: Path | None,
-    bootstrap: str | None,
-    node_file: Path | None,
-    command_config: str | None,
     variant: str | None,
-    overrides: tuple[str, ...],
-    keep_config: bool,
     partitions: int | None,
     seed: int | None,
     html: Path | None,
     json_file: Path | None,
     junit_file: Path | None,
-    keep: bool,
     output: str,
+    **of_cluster: Any,
 ) -> None:
     """Inject failures while clients write and read, and check that no acknowledged record is lost.
 
     SCENARIO is a name of `quorate chaos list`, or a .toml file, or `all` for all scenarios of the
-    list. The exit status is the verdict: 0 good, 1 bad. Every run ends with a verdict, also if the
+    list. The exit status is the verdict: 0 good, 1 bad, and 4 if all verdicts are good but the
+    cluster could not run some scenarios of `all`. Every run ends with a verdict, also if the
     cluster stays broken or a signal ends the run early."""
-    refuse_wrong_options(directory, bootstrap, node_file, bool(overrides or keep), keep_config)
-    if command_config is not None:
-        refuse_without_cluster("--command-config", directory, bootstrap)
+    cluster = ClusterChoice(**of_cluster)
+    cluster.refuse_contradictions()
     if scenario == ALL and (variant is not None or html is not None):
         raise click.UsageError(f"--variant and --html cannot be given with `{ALL}`")
     names = list(bundled_scenarios()) if scenario == ALL else [scenario]
     chosen = [loaded(name).with_partitions(partitions) for name in names]
     view = View(sys.stdout if output == "text" else None)
     chance = random.randrange(MAX_SEED + 1) if seed is None else seed
-    results = []
+    outcomes: list[Outcome] = []
     for each in chosen:
         view.line(each.title if each.about == "-" else f"{each.title}. {each.about}")
-        variants = variants_named(each, variant)
-        if bootstrap is not None and node_file is not None:
-            result = run_on_listed_cluster(
-                *(each, variants, chance, bootstrap, node_file, keep_config, view),
-                ClientFile.read(command_config),
-            )
-        elif directory is not None:
-            client_file = file_of_clients(directory, command_config)
-            result = run_on_existing_cluster(
-                each, variants, chance, directory, keep_config, view, client_file
-            )
-        else:
-            result = run_on_temporary_cluster(each, variants, chance, overrides, keep, view)
-        results.append(result)
+        try:
+            result = cluster.run(each, variants_named(each, variant), chance, view)
+        except (Refused, NotReachable) as refused:
+            if scenario != ALL:
+                raise
+            outcomes.append(NotRun(each.name, refused.message))
+            view.line(f"refused: {refused.message}")
+            continue
+        outcomes.append(result)
         for line in verdict_lines(result):
             view.line(line)
-    found = [each.as_json() for each in results]
+    found = [each.as_json() for each in outcomes]
     as_json = json.dumps(found if scenario == ALL else found[0])
-    write_files(results, as_json, html, json_file, junit_file)
+    write_files(outcomes, as_json, html, json_file, junit_file)
     if output == "json":
         click.echo(as_json)
     elif scenario == ALL:
-        show(summary_lines(results), [summary_table(results)])
-    for result in results:
+        show(summary_lines(outcomes), [summary_table(outcomes)])
+    for result in results_of(outcomes):
         for left in result.left_behind:
             click.echo(left, err=True)
-    raise SystemExit(0 if all(result.good for result in results) else 1)
-
-
-def refuse_wrong_options(
-    directory: Path | None,
-    bootstrap: str | None,
-    node_file: Path | None,
-    of_temporary: bool,
-    keep_config: bool,
-) -> None:
-    """Raise UsageError if options do not fit together.
-
-    `of_temporary` says that an option is given which only a temporary cluster has."""
-    if (bootstrap is None) != (node_file is None):
-        raise click.UsageError("--bootstrap-server and --nodes need each other")
-    if directory is not None and bootstrap is not None:
-        raise click.UsageError("--dir cannot be given with --bootstrap-server")
-    if of_temporary and (directory is not None or bootstrap is not None):
-        raise click.UsageError(
-            "--override and --keep cannot be given with --dir or --bootstrap-server: the nodes of "
-            "that cluster run already"
-        )
-    if keep_config:
-        refuse_without_cluster("--keep-config", directory, bootstrap)
-
-
-def refuse_without_cluster(option: str, directory: Path | None, bootstrap: str | None) -> None:
-    """Raise UsageError if `option` is given for a temporary cluster."""
-    if directory is None and bootstrap is None:
-        raise click.UsageError(
-            f"{option} needs --dir or --bootstrap-server: a temporary cluster has no "
-            "configuration of its own, and no TLS or SASL"
-        )
+    raise SystemExit(exit_status(outcomes))
 
 
 def loaded(name: str) -> Scenario:
@@ -255,7 +212,7 @@ def loaded(name: str) -> Scenario:
 
 
 def write_files(
-    results: Sequence[Result],
+    outcomes: Sequence[Outcome],
     as_json: str,
     html: Path | None,
     json_file: Path | None,
@@ -266,9 +223,9 @@ def write_files(
     from quorate.cli.chaos.results.page import render
 
     wanted: tuple[tuple[Path | None, Callable[[], str]], ...] = (
-        (html, lambda: render(results[0])),
+        (html, lambda: render(results_of(outcomes)[0])),
         (json_file, lambda: as_json + "\n"),
-        (junit_file, lambda: junit(results)),
+        (junit_file, lambda: junit(outcomes)),
     )
     for path, text in wanted:
         if path is not None:

@@ -52,6 +52,12 @@ def run_scenario(*arguments: str) -> dict[str, Any]:
     return found
 
 
+def ablate_nodes(monkeypatch: pytest.MonkeyPatch, safeguard: str) -> None:
+    """Let the nodes of runs from now on start without the safeguard (`ablated_site`)."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'chaos' / 'ablated_site'}:{ROOT}")
+    monkeypatch.setenv("QUORATE_ABLATION", safeguard)
+
+
 def bad(found: dict[str, Any]) -> set[str]:
     """Return the names of the checks that failed."""
     return {check["name"] for check in found["checks"] if not check["good"]}
@@ -127,8 +133,7 @@ def test_without_its_safeguard_a_scenario_is_bad_by_the_check_that_it_names(
     ablation = load(scenario).ablation
     assert ablation is not None
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'chaos' / 'ablated_site'}:{ROOT}")
-    monkeypatch.setenv("QUORATE_ABLATION", ablation.safeguard)
+    ablate_nodes(monkeypatch, ablation.safeguard)
     found = run_scenario(scenario)
     assert found["verdict"] == "bad"
     assert ablation.check in bad(found)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from quorate.cli.chaos.loading.loader import load
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from tests.chaos import commanded_node
 from tests.chaos.listed import BOUNDS, assert_good
-from tests.chaos.test_scenario_runs import bad, run_scenario, what
+from tests.chaos.test_scenario_runs import ablate_nodes, bad, run_scenario, what
 from tests.clients.cluster import run_quorate
 
 pytestmark = [pytest.mark.clients, pytest.mark.long, pytest.mark.timeout(200)]
@@ -78,6 +79,18 @@ def test_a_scenario_on_listed_nodes_is_good(
     assert_good(found)
     healed = run_quorate("chaos", "heal", "--nodes", str(nodes), "--command-config", str(both))
     assert (healed.returncode, healed.stdout) == (0, "every node answers\n"), healed.stderr
+
+
+def test_a_temporary_cluster_can_be_secure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict is good with TLS and logins, and bad without the scenario's safeguard."""
+    found = run_scenario("leader-kill", "--secure")
+    assert bad(found) == set(), what(found)
+    assert found["acknowledged"] > 1000
+    assert found["left_behind"] == []
+    ablation = load("leader-kill").ablation
+    assert ablation is not None
+    ablate_nodes(monkeypatch, ablation.safeguard)
+    assert ablation.check in bad(run_scenario("leader-kill", "--secure"))
 
 
 def test_a_wrong_password_and_another_protocol_are_refused(

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from quorate.cli.chaos.results.result import Result
+from quorate.cli.chaos.results.outcome import NotRun, Outcome, results_of
 
 
-def junit(results: Sequence[Result]) -> str:
+def junit(outcomes: Sequence[Outcome]) -> str:
     """Return the XML document, in the form that CI systems read.
 
-    A check that is not good is a failure, with its text as the message. One that is not judged is
-    skipped. The time of a run is that
-    of its first test case, because the checks are computed at the end."""
-    root = Xml.Element("testsuites", counts(results))
-    for result in results:
+    A check that is not good is a failure, with its text as the message. A check that is not judged,
+    and a scenario that was refused, are skipped. The time of a run is that of its first test case,
+    because the checks are computed at the end."""
+    root = Xml.Element("testsuites", counts(outcomes))
+    for refused in (each for each in outcomes if isinstance(each, NotRun)):
+        name, of_class = f"quorate chaos {refused.scenario}", f"chaos.{refused.scenario}"
+        suite = Xml.SubElement(root, "testsuite", {"name": name, **counts([refused])})
+        case = Xml.SubElement(suite, "testcase", {"classname": of_class, "name": "run"})
+        Xml.SubElement(case, "skipped", {"message": printable(f"refused: {refused.reason}")})
+    for result in results_of(outcomes):
         suite = Xml.SubElement(
             root,
             "testsuite",
@@ -48,10 +53,11 @@ def junit(results: Sequence[Result]) -> str:
     )
 
 
-def counts(results: Sequence[Result]) -> dict[str, str]:
-    """Return the attributes that count checks, failures, and checks that are not judged."""
+def counts(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Return the attributes that count checks, failures, and what is skipped."""
+    results = results_of(outcomes)
     good = [check.good for result in results for check in result.checks]
-    skipped = sum(len(result.not_judged) for result in results)
+    skipped = sum(len(result.not_judged) for result in results) + len(outcomes) - len(results)
     return {
         "tests": str(len(good) + skipped),
         "failures": str(len(good) - sum(good)),

@@ -1,6 +1,7 @@
 """The JSON Schema of a result, which `quorate chaos schema` prints. Pure.
 
-It describes the JSON of one run. `chaos run all` writes an array of such results."""
+It describes the JSON of one run. `chaos run all` writes an array of such results. A scenario that
+was refused has the object `not_run` of `$defs` in its place."""
 
 from __future__ import annotations
 
@@ -74,6 +75,12 @@ PHASES = {
 }
 LATENCY = record(write=PHASES, read=PHASES, metadata=PHASES)
 
+NOT_RUN = record(
+    schema_version={"const": SCHEMA_VERSION},
+    scenario=TEXT,
+    verdict={"const": "refused"},
+    reason=said(TEXT, "The rule that the cluster breaks, and the remedy."),
+)
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Result of `quorate chaos run`",
@@ -110,4 +117,7 @@ SCHEMA: dict[str, Any] = {
         left_behind=said(array(TEXT), "Things that the run could not remove."),
         timeline=array(EVENT),
     ),
+    "$defs": {
+        "not_run": said(NOT_RUN, "A scenario of `chaos run all` that the cluster cannot run.")
+    },
 }

@@ -11,11 +11,8 @@ from quorate.cli.chaos.loading.node_file import NodeList, load_nodes
 from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.results.view import View
-from quorate.cli.chaos.run.cluster_runs import (
-    interruptible,
-    refuse_unknown_nodes,
-    without_leftovers,
-)
+from quorate.cli.chaos.run.existing_runs import refuse_unknown_nodes
+from quorate.cli.chaos.run.interruptible import interruptible, without_leftovers
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.scenario.scenario import Scenario, Variant
 from quorate.cli.chaos.scenario.steps import DISK, RULES, STEPS

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.cli.chaos.control import process_cluster
 from quorate.cli.chaos.loading.reading import ScenarioError
-from quorate.cli.chaos.run import cluster_runs
+from quorate.cli.chaos.run import temporary_runs
 from quorate.testing import chaos_run
 from tests.unit.cli.chaos.histories import result
 
@@ -21,12 +21,12 @@ def test_a_bad_verdict_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(arguments)
         return result(taken_back=int(arguments[2] == 9))
 
-    monkeypatch.setattr(cluster_runs, "run_on_temporary_cluster", recorded)
+    monkeypatch.setattr(temporary_runs, "run_on_temporary_cluster", recorded)
     config = {"broker.session.timeout.ms": 3000}
     assert chaos_run("leader-kill", partitions=5, seed=7, config=config).good
-    scenario, (variant,), seed, overrides, keep, _ = calls[0]
-    assert (scenario.workload.partitions, variant.name, seed, keep) == (5, "kill", 7, False)
-    assert overrides == ("broker.session.timeout.ms=3000",)
+    scenario, (variant,), seed, new, _ = calls[0]
+    assert (scenario.workload.partitions, variant.name, seed) == (5, "kill", 7)
+    assert new == (("broker.session.timeout.ms=3000",), False, False)
     with pytest.raises(AssertionError, match="leader-kill: the verdict is bad: taken back: 3 rec"):
         chaos_run("leader-kill", seed=9)
     assert not chaos_run("leader-kill", seed=9, require_good=False).good

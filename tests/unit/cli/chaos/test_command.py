@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from quorate.cli.chaos import command
 from quorate.cli.chaos.actions.controller_question import is_active
 from quorate.cli.chaos.command import chaos
 from quorate.cli.chaos.control.listed_cluster import ListedCluster
 from quorate.cli.chaos.control.pause_guard import is_stopped, process_state
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.loading.node_file import NodeList
-from quorate.cli.chaos.run.cluster_runs import existing_cluster
+from quorate.cli.chaos.run import cluster_choice
+from quorate.cli.chaos.run.existing_runs import existing_cluster
 from quorate.cli.chaos.scenario.scenario import Scenario
 from quorate.cli.chaos.scenario.steps import STEPS
-from quorate.cli.client.errors import NotReachable
+from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import metadata
@@ -184,7 +184,7 @@ def test_the_seed_is_chosen_by_the_user_or_drawn(monkeypatch: pytest.MonkeyPatch
         seeds.append(seed)
         return result()
 
-    monkeypatch.setattr(command, "run_on_temporary_cluster", recorded)
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", recorded)
     for arguments in (("--seed", "7"), (), ()):
         assert run("run", "leader-kill", *arguments).exit_code == 0
     assert seeds[0] == 7
@@ -200,7 +200,7 @@ def test_all_scenarios_make_a_table_and_one_verdict(
         names.append(scenario.name)
         return result(taken_back=int(scenario.name == "leader-kill"))
 
-    monkeypatch.setattr(command, "run_on_temporary_cluster", one_is_bad)
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", one_is_bad)
     file, junit = tmp_path / "new" / "r.json", tmp_path / "r.xml"
     ended = run("run", "all", "--json", str(file), "--junit", str(junit))
     assert ended.exit_code == 1
@@ -209,6 +209,54 @@ def test_all_scenarios_make_a_table_and_one_verdict(
     assert [each["verdict"] for each in json.loads(file.read_text())].count("bad") == 1
     assert junit.read_text().count("<testsuite ") == len(names)
     assert run("run", "all", "--html", "x.html").exit_code == 2
+
+
+def test_a_refused_scenario_does_not_end_the_run_of_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    verdicts = {"leader-kill": "refused", "power-loss": "good"}
+
+    def refuses(scenario: Scenario, *others: object) -> object:
+        match verdicts.get(scenario.name, verdicts["power-loss"]):
+            case "refused":
+                raise Refused("x.toml:7: needs a fault socket")
+            case "lost":
+                raise NotReachable("no broker answers")
+        return result(taken_back=int(verdicts.get(scenario.name) == "bad"))
+
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", refuses)
+    file, junit = tmp_path / "r.json", tmp_path / "r.xml"
+    ended = run("run", "all", "--json", str(file), "--junit", str(junit))
+    assert ended.exit_code == PARTLY, "no verdict is bad, but one scenario was not run"
+    lines = ended.output.splitlines()
+    assert "refused: x.toml:7: needs a fault socket" in lines
+    row = next(line for line in lines if line.startswith("leader-kill  "))
+    assert row.split()[1:4] == ["refused", "-", "-"]
+    assert row.endswith("x.toml:7: needs a fault socket")
+    by_name = {each["scenario"]: each for each in json.loads(file.read_text())}
+    assert by_name["leader-kill"]["reason"] == "x.toml:7: needs a fault socket"
+    assert '<skipped message="refused: x.toml:7: needs a fault socket" />' in junit.read_text()
+    verdicts["clock-skew"] = "bad"
+    assert run("run", "all").exit_code == 1, "a bad verdict is worse than a refusal"
+    verdicts["power-loss"] = "lost"
+    del verdicts["clock-skew"]
+    assert run("run", "all").exit_code == 1, "nothing was tested"
+    assert run("run", "leader-kill").exit_code == 1
+    assert run("run", "power-loss").exit_code == 3
+
+
+def test_a_secure_cluster_is_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[object] = []
+
+    def recorded(*arguments: object) -> object:
+        chosen.append(arguments[3])
+        return result()
+
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", recorded)
+    assert run("run", "leader-kill", "--secure").exit_code == 0
+    assert chosen == [((), True, False)]
+    ended = run("run", "leader-kill", "--secure", "--dir", ".")
+    assert (ended.exit_code, "run already" in ended.output) == (2, True)
 
 
 def test_heal_lets_a_paused_node_continue(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_run_is_refused_before_anything_starts(tmp_path: Path) -> None:
         ),
         (
             ("--nodes", "FILE", "--bootstrap-server", "h:1", "--override", "a=b"),
-            "--override and --keep cannot be given with",
+            "--override, --secure and --keep cannot be given with",
         ),
     ],
 )

@@ -16,6 +16,7 @@ from quorate.cli.chaos.loading.describe import description
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.results.compare import differences
 from quorate.cli.chaos.results.junit import junit
+from quorate.cli.chaos.results.outcome import NotRun
 from quorate.cli.chaos.results.schema import SCHEMA
 from quorate.cli.chaos.results.summary import summary_lines
 from quorate.cli.chaos.run.evidence import failed_result
@@ -37,7 +38,7 @@ def errors(schema: dict[str, Any], value: Any, path: str = "") -> list[str]:
     """Return the violations of the part of JSON Schema that SCHEMA uses."""
     known = {
         *("$schema", "title", "description", "type", "items", "minimum", "const", "enum"),
-        *("properties", "required", "additionalProperties"),
+        *("properties", "required", "additionalProperties", "$defs"),
     }
     assert schema.keys() <= known, f"this test does not know all keywords of {schema.keys()}"
     if "const" in schema or "enum" in schema:
@@ -188,6 +189,11 @@ def test_compare_as_a_command(tmp_path: Path) -> None:
     ended = CliRunner().invoke(chaos, ["compare", str(before), str(wrong)])
     assert ended.exit_code == 1
     assert "this is no result of one `quorate chaos run` with schema_version 4" in ended.output
+
+
+def test_the_schema_describes_a_scenario_that_was_refused() -> None:
+    refused = NotRun("leader-kill", "node 4 does not run").as_json()
+    assert errors(SCHEMA["$defs"]["not_run"], json.loads(json.dumps(refused))) == []
 
 
 def test_the_table_of_all_scenarios() -> None:

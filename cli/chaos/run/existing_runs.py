@@ -1,70 +1,36 @@
-"""Runs of a scenario on a temporary cluster, or on the cluster in a directory.
-
-Both return a result in bounded time, also if the cluster does not start or is broken afterwards.
-Only mistakes that are known before anything starts raise an error."""
+"""Runs of a scenario on the cluster of `quorate up` in a directory."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import shutil
-import signal
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from quorate.cli.chaos.control.cluster import Cluster
 from quorate.cli.chaos.control.cluster_requests import PROTOCOL_IN_FILE
 from quorate.cli.chaos.control.local_cluster import LocalCluster
 from quorate.cli.chaos.loading.loader import require_nodes
 from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.results.view import View
-from quorate.cli.chaos.run.ending import Interruption, reason
-from quorate.cli.chaos.run.evidence import failed_result
-from quorate.cli.chaos.run.run import run_scenario
+from quorate.cli.chaos.run.interruptible import interruptible, without_leftovers
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.scenario.scenario import Scenario, Variant
 from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.nodes.client_protocol import refuse_other_protocol
-from quorate.cli.nodes.cluster_dir import CLIENT_LISTENER, alive
+from quorate.cli.nodes.cluster_dir import alive
 from quorate.cli.nodes.secured_up import client_file_of, is_secured
-from quorate.cli.nodes.server import load_config, pair_of
-from quorate.config.listeners import PLAINTEXT, PROTOCOL_MAP, split_protocol_map
+from quorate.cli.nodes.server import load_config
+from quorate.config.listeners import PLAINTEXT
 from quorate.config.node_keys import NODE_KEYS
 
 NO_FILE = ClientFile()
 LOGIN_S = 5.0
 """The time, in s, for the first login of a run."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@contextlib.contextmanager
-def signals_as_interrupt() -> Iterator[None]:
-    """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, outside of a run's event loop."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-async def interruptible(plan: Plan, cluster: Cluster, view: View) -> Result:
-    """Run the plan, and let signals end it early. Raise nothing."""
-    interruption = Interruption()
-    interruption.install(asyncio.get_running_loop())
-    return await run_scenario(plan, cluster, view, interruption)
-
-
-def file_of_clients(directory: Path, command_config: str | None) -> ClientFile:
+def file_of_clients(directory: Path, command_config: str | None = None) -> ClientFile:
     """Return the settings in --command-config, or in the file that `quorate up --secure` has
     written into its directory. Raise Refused if they are not valid."""
     if command_config is None and is_secured(directory):
@@ -178,73 +144,3 @@ def refuse_wrong_login(cluster: LocalCluster) -> None:
         return
     finally:
         admin.close()
-
-
-def without_leftovers(result: Result, what: str, remove: Callable[[], None]) -> Result:
-    """Return the result after `remove`. If it fails, the result says what is left behind.
-
-    A failure never replaces the verdict."""
-    try:
-        with signals_as_interrupt():
-            remove()
-    except (Exception, KeyboardInterrupt) as error:  # the verdict must not be lost
-        return replace(result, left_behind=(*result.left_behind, f"{what}: {reason(error)}"))
-    return result
-
-
-def refuse_tls_and_sasl(config: Mapping[str, str]) -> None:
-    """Raise Refused if the brokers of a new cluster with these configs would demand TLS or SASL."""
-    protocols = split_protocol_map(config.get(PROTOCOL_MAP, ""))
-    found = protocols.get(CLIENT_LISTENER, PLAINTEXT)
-    if found != PLAINTEXT:
-        raise Refused(
-            f"{PROTOCOL_MAP}: {CLIENT_LISTENER} has {found}, and the clients of a temporary "
-            "cluster use neither TLS nor SASL. Start a cluster with `quorate up`, and give its "
-            "--dir and --command-config"
-        )
-
-
-def run_on_temporary_cluster(
-    scenario: Scenario,
-    variants: tuple[Variant, ...],
-    seed: int,
-    overrides: tuple[str, ...],
-    keep: bool,
-    view: View,
-) -> Result:
-    """Run the scenario on a new cluster in a temporary directory, removed unless `keep`.
-
-    `overrides` (KEY=VALUE) replace configs of the scenario. Raise UsageError or Refused for a wrong
-    override, an unknown node, or brokers that demand TLS or SASL. A cluster that does not start is
-    a bad result."""
-    shape = scenario.cluster
-    config = {**shape.config, **dict(pair_of(each) for each in overrides)}
-    count = shape.controllers
-    brokers = range(count + 1, count + shape.brokers + 1)
-    refuse_unknown_nodes(scenario, range(1, count + 1), brokers)
-    refuse_tls_and_sasl(config)
-    root = Path(tempfile.mkdtemp(prefix="quorate-chaos-"))
-    cluster = LocalCluster(root / "cluster", faults=scenario.needs_faults)
-    options = [f"--controllers={shape.controllers}", f"--brokers={shape.brokers}"]
-    options += [f"--racks={shape.racks}"]
-    options += [f"--override={name}={value}" for name, value in config.items()]
-    plan = Plan(scenario, variants, "chaos", seed)
-    begin_s = time.monotonic()
-    try:
-        with signals_as_interrupt():
-            took_s = cluster.start(*options)
-        shown = f"{shape.controllers} controllers and {shape.brokers} brokers"
-        view.line(f"{'':>10}  {shown}, ready after {took_s:.1f} s")
-        result = asyncio.run(interruptible(plan, cluster, view))
-    except (Exception, KeyboardInterrupt) as error:  # the verdict must not be lost
-        duration_ms = round((time.monotonic() - begin_s) * 1000)
-        why = f"the cluster could not be used: {reason(error)}"
-        result = failed_result(plan, why, time.time_ns() // 1_000_000 - duration_ms, duration_ms)
-
-    def remove() -> None:
-        cluster.stop()
-        if not keep:
-            shutil.rmtree(root, ignore_errors=True)
-
-    result = without_leftovers(result, f"cluster in {root}", remove)
-    return replace(result, left_behind=(*result.left_behind, f"kept: {root}")) if keep else result
