@@ -72,12 +72,12 @@ class BrokerLine:
 class Status:
     """The state of the cluster at one moment.
 
-    `voter_lags` is the lag of each voter in records, and `silent_voters` those that do not answer
-    (`quorum_health.py`). If `quorum_lost` names a reason, the quorum does not answer: the values of
-    the quorum are not known, and the rest is the last that the brokers know. `topics` and
-    `partitions` count those of the selected topics. `problems` are all selected partitions with a
-    problem, the worst first, and `groups` counts them by reason. `unclean_elections` are the newest
-    ones, the newest first."""
+    `voter_lags` is the lag of each voter in records, `silent_voters` those that do not answer, and
+    `replaced_voters` those of them that run with another disk (`quorum_health.py`). If
+    `quorum_lost` names a reason, the quorum does not answer: the values of the quorum are not
+    known, and the rest is the last that the brokers know. `topics` and `partitions` count those of
+    the selected topics. `problems` are all selected partitions with a problem, the worst first, and
+    `groups` counts them by reason. `unclean_elections` are the newest ones, the newest first."""
 
     cluster_id: str
     leader: int
@@ -92,6 +92,7 @@ class Status:
     groups: tuple[Group, ...] = ()
     unclean_elections: tuple[UncleanElection, ...] = ()
     silent_voters: dict[int, int | None] = field(default_factory=dict)
+    replaced_voters: tuple[int, ...] = ()
     quorum_lost: str = ""
 
     def lines(self, *, every: bool = False) -> Iterator[str]:
@@ -122,7 +123,11 @@ class Status:
         """Return the text about the quorum and its voters."""
         if self.quorum_lost:
             return f"LOST: {self.quorum_lost}. The state below is the last that the brokers know"
-        health = QuorumHealth(lags=self.voter_lags, silent_ms=self.silent_voters)
+        health = QuorumHealth(
+            lags=self.voter_lags,
+            silent_ms=self.silent_voters,
+            replaced=frozenset(self.replaced_voters),
+        )
         return (
             f"leader {self.leader}, epoch {self.epoch}, high watermark {self.high_watermark}; "
             f"{health.summary()}; voters {health.voters()}"
@@ -191,7 +196,7 @@ def read_status(
         for broker in sorted(cluster.brokers, key=lambda broker: broker.broker_id)
     )
     if topics is None:
-        topics = read_topics(admin, selection.topic)
+        topics = topics_of(admin, selection.topic, moving=quorum is not None)
     chosen = selected(problems(topics, up), broker=selection.broker, only=selection.only)
     state = None if quorum is None else quorum.state
     health = QuorumHealth(lags={}, silent_ms={}) if quorum is None else health_of(quorum)
@@ -202,6 +207,7 @@ def read_status(
         high_watermark=NO_NODE if state is None else state.high_watermark,
         voter_lags=dict(health.lags),
         silent_voters=dict(health.silent_ms),
+        replaced_voters=tuple(sorted(health.replaced)),
         quorum_lost=lost,
         brokers=brokers,
         topics=len(topics),
@@ -222,10 +228,20 @@ def read_status(
     return replace(explained, unclean_elections=tuple(found_elections))
 
 
-def read_topics(admin: Admin, pattern: str | None = None) -> list[TopicView]:
-    """Return the topics that match the pattern, with their min ISR. Raise as `read_status` does."""
+def read_topics(admin: Admin) -> list[TopicView]:
+    """Return all topics with their min ISR. Raise as `read_status` does."""
+    try:
+        describe_quorum(admin)
+    except QuorumLost:
+        return topics_of(admin, None, moving=False)
+    return topics_of(admin, None, moving=True)
+
+
+def topics_of(admin: Admin, pattern: str | None, *, moving: bool) -> list[TopicView]:
+    """Return the topics that match the pattern, with their min ISR, and with their reassignments if
+    `moving`. Raise as `read_status` does."""
     names = matching(topic_names(admin), pattern, exclude_internal=False)
-    return describe(admin, names, configs=(MIN_ISR,))
+    return describe(admin, names, configs=(MIN_ISR,), moving=moving)
 
 
 def explain(

@@ -18,10 +18,13 @@ class QuorumHealth:
     """The voters as the leader sees them.
 
     `lags` is the lag of each voter in records. `silent_ms` has the voters that do not fetch, with
-    the time since their last fetch in ms, or None if this leader has had no fetch of the voter."""
+    the time since their last fetch in ms, or None if this leader has had no fetch of the voter.
+    `replaced` are the silent voters of which a controller with the same id and another directory
+    fetches: their disk was replaced, and the controller does not vote."""
 
     lags: Mapping[int, int]
     silent_ms: Mapping[int, int | None]
+    replaced: frozenset[int] = frozenset()
 
     @property
     def answering(self) -> int:
@@ -55,6 +58,8 @@ class QuorumHealth:
     def _state(self, voter: int) -> str:
         if voter not in self.silent_ms:
             return f"{self.lags[voter]} behind"
+        if voter in self.replaced:
+            return "DOES NOT VOTE, has another disk; remove the old voter, then add this one"
         silent_ms = self.silent_ms[voter]
         if silent_ms is None:
             return "DEAD, no fetch in this epoch"
@@ -76,4 +81,5 @@ def health_of(quorum: Quorum) -> QuorumHealth:
         elif silent_ms > SILENT_MS and leader.last_fetch_timestamp >= 0:
             silent[voter.replica_id] = silent_ms
     lags = {each.replica_id: leader.log_end_offset - each.log_end_offset for each in voters}
-    return QuorumHealth(lags=lags, silent_ms=silent)
+    replaced = silent.keys() & {each.replica_id for each in quorum.state.observers}
+    return QuorumHealth(lags=lags, silent_ms=silent, replaced=frozenset(replaced))

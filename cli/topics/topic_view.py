@@ -205,16 +205,19 @@ def describe(
     *,
     page: int = 2000,
     configs: tuple[str, ...] | None = None,
+    moving: bool = True,
 ) -> list[TopicView]:
     """Return the topics with their configs and reassignments. Raise Refused if one does not exist.
 
     If `configs` names keys, only these are read, which is faster. `page` is the most partitions in
-    one response of the cluster. If `names` is empty, the result is empty, too. Raise NotReachable
-    if no node answers."""
+    one response of the cluster. If `names` is empty, the result is empty, too. Brokers forward the
+    question about reassignments to the active controller. With `moving` False it is not asked,
+    because without a quorum it would wait for the whole timeout. Raise NotReachable if no node
+    answers."""
     if not names:
         return []
     found_configs = topic_configs(admin, names, configs)
-    moving = reassignments(admin)
+    moves = reassignments(admin) if moving else {}
     found = []
     for name, topic_id, partitions in described_partitions(admin, names, page):
         entries = found_configs.get(name, ())
@@ -224,7 +227,7 @@ def describe(
                 name=name,
                 topic_id=topic_id,
                 partitions=tuple(
-                    with_reassignment(each, moving.get((name, each.partition)))
+                    with_reassignment(each, moves.get((name, each.partition)))
                     for each in partitions
                 ),
                 configs={

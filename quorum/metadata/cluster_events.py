@@ -187,8 +187,9 @@ def leaderless(
         partition = _partition(after, record)
         if partition is not None:
             needed.update(partition.isr or partition.elr or partition.last_known_elr)
-    start = ", ".join(str(broker) for broker, _ in needed.most_common(NAMED))
-    remedy = f" Start one of the brokers {start} again." if start else ""
+    start = [str(broker) for broker, _ in needed.most_common(NAMED)]
+    one = f"one of the brokers {', '.join(start)}" if len(start) > 1 else f"broker {''.join(start)}"
+    remedy = f" Start {one} again." if start else ""
     text = (
         f"{counted(len(records), 'partition')} without a leader "
         f"({_named(records, after)}){because(cause)}{remedy}"
@@ -293,7 +294,7 @@ def because(cause: str, *, with_doc: bool = True) -> str:
         return "."
     doc = f": {describe(cause)}" if with_doc else ""
     remedy = REMEDIES.get(cause, "")
-    return " ".join(part for part in (doc, f"[{cause}]", remedy) if part)
+    return f"{doc} [{cause}]{f' {remedy}' if remedy else ''}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -332,7 +332,8 @@ class Core:
                 replica.id,
                 f"replica {replica} is not voter {known}: its disk was replaced or its "
                 "directory.id was changed. It may have voted before, so it is only an observer. "
-                f"Restore the directory of {known}, or remove that voter and add this replica",
+                f"Restore the directory of {known}, or remove that voter and add this replica "
+                "(remove-controller and add-controller, at kraft.version 1)",
             )
             return False
         if self.voters.can_pin(replica) and self.is_voter:

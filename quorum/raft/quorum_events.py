@@ -45,6 +45,8 @@ def role_event(before: RoleChanged | None, after: RoleChanged, end_offset: int) 
         Role.PROSPECTIVE: "ended its campaign",
     }
     leads = f"node {after.leader_id} leads epoch {epoch}"
+    if was is Role.PROSPECTIVE:  # perhaps it has only given up, and that leader is dead
+        leads += ", as far as this node knows"
     if was in lost:
         return QuorumEvent("election-lost", f"{lost[was]}: {leads}")
     return QuorumEvent("leader-followed", f"follows the leader: {leads}")

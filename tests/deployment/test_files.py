@@ -24,6 +24,27 @@ def test_every_key_of_a_sample_is_in_effect(path: Path) -> None:
     assert config.log_dir == "/var/lib/quorate/data"
 
 
+VALUES_OF_TOPICS = (
+    "num.partitions",
+    "default.replication.factor",
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+)
+
+
+@pytest.mark.parametrize("key", VALUES_OF_TOPICS)
+def test_controllers_and_brokers_have_the_same_values_for_new_topics(key: str) -> None:
+    """The controllers fill in the values of CreateTopics, and the brokers those of topics that they
+    create on demand."""
+    pattern = rf"^{re.escape(key)}=.*$"
+    lines = [
+        re.findall(pattern, (files.DEPLOYMENT / f"{role}.properties").read_text(), re.MULTILINE)
+        for role in ("controller", "broker")
+    ]
+    assert len(lines[0]) == 1
+    assert lines[0] == lines[1]
+
+
 @pytest.mark.parametrize("path", SAMPLES, ids=[path.stem for path in SAMPLES])
 def test_a_comment_precedes_the_first_key_of_each_part(path: Path) -> None:
     for part in path.read_text().strip().split("\n\n"):

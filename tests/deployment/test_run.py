@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -19,6 +18,7 @@ from confluent_kafka import Consumer, Producer
 
 from tests.clients.cluster import wait_for
 from tests.deployment import files
+from tests.deployment.addresses import Addresses
 
 pytestmark = pytest.mark.clients
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -26,35 +26,12 @@ READY_S = 60.0
 STOP_S = 60.0
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-class Machine:
-    """This machine in place of all machines and containers: each address has a port of its own."""
+class Machine(Addresses):
+    """This machine in place of all machines and containers."""
 
     def __init__(self, root: Path) -> None:
+        super().__init__()
         self.root = root
-        self.ports: dict[tuple[str, str], int] = {}
-        self._free = iter(free_ports(40))
-
-    def translated(self, service: str, text: str) -> str:
-        """Return `text` with the addresses of `service` and of the others as 127.0.0.1:port."""
-
-        def local(match: re.Match[str]) -> str:
-            host, port = match[1], match[2]
-            key = (service if host in ("0.0.0.0", "localhost") else host, port)
-            if key not in self.ports:
-                self.ports[key] = next(self._free)
-            return f"127.0.0.1:{self.ports[key]}"
-
-        return re.sub(r"([\w.-]+):(\d{4,5})\b", local, text)
 
     def arguments(self, node: files.Node) -> list[str]:
         """Return the arguments of run-node.sh for the node, in a directory of its own."""
@@ -126,8 +103,8 @@ def test_the_nodes_of_compose_serve_a_client(tmp_path: Path) -> None:
     }
     with processes(commands, tmp_path):
         for number in (1, 2, 3):
-            wait_until_ready(machine.ports[f"broker-{number}", "9094"])
-        exchange(f"127.0.0.1:{machine.ports['broker-1', '19092']}")
+            wait_until_ready(machine.port(f"broker-{number}", "9094"))
+        exchange(f"127.0.0.1:{machine.port('broker-1', '19092')}")
 
 
 def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
@@ -144,5 +121,5 @@ def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
     formatted = [quorate, "storage", "format", "--cluster-id", CLUSTER_ID, "--config", file]
     subprocess.run(formatted, check=True, capture_output=True)
     with processes({"node": [quorate, subcommand, file]}, tmp_path):
-        wait_until_ready(machine.ports["node-1.example.com", "9094"])
-        exchange(f"127.0.0.1:{machine.ports['node-1.example.com', '9092']}")
+        wait_until_ready(machine.port("node-1.example.com", "9094"))
+        exchange(f"127.0.0.1:{machine.port('node-1.example.com', '9092')}")

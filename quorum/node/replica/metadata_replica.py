@@ -383,7 +383,9 @@ class MetadataReplica:
     def _role_changed(self, effect: effects.RoleChanged) -> None:
         event = role_event(self._role, effect, self.log.end_offset)
         self._role = effect
-        logger.info("%s", event.text, extra={"event": event.kind})
+        left_out = self._log_limit.passes((event.kind, effect.epoch))
+        if left_out is not None:  # a node without a majority asks for votes every second
+            logger.info("%s%s", event.text, left_out, extra={"event": event.kind})
         self._listener.on_role(effect)
 
     def _voter_set_changed(self, effect: effects.VotersChanged) -> None:

@@ -12,6 +12,10 @@ from quorate.cli.main import main
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import cluster, configs, metadata
+from quorate.quorum.protocol.schemas.reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from tests.unit.cli.fake_kafka import Answer, fake_kafka
 from tests.unit.cli.test_topics import DESCRIBE, described_configs, metadata_answer
 
@@ -244,6 +248,9 @@ def test_status_reports_a_lost_quorum_immediately() -> None:
     answers[metadata.MetadataRequest] = lambda _: metadata_answer("t")
     answers[cluster.DescribeQuorumRequest] = lambda _: cluster.DescribeQuorumResponse(
         error_code=ErrorCode.NOT_CONTROLLER, error_message=reason, topics=()
+    )
+    answers[ListPartitionReassignmentsRequest] = lambda _: ListPartitionReassignmentsResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT, error_message="the controller was not asked"
     )
     result, requests = run(answers, "status")
     assert result.exit_code == 1

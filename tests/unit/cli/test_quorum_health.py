@@ -43,10 +43,13 @@ def test_a_voter_that_does_not_fetch_is_dead() -> None:
             replace(replica(node_id, 50), last_fetch_timestamp=at_ms)
             for node_id, at_ms in fetched_ms.items()
         ),
-        observers=(),
+        observers=(replica(4, 50), replica(102, 50)),
     )
-    health = health_of(Quorum(state, ()))
+    health = health_of(Quorum(replace(state, observers=()), ()))
     assert health.silent_ms == {3: SILENT_MS + 1, 4: None}
     assert "3 (DEAD, silent for 2 s)" in health.voters()
     assert "4 (DEAD, no fetch in this epoch)" in health.voters()
     assert "2 (0 behind)" in health.voters()
+    replaced = health_of(Quorum(state, ()))
+    assert replaced.replaced == {4}
+    assert "4 (DOES NOT VOTE, has another disk; remove the old voter, then" in replaced.voters()

@@ -96,7 +96,7 @@ def test_partitions_without_a_leader_name_the_brokers_to_start() -> None:
     assert found["partitions-offline"].startswith(
         "1 partition without a leader (orders-0): No hear"
     )
-    assert found["partitions-offline"].endswith("Start one of the brokers 1 again.")
+    assert found["partitions-offline"].endswith(" Start broker 1 again.")
 
 
 def test_an_unclean_election_states_the_possible_loss() -> None:

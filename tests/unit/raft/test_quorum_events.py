@@ -41,6 +41,12 @@ FOLLOWER = changed(Role.FOLLOWER, 5, 2)
             "lost the election: node 3 leads epoch 6",
         ),
         (
+            changed(Role.PROSPECTIVE, 5),
+            changed(Role.FOLLOWER, 5, 2),
+            "election-lost",
+            "ended its campaign: node 2 leads epoch 5, as far as this node knows",
+        ),
+        (
             changed(Role.LEADER, 5, 1),
             changed(Role.FOLLOWER, 6, 3),
             "election-lost",

@@ -1,0 +1,287 @@
+"""A day of an operator, with machines that run the shipped systemd units (`make test-long`).
+
+Nodes are restarted, a controller dies and is replaced, one disk is wiped and one is full, a broker
+leaves for good, and the quorum is lost and comes back. After each event the operator reads the
+logs, `quorate status`, `/readyz` and `/metrics`, and finds the sentences that the step asserts.
+Clients write with acks=all from morning to evening, and every acknowledged record is there at the
+end."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.cluster import wait_for
+from tests.deployment.addresses import Addresses
+from tests.deployment.machines import Machine, problems, run, status
+from tests.system.load import Reader, Writer, working
+
+pytestmark = [pytest.mark.long, pytest.mark.clients]
+TOPIC, PARTITIONS = "orders", 6
+PLACES = [(TOPIC, number) for number in range(PARTITIONS)]
+SMALL_DISK = "64m"
+IMMEDIATELY_S = 10.0
+"""An operator gets a status within this time, even on a loaded machine."""
+
+
+class Day:
+    """The machines of the cluster, and the broker whose disk is small."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.addresses = Addresses()
+        self.controllers = [Machine(root, self.addresses, "controller", n) for n in (1, 2, 3)]
+        self.brokers = [Machine(root, self.addresses, "broker", n) for n in (1, 2, 3)]
+        self.small = self.brokers[2]
+
+    @property
+    def machines(self) -> list[Machine]:
+        return [*self.controllers, *self.brokers]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(each.bootstrap for each in self.brokers)
+
+    def active(self) -> Machine:
+        """Return the active controller, as the status names it."""
+        found = re.search(r"leader (\d+), epoch", status(self.bootstrap)[1])
+        assert found is not None
+        return next(each for each in self.controllers if each.node_id == int(found[1]))
+
+    def wait_until_whole(self) -> None:
+        wait_for(lambda: problems(self.bootstrap) == [], "no partition has a problem", 60.0)
+
+    def said(self, text: str, timeout_s: float = 30.0) -> None:
+        """Wait until the log of a controller has `text`."""
+        wait_for(
+            lambda: any(text in each.journal() for each in self.controllers),
+            f"a controller logs {text!r}",
+            timeout_s,
+        )
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> Iterator[Day]:
+    found = Day(tmp_path)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "none", found.small.disk],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"a full disk needs a mount, which is refused: {mounted.stderr.strip()}")
+    try:
+        yield found
+    finally:
+        for each in found.machines:
+            each.end()
+        subprocess.run(["umount", "--lazy", found.small.disk], check=False)
+
+
+def test_the_day(day: Day) -> None:
+    start(day)
+    writer = Writer("writer", day.bootstrap, PLACES)
+    reader = Reader("reader", day.bootstrap, PLACES)
+    with working([reader]):
+        with working([writer]):
+            rolling_restart(day)
+            a_controller_dies_and_is_replaced(day)
+            a_disk_is_wiped(day)
+            a_disk_is_full(day)
+            a_broker_leaves(day)
+            the_quorum_is_lost(day)
+        wait_for(lambda: has_read_all(writer, reader), "every acknowledged record is read", 60.0)
+    for place in PLACES:
+        writer.history.check(place, enumerate(reader.read[place]))
+    assert writer.history.acknowledged > 1_000
+    for each in day.machines:
+        each.stop()
+        assert "Traceback" not in each.journal()
+
+
+def has_read_all(writer: Writer, reader: Reader) -> bool:
+    return sum(map(len, reader.read.values())) >= writer.history.acknowledged
+
+
+def start(day: Day) -> None:
+    """The first start of the cluster: a forgotten step is named, and the topics are safe."""
+    forgotten = day.brokers[0]
+    forgotten.start()
+    assert forgotten.wait_until_ended() != 0
+    assert "is not formatted. Run `quorate storage format" in forgotten.journal()
+    for each in day.machines:
+        each.format()
+        each.start()
+    for each in day.machines:
+        each.wait_until_ready()
+        assert "listening on " in each.journal()
+    created = run(
+        *("topics", "--bootstrap-server", day.bootstrap, "--create", "--topic", TOPIC),
+        *("--partitions", str(PARTITIONS)),
+    )
+    assert created.returncode == 0, created.stderr
+    described = run("topics", "--bootstrap-server", day.bootstrap, "--describe").stdout
+    assert "ReplicationFactor: 3\t" in described
+    assert "min.insync.replicas=2" in described
+    code, text = status(day.bootstrap)
+    assert code == 0
+    assert "3 of 3 voters answer" in text
+
+
+def rolling_restart(day: Day) -> None:
+    """Each node stops cleanly within TimeoutStopSec, and its absence is explained."""
+    for broker in day.brokers:
+        broker.stop()
+        day.said(f"broker {broker.node_id} (epoch ")
+        text = status(day.bootstrap)[1]
+        assert f"Broker {broker.node_id}: fenced" in text
+        assert "shutdown-complete: The broker had moved everything away and went down." in text
+        assert "0 offline" in text
+        broker.start()
+        broker.wait_until_ready()
+        day.wait_until_whole()
+    for controller in sorted(day.controllers, key=lambda each: each is day.active()):
+        controller.stop()
+        assert "received a signal to stop" in controller.journal()
+        wait_for(
+            lambda: "2 of 3 voters answer" in status(day.bootstrap)[1], "the status has the stop"
+        )
+        controller.start()
+        controller.wait_until_ready()
+        wait_for(lambda: "3 of 3 voters answer" in status(day.bootstrap)[1], "all voters are back")
+
+
+def a_controller_dies_and_is_replaced(day: Day) -> None:
+    """The status says what is left. The new disk does not vote until the operator says so."""
+    dead = day.active()
+    before = {each.name: len(each.journal()) for each in day.controllers}
+    dead.kill()
+    wait_for(
+        lambda: "one more loss ends the quorum" in status(day.bootstrap)[1], "the status has it"
+    )
+    assert f"{dead.node_id} (DEAD, " in status(day.bootstrap)[1]
+    news = "".join(each.journal(before[each.name]) for each in day.controllers)
+    assert "does not answer or is gone" in news
+    assert "won the election of epoch" in news
+    assert "this node is the active controller of epoch" in news
+    dead.wipe()
+    dead.format()
+    dead.start()
+    wait_for(
+        lambda: f"{dead.node_id} (DOES NOT VOTE, has another disk; " in status(day.bootstrap)[1],
+        "the status explains the new disk",
+    )
+    day.said("its disk was replaced or its directory.id was changed")
+    replace_voter(day, dead)
+    wait_for(lambda: "3 of 3 voters answer" in status(day.bootstrap)[1], "the new disk votes")
+
+
+def replace_voter(day: Day, machine: Machine) -> None:
+    """Do what docs/howto/replace-a-controller.md says."""
+    upgrade = ("features", "upgrade", "--feature", "kraft.version=1")
+    quorum = ("metadata-quorum", "--bootstrap-server", day.bootstrap)
+    voter = str(machine.node_id)
+    shown = run(*quorum, "describe", "--replication").stdout
+    (old,) = re.findall(rf"^{voter}\s+(\S+)\t.*\tFollower", shown, re.MULTILINE)
+    removal = ("--controller-id", voter, "--controller-directory-id", old)
+    for command in (
+        (*upgrade, "--bootstrap-server", day.bootstrap),
+        (*quorum, "remove-controller", *removal),
+        (*quorum, "--command-config", str(machine.config), "add-controller"),
+    ):
+        done = run(*command)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def a_disk_is_wiped(day: Day) -> None:
+    """A broker refuses an empty disk until it is formatted, and then says that it starts empty."""
+    broker = day.brokers[1]
+    broker.kill()
+    broker.wipe()
+    day.said(f"fenced broker {broker.node_id} ")
+    assert "connection-lost: " in status(day.bootstrap)[1]
+    before = len(broker.journal())
+    broker.start()
+    assert broker.wait_until_ended() != 0
+    assert "is not formatted" in broker.journal(before)
+    broker.format()
+    broker.start()
+    broker.wait_until_ready()
+    assert "has a log on its disks: they are empty" in broker.journal(before)
+    day.wait_until_whole()
+
+
+def a_disk_is_full(day: Day) -> None:
+    """The broker stops. Its last line names the file, the topic and the remedy."""
+    broker = day.small
+    before = len(broker.journal())
+    forgotten = broker.disk / "core"
+    with open(forgotten, "wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(1 << 16))
+            file.flush()
+    assert broker.wait_until_ended(60.0) != 0
+    last = broker.journal(before).splitlines()[-1]
+    assert f"the node stops: {broker.disk}" in last
+    assert "No space left on device. Free space on this disk, or add space to it." in last
+    day.said(f"fenced broker {broker.node_id} ")
+    code, text = status(day.bootstrap)
+    assert code == 0, "min ISR holds, so there is no outage"
+    assert f"by cause: broker {broker.node_id} is down" in text
+    forgotten.unlink()
+    broker.start()
+    broker.wait_until_ready()
+    day.wait_until_whole()
+
+
+def a_broker_leaves(day: Day) -> None:
+    """A new broker takes the replicas of another one, which then stops and says why."""
+    new = Machine(day.root, day.addresses, "broker", 4)
+    leaving = day.brokers.pop(0)
+    day.brokers.append(new)
+    new.format()
+    new.start()
+    new.wait_until_ready()
+    command = ("cluster", "decommission", str(leaving.node_id), "--yes")
+    done = run(*command, "--bootstrap-server", day.bootstrap)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"broker {leaving.node_id} has replicas of " in done.stdout
+    assert "has no replicas and is no longer registered" in done.stdout
+    leaving.wait_until_ended()
+    assert "unregister" in leaving.journal().splitlines()[-1]
+    day.said(f"broker {leaving.node_id} ")
+    assert f"Broker {leaving.node_id}:" not in status(day.bootstrap)[1]
+    day.wait_until_whole()
+
+
+def the_quorum_is_lost(day: Day) -> None:
+    """Every node and the status say so immediately. Afterwards everything is back."""
+    *dead, alive = day.controllers
+    for each in dead:
+        each.kill()
+    wait_for(lambda: "quorum is lost" in alive.ready()[1], "the controller knows it")
+    wait_for(
+        lambda: all("quorum is lost" in broker.ready()[1] for broker in day.brokers),
+        "each broker knows it",
+    )
+    began_s = time.monotonic()
+    code, text = status(day.bootstrap)
+    assert time.monotonic() - began_s < IMMEDIATELY_S
+    assert code == 1
+    assert "Quorum: LOST: the metadata quorum is lost, as node " in text
+    assert "it reaches 1 of 3 voters" in text
+    assert "quorate_" in alive.get("/metrics")[1]
+    wait_for(lambda: "not ready for 3 s: the metadata quorum is lost" in alive.journal(), "a line")
+    for each in dead:
+        each.start()
+    for each in day.machines:
+        each.wait_until_ready()
+    wait_for(lambda: status(day.bootstrap)[0] == 0, "the status is good again")
+    day.wait_until_whole()
