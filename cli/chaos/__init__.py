@@ -15,7 +15,7 @@ Decisions that hold for the whole package:
   limit (`run/ending.py`), and what fails there is a problem of the result.
 - Faults are leases. They end by themselves if the run is killed (`control/`), and so does a cluster
   that the run has started (`control/process_cluster.py`).
-- The verdict is a pure function of the observations (`checks/observations.py`).
+- The verdict is a pure function of the observations (`checks/evidence.py`).
 
 In reading order:
 

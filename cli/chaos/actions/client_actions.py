@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
-from quorate.cli.chaos.checks.observations import Pinned, Refusal
+from quorate.cli.chaos.checks.pinned_client import Pinned, Refusal
 from quorate.cli.chaos.timeline.timeline import partitions_text
 from quorate.cli.chaos.workload.writer import PinnedWriter
 

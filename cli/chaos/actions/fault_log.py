@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quorate.cli.chaos.checks.observations import Fault
+from quorate.cli.chaos.checks.faults import Fault
 
 
 @dataclass(slots=True, kw_only=True)

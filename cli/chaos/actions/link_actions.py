@@ -9,7 +9,7 @@ from typing import Any
 
 from quorate.cli.chaos.actions.node_actions import ended_by_disk, resume_node
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
-from quorate.cli.chaos.checks.observations import (
+from quorate.cli.chaos.checks.faults import (
     BAD_FLUSH,
     CUT_CLIENTS,
     DISK_FAULTS,

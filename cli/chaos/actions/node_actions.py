@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.actions.wait_actions import wait_caught_up, wait_in_sync
-from quorate.cli.chaos.checks.observations import DISK_FAULTS, FULL_DISK, KILL, PAUSE, STOP
+from quorate.cli.chaos.checks.faults import DISK_FAULTS, FULL_DISK, KILL, PAUSE, STOP
 from quorate.cli.chaos.scenario.keys import LEADER
 from quorate.cli.chaos.timeline.timeline import DEAD, PAUSED, partitions_text
 

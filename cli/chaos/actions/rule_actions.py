@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from quorate.cli.chaos.actions.link_actions import inject
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, Values
-from quorate.cli.chaos.checks.observations import (
+from quorate.cli.chaos.checks.faults import (
     BAD_FLUSH,
     CUT_CLIENTS,
     FULL_DISK,

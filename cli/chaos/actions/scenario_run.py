@@ -14,16 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from quorate.cli.chaos.actions.fault_log import FaultLog, OpenFault
+from quorate.cli.chaos.actions.run_clock import RunClock
 from quorate.cli.chaos.actions.targets import TARGETS, Candidates, of
 from quorate.cli.chaos.checks.fault_checks import FENCING
-from quorate.cli.chaos.checks.observations import (
-    DISK_FAULTS,
-    Expiry,
-    Pinned,
-    Reassignment,
-    Resignation,
-    role_of,
-)
+from quorate.cli.chaos.checks.faults import DISK_FAULTS, role_of
+from quorate.cli.chaos.checks.observations import Expiry, Reassignment, Resignation
+from quorate.cli.chaos.checks.pinned_client import Pinned
 from quorate.cli.chaos.control.cluster import Cluster
 from quorate.cli.chaos.control.local_cluster import LocalCluster
 from quorate.cli.chaos.control.node_control import NodeControl
@@ -64,32 +60,6 @@ class StepFailed(Exception):
     """A step did not reach its end.
 
     The verdict is bad. The run still ends all faults and compares the records."""
-
-
-@dataclass(slots=True)
-class RunClock:
-    """The clock of a run: ms since its start, for events of the run and for records of the log."""
-
-    start_s: float = field(default_factory=time.monotonic)
-    start_wall_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
-    offsets_ms: set[int] = field(default_factory=lambda: {0})
-    """The offsets of the nodes' wall clocks that steps have set, with 0."""
-
-    def restart(self) -> None:
-        """Let the run start now."""
-        self.start_s, self.start_wall_ms = time.monotonic(), time.time_ns() // 1_000_000
-
-    def now_ms(self) -> int:
-        """Return the present time in ms since the start."""
-        return self.ms(time.monotonic())
-
-    def ms(self, now_s: float) -> int:
-        """Return a time of the monotonic clock, in s, as ms since the start, but at least 0."""
-        return max(0, round((now_s - self.start_s) * 1000))
-
-    def of_wall(self, wall_ms: int) -> int:
-        """Return a wall-clock time in ms as ms since the start, negative if it is before."""
-        return wall_ms - self.start_wall_ms
 
 
 @dataclass(slots=True, kw_only=True)

@@ -10,7 +10,8 @@ import time
 
 from quorate.cli.chaos.actions.controller_question import is_active
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
-from quorate.cli.chaos.checks.observations import ACTIVES, Expiry, Resignation
+from quorate.cli.chaos.checks.faults import ACTIVES
+from quorate.cli.chaos.checks.observations import Expiry, Resignation
 from quorate.cli.chaos.timeline.timeline import CUT, FENCED, MUTED
 
 ASK_S = 0.05

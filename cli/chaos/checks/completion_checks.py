@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.cli.chaos.checks.check import Check, first
-from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 
 

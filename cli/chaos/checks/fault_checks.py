@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.cli.chaos.checks.check import Check, first, listed
-from quorate.cli.chaos.checks.observations import BROKERS, DISK_FAULTS, KILL, STOP, Evidence, Fault
+from quorate.cli.chaos.checks.evidence import Evidence
+from quorate.cli.chaos.checks.faults import BROKERS, DISK_FAULTS, KILL, STOP, Fault
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.timeline.timeline import FENCED
 

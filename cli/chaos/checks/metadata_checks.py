@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from quorate.cli.chaos.checks.check import Check, first
-from quorate.cli.chaos.checks.observations import ACTIVES, GONE, Evidence, Fault
+from quorate.cli.chaos.checks.evidence import Evidence
+from quorate.cli.chaos.checks.faults import ACTIVES, GONE, Fault
 from quorate.cli.chaos.scenario.scenario import Expected
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from quorate.cli.chaos.checks.check import Check, first, listed
-from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.workload.comparison import Violations
 

@@ -31,7 +31,7 @@ from quorate.cli.chaos.checks import (
     session_checks,
 )
 from quorate.cli.chaos.checks.check import Check, NotJudged
-from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from quorate.cli.chaos.checks.observations import Outage
+from quorate.cli.chaos.checks.availability import Outage
 from quorate.cli.chaos.results.page_lanes import Scale, lane
 from quorate.cli.chaos.results.page_latencies import latency_section
 from quorate.cli.chaos.results.result import Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.workload.latencies import BOUNDS_MS, Summary, bar_name
 
 HEADS = ("latency of", "faults", "#count", "#p50 ms", "#p99 ms", "#max ms", "distribution")

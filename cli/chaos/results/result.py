@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quorate.cli.chaos.checks.check import Check, NotJudged
-from quorate.cli.chaos.checks.observations import Evidence
+from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.timeline.timeline import Event, StateInterval
 
 SCHEMA_VERSION = 4

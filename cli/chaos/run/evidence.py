@@ -6,15 +6,15 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun
+from quorate.cli.chaos.actions.run_clock import RunClock
+from quorate.cli.chaos.actions.scenario_run import ScenarioRun
+from quorate.cli.chaos.checks.availability import Availability, Outage
+from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.checks.observations import (
     AdminWait,
     AdminWaits,
-    Availability,
-    Evidence,
     GroupReads,
     MetadataWrites,
-    Outage,
     Rebalance,
 )
 from quorate.cli.chaos.checks.table import checks, not_judged

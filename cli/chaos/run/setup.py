@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun
+from quorate.cli.chaos.actions.run_clock import RunClock
+from quorate.cli.chaos.actions.scenario_run import ScenarioRun
 from quorate.cli.chaos.control.cluster import Cluster
 from quorate.cli.chaos.control.fault_sockets import LEASE_MS
 from quorate.cli.chaos.results.view import STATUS_PERIOD_S, View

@@ -6,18 +6,11 @@ from array import array
 from dataclasses import replace
 from typing import Any
 
-from quorate.cli.chaos.checks.observations import (
-    BROKER,
-    MUTE,
-    Availability,
-    Evidence,
-    Expiry,
-    Fault,
-    MetadataWrites,
-    Outage,
-    Pinned,
-    Refusal,
-)
+from quorate.cli.chaos.checks.availability import Availability, Outage
+from quorate.cli.chaos.checks.evidence import Evidence
+from quorate.cli.chaos.checks.faults import BROKER, MUTE, Fault
+from quorate.cli.chaos.checks.observations import Expiry, MetadataWrites
+from quorate.cli.chaos.checks.pinned_client import Pinned, Refusal
 from quorate.cli.chaos.checks.table import checks, not_judged
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.scenario.scenario import Expected

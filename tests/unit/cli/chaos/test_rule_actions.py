@@ -10,7 +10,7 @@ from quorate.cli.chaos.actions.link_actions import STATES
 from quorate.cli.chaos.actions.node_actions import disk_line
 from quorate.cli.chaos.actions.reassign_actions import moved_on
 from quorate.cli.chaos.actions.rule_actions import FAULTS
-from quorate.cli.chaos.checks.observations import BAD_FLUSH, FULL_DISK
+from quorate.cli.chaos.checks.faults import BAD_FLUSH, FULL_DISK
 from quorate.cli.chaos.results.page import OVER
 from quorate.cli.chaos.results.page import STATES as SHOWN
 from quorate.cli.chaos.scenario.steps import DISK, RULES, STEPS

@@ -10,9 +10,10 @@ import pytest
 
 from quorate.cli.chaos.actions import table as actions
 from quorate.cli.chaos.actions.fault_log import OpenFault
-from quorate.cli.chaos.actions.scenario_run import RunClock, ScenarioRun, StepFailed, Values
+from quorate.cli.chaos.actions.run_clock import RunClock
+from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.actions.wait_actions import wait_controller, wait_isr_shrunk
-from quorate.cli.chaos.checks.observations import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
+from quorate.cli.chaos.checks.faults import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
 from quorate.cli.chaos.run import run
 from quorate.cli.chaos.scenario.scenario import Step, Variant
 from quorate.cli.chaos.timeline.cluster_states import ClusterStates

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from quorate.cli.chaos.checks.observations import (
+from quorate.cli.chaos.checks.availability import Availability, Outage
+from quorate.cli.chaos.checks.faults import (
     ACTIVE_CONTROLLER,
     BOTH,
     BOTH_ACTIVE,
@@ -17,20 +18,19 @@ from quorate.cli.chaos.checks.observations import (
     KILL,
     SLOW_DISK,
     STOP,
+    Fault,
+)
+from quorate.cli.chaos.checks.observations import (
     AdminWait,
     AdminWaits,
-    Availability,
     Expiry,
-    Fault,
     GroupReads,
     MetadataWrites,
-    Outage,
-    Pinned,
     Reassignment,
     Rebalance,
-    Refusal,
     Resignation,
 )
+from quorate.cli.chaos.checks.pinned_client import Pinned, Refusal
 from quorate.cli.chaos.checks.table import FAMILIES
 from quorate.cli.chaos.results.junit import junit
 from quorate.cli.chaos.results.page import render

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from quorate.cli.chaos.checks.observations import Availability, Outage
+from quorate.cli.chaos.checks.availability import Availability, Outage
 from quorate.cli.chaos.loading.loader import parse
 from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.page import render
