@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ssl
-
-from quorate.config.key import ConfigError, Value
+from quorate.config.key import ConfigError
 from quorate.config.oauthbearer_keys import JWKS_URL, OAuthBearerSettings
-from quorate.config.tls_keys import TLS
 from quorate.quorum.rpc.jwks.refresher import KeyRefresher, RefreshTimes
 from quorate.quorum.rpc.jwks.source import KeyFile, SourceFailed, source_of
-from quorate.quorum.rpc.tls.context import client_context
-from quorate.quorum.rpc.tls.settings import TlsSettings
+from quorate.quorum.rpc.tls.context import endpoint_context
 from quorate.quorum.sasl.bearer_token import BearerToken, UnknownKey
 from quorate.quorum.sasl.key_set import KeySet, KeySetRefused, parse_key_set
 from quorate.quorum.sasl.token_claims import ClaimRules, bearer_token
@@ -34,7 +30,7 @@ class TokenListener:
             scope_claim=settings.scope_claim,
             user_claim=settings.user_claim,
         )
-        source = source_of(settings.jwks_url, endpoint_context(settings))
+        source = source_of(settings.jwks_url, endpoint_context(settings.truststore))
         times = RefreshTimes(
             settings.refresh_ms, settings.retry_backoff_ms, settings.retry_backoff_max_ms
         )
@@ -58,15 +54,3 @@ def keys_in(file: KeyFile) -> KeySet:
         return parse_key_set(file.read_now())
     except (SourceFailed, KeySetRefused) as error:
         raise ConfigError(f"{JWKS_URL}: {file.path}: {error}") from None
-
-
-def endpoint_context(settings: OAuthBearerSettings) -> ssl.SSLContext:
-    """Return the TLS of connections to an endpoint. Blocks. Raise ConfigError if the truststore in
-    the JAAS value cannot be used."""
-    keys = {key.name: key for key in TLS}
-
-    def value(name: str) -> Value:
-        text = settings.truststore.get(name)
-        return keys[name].default if text is None else keys[name].parse(text)
-
-    return client_context(TlsSettings.of(value), verify=True, check_host=True)

@@ -10,6 +10,7 @@ Files in reading order:
 - connection.py: one TCP connection, version agreement (KIP-511), framing and decoding.
 - client_properties.py, sasl_login.py: the security settings of --command-config, as Java and
   librdkafka name them, and the login by SASL.
+- token_settings.py, token_source.py: the bearer tokens of a login by OAUTHBEARER.
 - client_file.py: that file, for a command that connects in several ways or processes.
 - secured_client.py: connections on an event loop with the same settings.
 - admin.py: requests to any node of the bootstrap list, or to one node by its id, with retries.

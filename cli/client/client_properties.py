@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.sasl_login import KEYS as SASL_KEYS
-from quorate.cli.client.sasl_login import SaslLogin, sasl_login
+from quorate.cli.client.sasl_login import Login, sasl_login
 from quorate.config.http_token import HTTP_TOKEN_FILE, read_token
 from quorate.config.key import ConfigError, Value
 from quorate.config.listeners import (
@@ -69,7 +69,7 @@ class ClientSecurity:
     `login` the command is anonymous, or the subject of its certificate."""
 
     tls: ssl.SSLContext | None = None
-    login: SaslLogin | None = None
+    login: Login | None = None
     http_token: str | None = field(default=None, repr=False)
     """The token of HTTP requests to nodes, from quorate.http.token.file."""
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from quorate.cli.client.errors import Refused
-from quorate.cli.client.sasl_login import SaslLogin, log_in
+from quorate.cli.client.sasl_login import Login, log_in
 from quorate.cli.client.tls_probe import speaks_tls
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import decode, reader, writer
@@ -61,7 +61,7 @@ class Connection:
         timeout_s: float,
         client_id: str,
         tls: ssl.SSLContext | None = None,
-        login: SaslLogin | None = None,
+        login: Login | None = None,
         explains: bool = False,
     ) -> None:
         """Connect within `timeout_s`, and again that for the handshake of `tls`. The first request

@@ -1,4 +1,5 @@
-"""The login of a command by SASL: the user and mechanism of --command-config, and the tokens."""
+"""The login of a command by SASL: the credential and mechanism of --command-config, and the
+messages."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.token_settings import KEYS as TOKEN_KEYS
+from quorate.cli.client.token_settings import token_source
+from quorate.cli.client.token_source import TokenSource
 from quorate.config.jaas import parse_jaas
 from quorate.config.key import ConfigError
 from quorate.config.oauthbearer_keys import OAUTHBEARER
@@ -27,7 +31,7 @@ or 0 if it does not end."""
 MECHANISM = "sasl.mechanism"
 LIBRDKAFKA = {"sasl.mechanisms": MECHANISM}
 """librdkafka's other name of a key."""
-KEYS = frozenset((MECHANISM, *LIBRDKAFKA, JAAS, "sasl.username", "sasl.password"))
+KEYS = frozenset((MECHANISM, *LIBRDKAFKA, JAAS, "sasl.username", "sasl.password")) | TOKEN_KEYS
 """The keys of clients about SASL that commands honour."""
 
 
@@ -39,17 +43,44 @@ class SaslLogin:
     user: str
     password: str = field(repr=False)
 
+    @property
+    def title(self) -> str:
+        """Return the text that names the user for the operator."""
+        return f"User:{self.user}"
 
-def sasl_login(client: Mapping[str, str]) -> SaslLogin:
-    """Return the login of a client's file. Raise Refused if it names no mechanism that is
-    supported, or no user with a password. No error quotes a password."""
+
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """The tokens of a provider, each of which proves its user (OAUTHBEARER)."""
+
+    source: TokenSource
+
+    @property
+    def mechanism(self) -> str:
+        """Return the mechanism that shows the tokens."""
+        return OAUTHBEARER
+
+    @property
+    def title(self) -> str:
+        """Return the text that names the user for the operator."""
+        return "the user of the token"
+
+
+Login = SaslLogin | TokenLogin
+
+
+def sasl_login(client: Mapping[str, str]) -> Login:
+    """Return the login of a client's file. Blocks to read certificates. Raise Refused if the file
+    names no mechanism that is supported, no user with a password, or no provider of tokens. No
+    error quotes a password."""
     mechanism = client.get(MECHANISM) or client.get("sasl.mechanisms") or "GSSAPI"
-    supported = [each for each in MODULES if each != OAUTHBEARER]
-    if mechanism not in supported:
+    if mechanism not in MODULES:
         raise Refused(
-            f"{MECHANISM}: value {mechanism!r} must be one of {', '.join(supported)} (the default "
-            "is GSSAPI)"
+            f"{MECHANISM}: value {mechanism!r} must be one of {', '.join(MODULES)} (the default is "
+            "GSSAPI)"
         )
+    if mechanism == OAUTHBEARER:
+        return TokenLogin(token_source(client))
     user, password = client.get("sasl.username"), client.get("sasl.password")
     if JAAS in client:
         try:
@@ -69,7 +100,7 @@ def sasl_login(client: Mapping[str, str]) -> SaslLogin:
     return SaslLogin(mechanism, user, password)
 
 
-def log_in(login: SaslLogin, ask: Callable[[Message], Message], address: str) -> int:
+def log_in(login: Login, ask: Callable[[Message], Message], address: str) -> int:
     """Authenticate over `ask`, which sends a request and returns its response. Return the lifetime
     of the session in ms, or 0 if it does not end. Raise Refused as `login_steps` does."""
     steps = login_steps(login, address)
@@ -82,8 +113,9 @@ def log_in(login: SaslLogin, ask: Callable[[Message], Message], address: str) ->
             return int(ended.value)
 
 
-def login_steps(login: SaslLogin, address: str) -> Steps:
-    """Authenticate by the requests that are yielded.
+def login_steps(login: Login, address: str) -> Steps:
+    """Authenticate by the requests that are yielded. Blocks to get a token, if the login has none
+    that is valid for long enough.
 
     Raise Refused if the node does not accept the login, or does not know the credential."""
     shaken = yield SaslHandshakeRequest(mechanism=login.mechanism)
@@ -91,7 +123,8 @@ def login_steps(login: SaslLogin, address: str) -> Steps:
     if shaken.error_code:
         offered = ", ".join(shaken.mechanisms) or "none: its listener has no SASL"
         raise Refused(f"{address} does not offer {login.mechanism}. Its mechanisms: {offered}")
-
+    if isinstance(login, TokenLogin):
+        return (yield from _token_steps(login, address))
     if login.mechanism == PLAIN:
         last = yield from _exchange(f"\0{login.user}\0{login.password}".encode(), login, address)
         return last.session_lifetime_ms
@@ -99,15 +132,28 @@ def login_steps(login: SaslLogin, address: str) -> Steps:
 
 
 def _exchange(
-    token: bytes, login: SaslLogin, address: str
+    token: bytes, login: Login, address: str
 ) -> Generator[Message, Message, SaslAuthenticateResponse]:
     """Send a token and return the response. Raise Refused if the node refuses it."""
     answer = yield SaslAuthenticateRequest(auth_bytes=token)
     assert isinstance(answer, SaslAuthenticateResponse)
     if answer.error_code:
         text = re.sub(r"\s+", " ", answer.error_message or "no reason is given")
-        raise Refused(f"{address} refuses user {login.user!r}: {text}")
+        name = repr(login.user) if isinstance(login, SaslLogin) else "of the token"
+        raise Refused(f"{address} refuses user {name}: {text}")
     return answer
+
+
+def _token_steps(login: TokenLogin, address: str) -> Steps:
+    """Authenticate by OAUTHBEARER. A node answers to a token that it refuses, and fails the login
+    after another message."""
+    from quorate.quorum.sasl.oauthbearer_messages import END, client_first
+
+    last = yield from _exchange(client_first(login.source.current()), login, address)
+    if last.auth_bytes:
+        yield from _exchange(END, login, address)
+        raise Refused(f"{address} neither accepts nor refuses the token")
+    return last.session_lifetime_ms
 
 
 def _scram_steps(login: SaslLogin, address: str) -> Steps:

@@ -5,12 +5,13 @@ loop, and many requests in flight."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.connection import SESSION_SHARE
 from quorate.cli.client.errors import Refused
-from quorate.cli.client.sasl_login import SaslLogin, login_steps
+from quorate.cli.client.sasl_login import Login, TokenLogin, login_steps
 from quorate.quorum.rpc.kafka.client import ClientError, ClientSettings, KafkaClient
 from quorate.quorum.rpc.tls.dialing_transport import ClientTls, DialingTransport
 from quorate.quorum.seams import Address, Clock, Transport
@@ -48,7 +49,7 @@ async def connected(
     clock: Clock,
     address: Address,
     settings: ClientSettings,
-    login: SaslLogin | None,
+    login: Login | None,
 ) -> SecuredClient:
     """Connect, agree on versions, and log in.
 
@@ -65,8 +66,13 @@ async def connected(
     return SecuredClient(client, due_ms)
 
 
-async def _log_in(client: KafkaClient, login: SaslLogin, address: Address) -> int:
+async def _log_in(client: KafkaClient, login: Login, address: Address) -> int:
     """Authenticate, and return the lifetime of the session in ms. 0 means that it does not end."""
+    if isinstance(login, TokenLogin):
+        try:
+            await asyncio.to_thread(login.source.current)
+        except Refused as refused:
+            raise LoginRefused(refused.message) from None
     steps = login_steps(login, str(address))
     request = next(steps)
     while True:

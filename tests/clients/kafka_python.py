@@ -17,8 +17,10 @@ with warnings.catch_warnings():
         TopicAlreadyExistsError,
         UnknownTopicOrPartitionError,
     )
+    from kafka.net.sasl.oauth import AbstractTokenProvider  # type: ignore[import-untyped]
 
 __all__ = [
+    "AbstractTokenProvider",
     "ConfigResource",
     "KafkaAdminClient",
     "KafkaConsumer",

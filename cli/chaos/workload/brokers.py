@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quorate.cli.client.sasl_login import SaslLogin
+from quorate.cli.client.sasl_login import Login
 from quorate.cli.client.secured_client import SecuredClient, connected
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.protocol.schemas.metadata import (
@@ -57,7 +57,7 @@ class Brokers:
         bootstrap: Sequence[Address],
         topic: str,
         settings: ClientSettings,
-        login: SaslLogin | None = None,
+        login: Login | None = None,
     ) -> None:
         """Each connection of `transport` begins with the `login`, if there is one."""
         self.topic = topic

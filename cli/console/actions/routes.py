@@ -103,5 +103,5 @@ def log_line(
 def user_of(settings: AdminSettings) -> str:
     """Return the user as whom the console connects to the cluster."""
     if settings.security.login is not None:
-        return f"User:{settings.security.login.user}"
+        return settings.security.login.title
     return "User:ANONYMOUS" if settings.security.tls is None else "the user of the TLS settings"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from quorate.config.key import ConfigError
-from quorate.config.tls_keys import CIPHER_SUITES, TLS_1_2, TLS_1_3
+from quorate.config.key import ConfigError, Value
+from quorate.config.tls_keys import CIPHER_SUITES, TLS, TLS_1_2, TLS_1_3
 from quorate.quorum.rpc.tls.settings import TlsSettings
 from quorate.quorum.rpc.tls.stores import read_keystore, read_truststore
 
@@ -62,6 +62,19 @@ def client_context(settings: TlsSettings, *, verify: bool, check_host: bool) -> 
     if store.location is not None or store.pem is not None:
         _load_key(context, settings)
     return context
+
+
+def endpoint_context(truststore: Mapping[str, str]) -> ssl.SSLContext:
+    """Return a new context for connections to an https endpoint. `truststore` has the texts of the
+    keys ssl.truststore.*; without them, the certificate authorities of the system are trusted.
+
+    Blocks while it reads the truststore. Raise ConfigError if it cannot be used."""
+    keys = {key.name: key for key in TLS}
+
+    def value(name: str) -> Value:
+        return keys[name].parse(truststore[name]) if name in truststore else keys[name].default
+
+    return client_context(TlsSettings.of(value), verify=True, check_host=True)
 
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings) -> bool:
