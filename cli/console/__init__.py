@@ -7,6 +7,7 @@
 - cluster_tables.py: the tables of one reading, pure. windows.py: the part of a table that a viewer
   sees, filtered and sorted, pure.
 - explanation.py: the state of one partition, topic, broker or of the quorum, and what led to it.
+- past.py, past_tables.py: earlier states, from a metadata log on this machine.
 - views/: the tables that are read only while a page shows them.
 - actions/: what the page may change with --allow-actions. Without it, the console is read-only.
 - static/: the page, without a build step. virtual_table.js draws the visible rows only.

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import signal
 from functools import partial
+from pathlib import Path
 
 import click
 from aiohttp import web
@@ -14,6 +15,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import admin_settings, cluster_options
 from quorate.cli.console.access.request_rules import is_loopback
 from quorate.cli.console.actions.routes import Actions
+from quorate.cli.console.past import Past
 from quorate.cli.console.server import ConsoleServer
 from quorate.cli.console.watcher import Watcher
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
@@ -42,6 +44,12 @@ TIMEOUT_S = 5.0
     is_flag=True,
     help="Let the page create and delete topics, move replicas, and elect leaders.",
 )
+@click.option(
+    "--metadata-dir",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Show earlier states from the metadata log of a node or a local cluster in DIR.",
+)
 @click.option("--until-eof", is_flag=True, help="End when standard input ends.")
 def console(
     bootstrap_server: str | None,
@@ -50,12 +58,16 @@ def console(
     port: int,
     listen: str | None,
     allow_actions: bool,
+    metadata_dir: Path | None,
     until_eof: bool,
 ) -> None:
     """Show a running cluster in the browser: quorum, brokers, topics, partitions, groups and lags.
 
     The command prints the address of the page, which contains a random token, and serves it until
     Ctrl-C. The page shows the cluster as it changes, the worst first. It needs no other site.
+
+    With --metadata-dir, a slider shows the cluster as it was at any offset of the metadata log. The
+    directory is a node's log directory on this machine, or that of `quorate up`.
 
     The page is read-only. With --allow-actions it can change the cluster, with the permissions of
     the user in --command-config, and the command prints a line for each action.
@@ -79,7 +91,8 @@ def console(
         watcher = Watcher(settings, lambda: _wake(loop, server))
         token = secrets.token_urlsafe(24)
         actions = Actions(lambda: watcher.settings, log) if allow_actions else None
-        server = ConsoleServer(lambda: watcher.current, watcher.look, host, token, actions)
+        past = Past(metadata_dir)
+        server = ConsoleServer(lambda: watcher.current, watcher.look, host, token, past, actions)
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)

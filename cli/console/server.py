@@ -7,6 +7,7 @@
                                 page shows the table NAME meanwhile
     GET /api/table/NAME         a window of a table (`windows.py`)
     GET /api/explain?subject=S  the state and the events of one subject (`explanation.py`)
+    GET /api/past...            earlier states (`past.py`)
 
 All requests of /api/ need the token. No request changes anything, unless there are actions
 (`actions/routes.py`)."""
@@ -27,6 +28,7 @@ from quorate.cli.console.access.request_rules import (
 )
 from quorate.cli.console.actions.routes import MAX_BODY_BYTES, Actions
 from quorate.cli.console.explanation import MAX_SUBJECT_CHARS, explanation
+from quorate.cli.console.past import Past
 from quorate.cli.console.watcher import Reading
 from quorate.cli.console.windows import BadWindow, Window, window_of
 from quorate.quorum.analytics.page.page_assets import STYLE
@@ -43,6 +45,7 @@ FILES = {
     "requests.js": "text/javascript",
     "details.js": "text/javascript",
     "leader_bar.js": "text/javascript",
+    "time_travel.js": "text/javascript",
     "console.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
@@ -70,10 +73,12 @@ class ConsoleServer:
         look: Callable[[str], None],
         listen_host: str,
         token: str,
+        past: Past,
         actions: Actions | None = None,
     ) -> None:
         self._current = current
         self._look = look
+        self._past = past
         self._actions = actions
         self._listen_host = listen_host
         self._token = token
@@ -90,6 +95,7 @@ class ConsoleServer:
         made.router.add_get("/api/news", self._wait_for_news)
         made.router.add_get("/api/table/{name}", self._table)
         made.router.add_get("/api/explain", self._explain)
+        self._past.add_routes(made.router)
         if self._actions is not None:
             self._actions.add_routes(made.router)
         return made

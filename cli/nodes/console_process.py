@@ -10,6 +10,7 @@ import asyncio
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
+from pathlib import Path
 
 DEFAULT_PORT = 8787
 START_TIMEOUT_S = 20.0
@@ -19,9 +20,12 @@ STOP_TIMEOUT_S = 5.0
 class ConsoleProcess:
     """The process of a cluster's console, owned by the event loop of the supervisor."""
 
-    def __init__(self, bootstrap: str, command_config: str | None, port: int) -> None:
-        """Prepare the console of the brokers `bootstrap`, on `port` or on a free one (0)."""
-        self._arguments = arguments_of(bootstrap, command_config, port)
+    def __init__(
+        self, bootstrap: str, command_config: str | None, port: int, cluster_dir: Path | None = None
+    ) -> None:
+        """Prepare the console of the brokers `bootstrap`, on `port` or on a free one (0). It shows
+        earlier states from the logs in `cluster_dir`."""
+        self._arguments = arguments_of(bootstrap, command_config, port, cluster_dir)
         self._process: Process | None = None
 
     async def start(self) -> str:
@@ -52,10 +56,13 @@ class ConsoleProcess:
             await process.wait()
 
 
-def arguments_of(bootstrap: str, command_config: str | None, port: int) -> Sequence[str]:
+def arguments_of(
+    bootstrap: str, command_config: str | None, port: int, cluster_dir: Path | None = None
+) -> Sequence[str]:
     """Return the command of the console's process."""
     settings = () if command_config is None else ("--command-config", command_config)
+    past = () if cluster_dir is None else ("--metadata-dir", str(cluster_dir.absolute()))
     return (
         *(sys.executable, "-m", "quorate.cli", "console", "--until-eof"),
-        *("--bootstrap-server", bootstrap, "--port", str(port), *settings),
+        *("--bootstrap-server", bootstrap, "--port", str(port), *past, *settings),
     )

@@ -163,7 +163,7 @@ def up(
     lifeline = lifeline_of_stdin() if until_eof else None
     console = None
     if console_port is not None:
-        console = ConsoleProcess(addresses(entries), command_config, console_port)
+        console = ConsoleProcess(addresses(entries), command_config, console_port, directory.root)
     if shape.secured is not None:
         for line in ways_to_connect(shape.secured, addresses(entries)):
             say(line)

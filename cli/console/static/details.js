@@ -22,7 +22,9 @@ function element(kind, text, name = '') {
 const shown = value => value === null ? 'none' : Array.isArray(value) ? value.join(', ') : value;
 
 export class Details {
-  constructor(dialog, failed) { Object.assign(this, {dialog, failed, subject: null}); }
+  constructor(dialog, failed, travel) {
+    Object.assign(this, {dialog, failed, travel, subject: null});
+  }
 
   async open(subject) {
     this.subject = subject;
@@ -52,8 +54,11 @@ export class Details {
     const at = name => columns.indexOf(name);
     const list = document.createElement('ol');
     list.append(...events.map(event => {
-      const item = document.createElement('li');
-      item.append(element('span', `${event[at('time')]}, offset ${event[at('offset')]}`, 'soft'),
+      const item = document.createElement('li'), offset = event[at('offset')];
+      const when = element('button', `${event[at('time')]}, offset ${offset}`, 'when');
+      when.type = 'button';
+      when.addEventListener('click', () => { this.dialog.close(); this.travel(offset); });
+      item.append(when,
         element('div', event[at('what')]), element('div', event[at('why')], 'soft'));
       return item;
     }));

@@ -1,6 +1,7 @@
 // The page: the overview, the tabs, the keys, and the wait for news.
 import {Details, subjectOf} from './details.js';
 import {get} from './requests.js';
+import {TimeTravel} from './time_travel.js';
 import {VirtualTable} from './virtual_table.js';
 
 const TABLES = ['partitions', 'topics', 'brokers', 'replicas', 'groups', 'lags', 'reassignments',
@@ -12,8 +13,13 @@ const count = found => {
   at('count').textContent = `${found.matching} of ${found.total} rows`;
   at('note').textContent = found.note;
 };
-const details = new Details(at('details'), fail);
+const details = new Details(at('details'), fail, offset => travel.go(offset));
 const table = new VirtualTable(at('rows'), at('space'), at('heads'), count, fail, activate);
+
+const travel = new TimeTravel(at('travel'), offset => {
+  table.travel(offset);
+  showOverview().catch(fail);
+}, fail);
 
 // Explain what a row is about. A group has its partitions in another table.
 function activate(columns, values) {
@@ -33,11 +39,14 @@ function card(value, label, bad) {
 }
 
 async function showOverview() {
-  const found = await get('/api/overview');
+  const offset = travel.offset;
+  const found = await get(offset === null ? '/api/overview' : `/api/past/overview?at=${offset}`);
+  if (offset !== travel.offset) return found.version;
+  travel.arrived(found.time);
   at('error').hidden = !found.error;
   at('error').textContent = found.error;
   if (found.cluster_id === undefined) return found.version;
-  at('cluster').textContent = `Cluster ${found.cluster_id}`;
+  if (found.cluster_id) at('cluster').textContent = `Cluster ${found.cluster_id}`;
   at('quorum').textContent = found.quorum;
   at('quorum').style.color = found.lost ? 'var(--lost)' : '';
   at('cards').replaceChildren(
@@ -105,9 +114,11 @@ async function follow() {
       await visible();
       const {version} = await get(`/api/news?seen=${seen}&table=${table.name}`);
       if (version === seen) continue;
-      seen = await showOverview();
-      table.renew();
+      seen = version;
       details.renew();
+      if (travel.offset !== null) continue;
+      await showOverview();
+      table.renew();
     } catch (error) {
       fail(error);
       seen = -1;

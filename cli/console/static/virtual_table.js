@@ -8,6 +8,7 @@ const GOOD = new Set(['ok', 'up', 'Stable', 'Empty', 'leader', 'in sync', 'being
 export class VirtualTable {
   constructor(view, space, heads, counted, failed, activated) {
     Object.assign(this, {view, space, heads, counted, failed, activated, current: -1});
+    this.source = '/api/table/'; this.at = null;
     this.name = ''; this.filter = ''; this.sort = ''; this.down = false;
     this.generation = 0;
     this.clear();
@@ -42,6 +43,14 @@ export class VirtualTable {
     this.renew();
   }
 
+  // Show the state after the record at an offset, or the present one (null).
+  travel(offset) {
+    this.at = offset;
+    this.source = offset === null ? '/api/table/' : '/api/past/table/';
+    this.clear();
+    this.renew();
+  }
+
   search(text) {
     this.filter = text; this.current = -1;
     this.view.scrollTop = 0;
@@ -66,10 +75,10 @@ export class VirtualTable {
     if (this.asked.has(number)) return;
     this.asked.add(number);
     const generation = this.generation;
-    const query = new URLSearchParams({filter: this.filter, sort: this.sort,
+    const query = new URLSearchParams({...(this.at === null ? {} : {at: this.at}), filter: this.filter, sort: this.sort,
       down: this.down ? '1' : '0', from: String(number * PAGE_ROWS), limit: String(PAGE_ROWS)});
     try {
-      const found = await get(`/api/table/${this.name}?${query}`);
+      const found = await get(`${this.source}${this.name}?${query}`);
       if (generation !== this.generation) return;
       this.pages.set(number, found.rows);
       this.matching = found.matching;
@@ -83,8 +92,9 @@ export class VirtualTable {
   }
 
   drawHeads() {
-    if (this.heads.dataset.shown === this.name + this.sort + this.down) return;
-    this.heads.dataset.shown = this.name + this.sort + this.down;
+    const shown = [...this.columns, this.name, this.sort, this.down].join();
+    if (this.heads.dataset.shown === shown) return;
+    this.heads.dataset.shown = shown;
     this.heads.replaceChildren(...this.columns.map(column => {
       const button = document.createElement('button');
       const chosen = column === this.sort;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,12 @@ def test_the_console_of_a_secure_cluster_gets_the_file_of_its_clients() -> None:
     found = arguments_of("b1:9092", "client.properties", 0)
     assert found[-2:] == ("--command-config", "client.properties")
     assert "--command-config" not in arguments_of("b1:9092", None, 0)
+
+
+def test_the_console_of_a_cluster_reads_the_logs_in_its_directory(tmp_path: Path) -> None:
+    found = arguments_of("b1:9092", None, 0, tmp_path)
+    assert found[-2:] == ("--metadata-dir", str(tmp_path))
+    assert "--metadata-dir" not in arguments_of("b1:9092", None, 0)
 
 
 async def test_it_ends_with_its_owner() -> None:

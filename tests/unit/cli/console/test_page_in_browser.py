@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from quorate.cli.console.views.change_events import Event
 from quorate.cli.console.views.table import Table
 from tests.unit.analytics.browser import MEASURES, VARIABLE, find_browser
+from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.cli.console.browser_session import browsing
 from tests.unit.cli.console.readings import reading
 from tests.unit.cli.console.served import TOKEN, served
@@ -103,4 +105,29 @@ async def test_a_row_is_explained_by_keyboard_with_its_leaders() -> None:
         await page.until("!document.getElementById('details').open")
         await page.value("document.getElementById('quorum').click()")
         await page.until("document.querySelector('#details h2')?.textContent === 'quorum'")
+        assert page.problems == []
+
+
+async def test_the_slider_shows_earlier_states_and_returns_to_the_present(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, b"".join(batches()))
+    async with (
+        served(reading(12), past=tmp_path) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}") as page,
+    ):
+        await page.until(f"{ROWS} === 12 && document.querySelector('#travel input').max > 30")
+        await page.value(
+            "(() => { const slider = document.querySelector('#travel input'); slider.value = 25;"
+            "slider.dispatchEvent(new Event('input')); })()"
+        )
+        await page.until(f"{ROWS} === 2 && {FIRST}.startsWith('a 1 offline')")
+        text = "document.getElementById('travel').textContent"
+        await page.until(f"{text}.includes('the cluster at offset 25, 2027')")
+        await page.value("document.querySelector('[data-table=groups]').click()")
+        await page.until("document.getElementById('note').textContent.includes('does not tell')")
+        await page.value("document.querySelector('[data-table=partitions]').click()")
+        console.reading = replace(reading(13), version=2)
+        console.server.changed()
+        await page.until(f"{ROWS} === 2")
+        await page.value("document.querySelector('#travel button').click()")
+        await page.until(f"{ROWS} === 13")
         assert page.problems == []
