@@ -26,7 +26,11 @@ DOMAIN = "example.com"
 STOP_S = 60.0
 """TimeoutStopSec of the unit."""
 COMMAND_S = 120.0
-NODE_PORTS = {"controller": "9093", "broker": "9094"}
+NODE_PORTS = {"controller": "9093", "broker": "9094", "combined": "9094"}
+HOSTS = {"controller": "controller", "broker": "broker", "combined": "node"}
+"""The hosts of the samples, without their numbers."""
+FIRST_IDS = {"controller": 1, "broker": 101, "combined": 1}
+"""The value of node.id in each sample."""
 QUORATE = str(Path(sys.executable).with_name("quorate"))
 
 
@@ -35,8 +39,8 @@ class Machine:
 
     def __init__(self, root: Path, addresses: Addresses, role: str, number: int) -> None:
         self.role = role
-        self.name = f"{role}-{number}"
-        self.node_id = number if role == "controller" else 100 + number
+        self.name = f"{HOSTS[role]}-{number}"
+        self.node_id = FIRST_IDS[role] + number - 1
         self.disk = root / self.name / "var"
         self._journal = root / self.name / "journal"
         self.config = root / self.name / "etc" / f"{role}.properties"
@@ -48,17 +52,16 @@ class Machine:
 
     def _changed(self, sample: str) -> str:
         """Return the sample with the node's id, hosts and rack, and with ports of this machine."""
-        first = "1" if self.role == "controller" else "101"
         lines = []
         for line in sample.splitlines():
             key, _, value = line.partition("=")
             if key == "node.id":
-                assert value == first
+                assert value == str(FIRST_IDS[self.role])
                 line = f"node.id={self.node_id}"
             elif key == "broker.rack":
                 line = f"broker.rack=zone-{self.name[-1]}"
             elif key == "advertised.listeners":
-                line = line.replace(f"{self.role}-1.{DOMAIN}", f"{self.name}.{DOMAIN}")
+                line = line.replace(f"{HOSTS[self.role]}-1.{DOMAIN}", f"{self.name}.{DOMAIN}")
             lines.append(line)
         text = self._addresses.translated(f"{self.name}.{DOMAIN}", "\n".join(lines))
         return text.replace("/var/lib/quorate", str(self.disk)) + "\n"

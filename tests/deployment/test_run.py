@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, Producer
 from tests.clients.cluster import wait_for
 from tests.deployment import files
 from tests.deployment.addresses import Addresses
+from tests.deployment.machines import Machine, run, status
 
 pytestmark = pytest.mark.clients
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -26,8 +27,8 @@ READY_S = 60.0
 STOP_S = 60.0
 
 
-class Machine(Addresses):
-    """This machine in place of all machines and containers."""
+class Containers(Addresses):
+    """Directories of this machine in place of all containers."""
 
     def __init__(self, root: Path) -> None:
         super().__init__()
@@ -96,7 +97,7 @@ def exchange(bootstrap: str) -> None:
 
 @pytest.mark.long
 def test_the_nodes_of_compose_serve_a_client(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
+    machine = Containers(tmp_path)
     commands = {
         node.service: [str(files.RUN_NODE), *machine.arguments(node)]
         for node in files.compose_nodes()
@@ -108,7 +109,7 @@ def test_the_nodes_of_compose_serve_a_client(tmp_path: Path) -> None:
 
 
 def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
+    machine = Containers(tmp_path)
     arguments = machine.arguments(files.Node("node-1.example.com", ("combined.properties",)))
     file, directory = arguments[0], arguments[1].partition("log.dirs=")[2]
     text = re.sub(r",2@.*", "", Path(file).read_text()).replace("/var/lib/quorate/data", directory)
@@ -123,3 +124,26 @@ def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
     with processes({"node": [quorate, subcommand, file]}, tmp_path):
         wait_until_ready(machine.port("node-1.example.com", "9094"))
         exchange(f"127.0.0.1:{machine.port('node-1.example.com', '9092')}")
+
+
+@pytest.mark.long
+def test_three_machines_run_combined_nodes(tmp_path: Path) -> None:
+    addresses = Addresses()
+    machines = [Machine(tmp_path, addresses, "combined", number) for number in (1, 2, 3)]
+    try:
+        for each in machines:
+            each.format()
+            each.start()
+        for each in machines:
+            each.wait_until_ready()
+        code, text = status(machines[0].bootstrap)
+        assert code == 0
+        assert "3 of 3 voters answer" in text
+        exchange(machines[0].bootstrap)
+        described = run("topics", "--bootstrap-server", machines[0].bootstrap, "--describe").stdout
+        assert described.count("ReplicationFactor: 3\t") == 2, "the topic, and the group's offsets"
+        for each in machines:
+            each.stop()
+    finally:
+        for each in machines:
+            each.end()

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -111,6 +113,48 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     return project
+
+
+def shipped_files(source: Path) -> set[str]:
+    """Return the paths of all files of the import package, which contains links to folders."""
+    return {
+        str(Path(directory, name).relative_to(source))
+        for directory, _, names in os.walk(source / "quorate", followlinks=True)
+        for name in names
+        if Path(directory).name != "__pycache__"
+    }
+
+
+def test_the_wheel_has_every_file_of_the_package(project: Path) -> None:
+    (wheel,) = project.parent.glob("quorate-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (file,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+        metadata = archive.read(file).decode()
+    info = {name for name in names if ".dist-info/" in name}
+    assert names - info == shipped_files(project.parent / "source")
+    assert any(name.endswith("licenses/LICENSE") for name in info)
+    for line in (
+        "License-Expression: ",
+        "Requires-Python: >=",
+        "Provides-Extra: spark",
+        "Keywords",
+    ):
+        assert f"\n{line}" in metadata
+    assert "# Quorate" in metadata, "the README is the description"
+
+
+def test_the_source_distribution_has_every_file_of_the_wheel(project: Path) -> None:
+    base = project.parent
+    build = "from setuptools import build_meta; build_meta.build_sdist('..')"
+    subprocess.run(
+        [sys.executable, "-c", build], cwd=base / "source", check=True, capture_output=True
+    )
+    (sdist,) = base.glob("quorate-*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {each.name.partition("/")[2] for each in archive if each.isfile()}
+    assert shipped_files(base / "source") <= names
+    assert {"pyproject.toml", "README.md", "LICENSE"} <= names
 
 
 NO_OTHERS = [f"-pno:{name}" for name in ("asyncio", "xdist", "timeout", "hypothesispytest")]
