@@ -1,4 +1,7 @@
-"""The key `quorate.http.token.file`: a file with the token that admits HTTP requests to a node."""
+"""The key `quorate.http.token.file`: a file with the tokens that admit HTTP requests to a node.
+
+The file has one token, or two while clients change from one to the other.
+"""
 
 from __future__ import annotations
 
@@ -18,32 +21,38 @@ HTTP_TOKEN = (
         Kind.STRING,
         None,
         "A file with the token that HTTP requests to the port of nodes show, apart from /healthz "
-        "and /readyz. With TLS between nodes, a certificate of the truststore also admits them.",
+        "and /readyz, or with two of them on lines of their own. With TLS between nodes, a "
+        "certificate of the truststore also admits them.",
     ),
 )
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,512}=*")
 """The tokens of RFC 6750, of 16 characters or more, because short ones can be guessed."""
+MAX_TOKENS = 2
+MAX_FILE_CHARS = 2048
 
 log = logging.getLogger("quorate.config")
 
 
-def read_token(config: Mapping[str, Any]) -> str | None:
-    """Return the token in the file of the key, or None if the key is not set. Blocks.
+def read_tokens(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the tokens in the file of the key, the first of which clients send, or none if the key
+    is not set. Blocks.
 
-    Raise ConfigError if the file cannot be read or holds no token. Write a warning if other users
-    can read the file."""
+    Raise ConfigError if the file cannot be read, or holds no tokens, or more than MAX_TOKENS. Write
+    a warning if other users can read the file."""
     path = config[HTTP_TOKEN_FILE]
     if path is None:
-        return None
+        return ()
     try:
         with open(path, encoding="ascii") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 log.warning("%s: other users can read %s: chmod 600", HTTP_TOKEN_FILE, path)
-            text = file.read(1024).strip()
+            text = file.read(MAX_FILE_CHARS)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{HTTP_TOKEN_FILE}: {error}") from None
-    if not TOKEN.fullmatch(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not 1 <= len(lines) <= MAX_TOKENS or not all(TOKEN.fullmatch(each) for each in lines):
         raise ConfigError(
-            f"{HTTP_TOKEN_FILE}: {path} must hold one token of 16 to 512 letters, digits or -._~+/"
+            f"{HTTP_TOKEN_FILE}: {path} must hold one token of 16 to 512 letters, digits or "
+            f"-._~+/, or {MAX_TOKENS} on lines of their own"
         )
-    return text
+    return tuple(lines)

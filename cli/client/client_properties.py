@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.sasl_login import KEYS as SASL_KEYS
 from quorate.cli.client.sasl_login import Login, sasl_login
-from quorate.config.http_token import HTTP_TOKEN_FILE, read_token
+from quorate.config.http_token import HTTP_TOKEN_FILE, read_tokens
 from quorate.config.key import ConfigError, Value
 from quorate.config.listeners import (
     PLAINTEXT,
@@ -91,7 +91,8 @@ def client_security(client: Mapping[str, str]) -> ClientSecurity:
     protocol = _ours(client, "security.protocol", "PLAINTEXT").upper()
     login = sasl_login(client) if protocol in SASL_PROTOCOLS else None
     try:
-        token = read_token({HTTP_TOKEN_FILE: client.get(HTTP_TOKEN_FILE)})
+        tokens = read_tokens({HTTP_TOKEN_FILE: client.get(HTTP_TOKEN_FILE)})
+        token = tokens[0] if tokens else None
     except ConfigError as error:
         raise Refused(str(error)) from None
     if protocol not in TLS_PROTOCOLS:

@@ -130,6 +130,7 @@ class NodeCore:
             checked.take,
         )
         self.http_endpoints = HttpEndpoints(self)
+        self.tokens = self.http_endpoints.tokens
         self.tls.report_to(self.http_endpoints)
         self.listeners.image.append(self.tls.image_changed)
         self._waiting = WaitingLog(seams.clock, self.http_endpoints.reasons)
@@ -153,14 +154,14 @@ class NodeCore:
         when this node knows a high watermark."""
         self.committed_image.load(self.storage.beginning.image)
         self.links.start()
-        for part in (self.replica, self._snapshots, self._waiting, self.tls):
+        for part in (self.replica, self._snapshots, self._waiting, self.tls, self.tokens):
             part.start()
 
     def close(self) -> None:
         """Stop immediately. The files stay open until `release`."""
         for part in (self.replica, self.committed_image, self._snapshots, self._waiting):
             part.close()
-        for link in (self._probes, self.links, self.tls):
+        for link in (self._probes, self.links, self.tls, self.tokens):
             link.close()
 
     def release(self) -> None:

@@ -22,6 +22,7 @@ from quorate.quorum.seams import Address
 from quorate.quorum.watch.changes import Changes
 from quorate.quorum.watch.http_access import http_access
 from quorate.quorum.watch.http_dispatch import HttpDispatch, Query, json_response
+from quorate.quorum.watch.http_tokens import HttpTokens
 from quorate.quorum.watch.life_cycle import LifeCycle
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
@@ -57,6 +58,7 @@ class HttpEndpoints:
             changes.committed,
         )
         """The node calls these functions when the high watermark rises."""
+        self.tokens = HttpTokens(node.config)
         self._dispatch = HttpDispatch(
             node.clock,
             {
@@ -67,7 +69,7 @@ class HttpEndpoints:
                 "/v1/targets": self._targets,
             },
             always={"/healthz": self._healthz, "/readyz": self._readyz},
-            access=http_access(node),
+            access=http_access(node, self.tokens),
         )
         self.accept = self._dispatch.accept
 

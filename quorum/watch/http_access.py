@@ -17,7 +17,6 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from quorate.config.http_token import read_token
 from quorate.config.node_tls import demands_tls
 from quorate.quorum.principal import Principal
 from quorate.quorum.protocol.acl_codes import Operation
@@ -41,10 +40,11 @@ def everybody(principal: Principal, host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HttpAccess:
-    """The rule of one node. `token` admits its bearers. `demands_proof` is True if the node accepts
-    no links without TLS. The URIs of the cluster's nodes begin with `node_prefix`."""
+    """The rule of one node. `tokens` returns the tokens that admit their bearers. `demands_proof`
+    is True if the node accepts no links without TLS. The URIs of the cluster's nodes begin with
+    `node_prefix`."""
 
-    token: str | None = field(default=None, repr=False)
+    tokens: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False)
     demands_proof: bool = False
     may_describe: MayDescribe = everybody
     node_prefix: str = ""
@@ -56,9 +56,10 @@ class HttpAccess:
 
         `identity` is what the client at `host` has proved, or None without TLS. `bearer` is the
         token of its Authorization header."""
-        if path in PUBLIC or not (self.demands_proof or self.token or identity):
+        tokens = self.tokens()
+        if path in PUBLIC or not (self.demands_proof or tokens or identity):
             return None
-        if self.token and bearer and hmac.compare_digest(self.token.encode(), bearer.encode()):
+        if bearer and any(hmac.compare_digest(t.encode(), bearer.encode()) for t in tokens):
             return None
         if identity is None or not identity.verified:
             return HttpResponse(
@@ -74,8 +75,8 @@ class HttpAccess:
         return HttpResponse(text.encode(), status=403)
 
 
-def http_access(node: NodeView) -> HttpAccess:
-    """Return the rule of a node. Blocks to read the token. Raise ConfigError if it is invalid."""
+def http_access(node: NodeView, tokens: Callable[[], tuple[str, ...]]) -> HttpAccess:
+    """Return the rule of a node with these tokens."""
     authorizer = node_authorizer(node.config, node.clock, lambda: node.image)
 
     def may_describe(principal: Principal, host: str) -> bool:
@@ -85,4 +86,4 @@ def http_access(node: NodeView) -> HttpAccess:
         return permits.cluster(Operation.DESCRIBE)
 
     prefix = node_uri(node.cluster_id, 0).removesuffix("0")
-    return HttpAccess(read_token(node.config), demands_tls(node.config), may_describe, prefix)
+    return HttpAccess(tokens, demands_tls(node.config), may_describe, prefix)

@@ -25,6 +25,7 @@ from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.metadata.replay import replay
 from quorate.quorum.node.controller.controller_node import ControllerNode
+from quorate.quorum.node.peers.node_tls import NodeTls
 from quorate.quorum.protocol.schemas.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -353,6 +354,23 @@ def test_a_restarted_broker_applies_the_stored_configs() -> None:
         running_nodes.cluster.until(running_nodes.cluster._serves)
         running_nodes.cluster.run(1.0)
         assert running_nodes.broker.connections.limits.max_connections == 77
+
+
+def test_a_broker_serves_no_client_before_its_dynamic_tls_is_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise its first clients could see the certificate of the file."""
+    held: list[Callable[[], None]] = []
+    with nodes() as running_nodes:
+        cluster = running_nodes.cluster
+        broker = cluster.cluster.brokers[0]
+        cluster.cluster.kill(broker)
+        monkeypatch.setattr(NodeTls, "when_settled", lambda self, done: held.append(done))
+        cluster.cluster.start(broker)
+        cluster.run(5.0)
+        assert held and not running_nodes.broker._serving
+        held[0]()
+        cluster.until(cluster._serves)
 
 
 def test_the_synonyms_are_in_the_order_of_precedence() -> None:

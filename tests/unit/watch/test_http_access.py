@@ -10,13 +10,14 @@ from quorate.quorum.seams import ANONYMOUS_PEER, PeerIdentity
 from quorate.quorum.watch.http_access import HttpAccess
 
 TOKEN = "0123456789abcdef"
+OTHER_TOKEN = "fedcba9876543210"
 HOST = "10.0.0.9"
 CERTIFIED = PeerIdentity(verified=True)
 ALICE = Principal(USER, "alice")
 OPEN = HttpAccess()
-BY_TOKEN = HttpAccess(TOKEN)
+BY_TOKEN = HttpAccess(lambda: (TOKEN,))
 BY_TLS = HttpAccess(demands_proof=True)
-BOTH = HttpAccess(TOKEN, demands_proof=True)
+BOTH = HttpAccess(lambda: (OTHER_TOKEN, TOKEN), demands_proof=True)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,8 @@ BOTH = HttpAccess(TOKEN, demands_proof=True)
         (BY_TLS, CERTIFIED, None, True),
         (BY_TLS, None, None, False),
         (BOTH, ANONYMOUS_PEER, TOKEN, True),
+        (BOTH, ANONYMOUS_PEER, OTHER_TOKEN, True),
+        (BY_TOKEN, None, OTHER_TOKEN, False),
         (BOTH, CERTIFIED, "wrong", True),
     ],
 )
@@ -76,7 +79,10 @@ def test_with_an_authorizer_a_certificate_needs_a_permission(
         return principal == ALICE
 
     access = HttpAccess(
-        TOKEN, demands_proof=True, may_describe=may_describe, node_prefix="quorate://c/node/"
+        lambda: (TOKEN,),
+        demands_proof=True,
+        may_describe=may_describe,
+        node_prefix="quorate://c/node/",
     )
     refusal = access.refusal("/v1/changes", identity, bearer, HOST)
     assert (None if refusal is None else refusal.status) == status
