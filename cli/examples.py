@@ -64,7 +64,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "history explain": ("quorate-data/nodes/1/data --topic orders --partition 0",),
     "history export": ("quorate-data/nodes/1/data --out tables",),
     "history report": ("quorate-data/nodes/1/data --out report.html",),
-    "history sql": ("'select count(*) from leaderships' quorate-data/nodes/1/data",),
+    "history sql": ("'SELECT count(*) FROM leadership' quorate-data/nodes/1/data",),
     "history stream": ("quorate-data --out history-table --once",),
     "history top": ("quorate-data/nodes/1/data --limit 5",),
     "history whatif": ("quorate-data/nodes/1/data --kill 4 --kill 5",),
@@ -73,7 +73,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "man-pages": ("~/.local/share/man/man1",),
     "metadata-quorum add-controller": ("",),
     "metadata-quorum describe": ("--status", "--replication --human-readable"),
-    "metadata-quorum force-voters": ("--dir quorate-data --controller 1@c1:9093 --dry-run",),
+    "metadata-quorum force-voters": (
+        "--dir /data/b4 --dir /data/b5 --controller c10.properties --dry-run",
+    ),
     "metadata-quorum remove-controller": (
         "--controller-id 3 --controller-directory-id MvDxzVmcRsaTz33bUuRU6A",
     ),

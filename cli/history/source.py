@@ -47,6 +47,8 @@ def history_in(given: Path) -> Iterator[Path]:
         with TemporaryDirectory(prefix="quorate-history-") as unpacked:
             unpack(given, Path(unpacked))
             yield longest_log(root_of(Path(unpacked)), within=Path(unpacked))
+    except BrokenPipeError:
+        raise  # the reader of the output has ended, as `head` does
     except (OSError, AnalyticsError, shutil.ReadError) as error:
         raise Refused(str(error)) from None
     except (LogError, MetadataError, DecodeError) as error:

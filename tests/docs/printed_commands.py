@@ -28,12 +28,13 @@ from pathlib import Path
 from tests.docs.site.pages import ROOT
 
 BLOCK = re.compile(
-    r"^(?P<excluded><!-- not run: (?P<reason>.+) -->\n+)?```sh\n(?P<commands>.*?)^```$"
+    r"^(?P<excluded><!-- not run: (?P<reason>[^\n]+) -->\n+)?```sh\n(?P<commands>.*?)^```$"
     r"(?:\n\n```text\n(?P<shown>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
 LOOKS = re.compile(
     r"quorate (status|history (explain|at)|topics .*--describe|metadata-quorum .* describe)\b.*"
+    r"|curl -s .*"
 )
 FIRST_PORT = 9092
 PORTS = 8
@@ -145,11 +146,13 @@ class Shell:
 
 @contextmanager
 def shell(directory: Path) -> Iterator[Shell]:
-    """Give a shell in a directory with the sample configs, whose ports are free ones."""
+    """Give a shell in a directory with the sample configs, whose ports are free ones, and with the
+    fixtures of tests."""
     found = Shell(directory, free_ports())
     shutil.copytree(ROOT / "config" / "deployment", directory / "config" / "deployment")
     for path in (directory / "config" / "deployment").glob("*.properties"):
         path.write_text(found.with_ports(path.read_text()))
+    (directory / "tests").symlink_to(ROOT / "tests")
     try:
         yield found
     finally:

@@ -15,19 +15,28 @@ from tests.docs.site.pages import ROOT
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 HOW_TOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 PAGES = [TUTORIAL, *HOW_TOS]
+QUICK = ("read-a-kafka-log",)
+"""The pages that start no node."""
 COMMANDS = sorted(
     {
         line
         for page in PAGES
         for block in blocks(page.read_text())
-        for line in re.findall(r"^quorate .*?(?= > | < | \|\| |$)", block.commands, re.MULTILINE)
+        for line in re.findall(
+            r"^quorate .*?(?= > | < | \|\| |$)", block.commands.replace("\\\n", ""), re.MULTILINE
+        )
     }
 )
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page.stem in QUICK else [pytest.mark.long], id=page.stem)
+        for page in PAGES
+    ],
+)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 
@@ -49,9 +58,15 @@ def test_most_commands_of_a_page_are_run(page: Path) -> None:
 def test_a_block_has_its_output_and_its_exclusion() -> None:
     page = (
         "```sh\na\nb\n```\n\n```text\nc\n```\n\nText.\n\n"
-        "<!-- not run: it needs root -->\n```sh\nd\n```\n\nText.\n\n```text\ne\n```\n"
+        "<!-- not run: it needs root -->\n```sh\nd\n```\n\nText.\n\n```text\ne\n```\n\n"
+        "```sh\nf\n```\n\n<!-- not run: no -->\n```sh\ng\n```\n"
     )
-    assert blocks(page) == [Block("a\nb\n", "c\n", None), Block("d\n", None, "it needs root")]
+    assert blocks(page) == [
+        Block("a\nb\n", "c\n", None),
+        Block("d\n", None, "it needs root"),
+        Block("f\n", None, None),
+        Block("g\n", None, "no"),
+    ]
 
 
 @pytest.mark.parametrize(

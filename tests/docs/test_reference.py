@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from quorate.cli.examples import EXAMPLES
 from quorate.cli.main import main
 from quorate.cli.manual.description import Described, described
 from quorate.config.key import Key, Kind, at_least
@@ -14,6 +15,7 @@ from quorate.config.refused_keys import DECEIVING
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.docs.reference import commands, errors, keys, keys_without_effect
 from tests.docs.reference.markdown import text
+from tests.docs.site.pages import ROOT
 
 COMMANDS = [each for each in described(main) if each.path != "quorate"]
 COMMAND_PAGES = commands.pages()
@@ -72,3 +74,14 @@ def test_every_error_code_and_exit_code_is_named() -> None:
 
 def test_plain_text_stays_plain() -> None:
     assert text("a <b> of `c_d` | *e*") == r"a \<b\> of `c_d` \| \*e\*"
+
+
+def test_the_examples_of_commands_name_tables_and_files_of_the_right_kind() -> None:
+    lines = [f"{path} {each}" for path, several in EXAMPLES.items() for each in several]
+    tables = re.findall(r"^## (\w+)$", (ROOT / "docs" / "tables.md").read_text(), re.MULTILINE)
+    queried = [found[1] for line in lines if (found := re.search(r"\bFROM (\w+)", line, re.I))]
+    assert queried
+    assert set(queried) <= set(tables)
+    configs = [found[1] for line in lines if (found := re.search(r" --controller (\S+)", line))]
+    assert configs
+    assert all(name.endswith(".properties") for name in configs)

@@ -423,3 +423,9 @@ def test_many_rows_are_printed_while_they_are_read(monkeypatch: pytest.MonkeyPat
     read = "\n".join(history_text.json_lines(rows()))
     assert json.loads(read) == list(rows())
     assert json.loads("\n".join(history_text.json_lines([]))) == []
+
+
+def test_a_reader_of_the_output_that_ends_is_no_error_of_the_log(tmp_path: Path) -> None:
+    """click ends the command without a message, as for `quorate history at DIR | head`."""
+    with pytest.raises(BrokenPipeError), history_in(tmp_path):
+        raise BrokenPipeError
