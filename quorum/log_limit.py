@@ -28,8 +28,8 @@ class LogLimit:
 
         Otherwise return the text to append to the line: empty, or the count of lines left out."""
         now_ms = self._clock.now_ms()
-        written_ms, left_out = self._kinds.get(kind, (now_ms - self._interval_ms, 0))
-        if now_ms - written_ms < self._interval_ms:
+        written_ms, left_out = self._kinds.get(kind, (now_ms, 0))
+        if not self.is_due(kind):
             self._kinds[kind] = (written_ms, left_out + 1)
             return None
         self._kinds.pop(kind, None)  # the newest kind is last
@@ -37,3 +37,8 @@ class LogLimit:
             del self._kinds[next(iter(self._kinds))]
         self._kinds[kind] = (now_ms, 0)
         return f" ({left_out} more like it were not logged)" if left_out else ""
+
+    def is_due(self, kind: Hashable) -> bool:
+        """Return True if a line of `kind` may be written now."""
+        known = self._kinds.get(kind)
+        return known is None or self._clock.now_ms() - known[0] >= self._interval_ms

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.quorum.ids import NO_NODE
-from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.delivery import raise_failure
 from quorate.quorum.rpc.handshake import ClientHandshake, HandshakeRefused, NodeSettings, RefusalLog
@@ -84,7 +83,7 @@ class Connector:
         self._settings = settings
         self._events = events
         self._expected_id = expected_id
-        self._refusals = RefusalLog(LogLimit(settings.node.clock))
+        self._refusals = RefusalLog(settings.node.clock)
         self._closed = False
         self._failures = 0
         self._up_since_ms = 0

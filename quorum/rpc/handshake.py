@@ -26,7 +26,8 @@ from quorate.quorum.rpc.node_link_memory import NodeLinkMemory
 from quorate.quorum.seams import Address, Clock, Link, LinkHandler
 
 logger = logging.getLogger(__name__)
-MAX_REMEMBERED_REFUSALS = 100
+REPEATED_AFTER_MS = 300_000
+"""The time after which an equal refusal is logged again."""
 MAX_REASON_CHARS = 1000
 """The longest reason of a refusal in the log. A longer one is cut."""
 
@@ -56,29 +57,28 @@ class NodeSettings:
     """The node's budgets. None counts nothing; tests and tools use it."""
 
 
-@dataclass(slots=True)
 class RefusalLog:
-    """Logs each refusal once, however often the peer tries again.
+    """Logs each refusal once in REPEATED_AFTER_MS, with the number of equal ones since the last
+    line, however often the peer tries again.
 
-    After MAX_REMEMBERED_REFUSALS different ones, it starts again with an empty memory. A caller of
-    the port chooses the ids in a refusal. The lines about one place are therefore limited too."""
+    A caller of the port chooses the ids in a refusal. The lines about one place are therefore
+    limited too."""
 
-    limit: LogLimit
-    logged: dict[str, None] = field(default_factory=dict)
+    def __init__(self, clock: Clock) -> None:
+        self._places = LogLimit(clock)
+        self._lines = LogLimit(clock, REPEATED_AFTER_MS)
 
     def log(self, where: str, reason: str) -> None:
         """Log that the handshake at `where` was refused for `reason`, unless the same line was
-        logged before, or another one about `where` a moment ago."""
+        logged lately, or another one about `where` a moment ago."""
         line = f"{where}: {shown(reason, MAX_REASON_CHARS)}"
-        if line in self.logged:
+        if not self._lines.is_due(line):
+            self._lines.passes(line)
             return
-        left_out = self.limit.passes(where)
-        if left_out is None:
-            return
-        if len(self.logged) >= MAX_REMEMBERED_REFUSALS:
-            self.logged.clear()
-        self.logged[line] = None
-        logger.warning("handshake refused: %s%s", line, left_out)
+        left_out = self._places.passes(where)
+        if left_out is not None:
+            repeated = self._lines.passes(line)
+            logger.warning("handshake refused: %s%s", line, repeated or left_out)
 
 
 class Handshake(abc.ABC):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.handshake import HandshakeRefused, NodeSettings, RefusalLog, ServerHandshake
 from quorate.quorum.rpc.hello import Peer
@@ -37,7 +36,7 @@ class NodeServer:
         self._settings = settings
         self._events = events
         self._channels: dict[Channel, None] = {}
-        self._refusals = RefusalLog(LogLimit(settings.clock))
+        self._refusals = RefusalLog(settings.clock)
 
     @property
     def channels(self) -> list[Channel]:

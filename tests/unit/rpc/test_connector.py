@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, Uuid
+from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.raft.generation import Rebuild
 from quorate.quorum.raft.messages import EndQuorumEpochRequest, EndQuorumEpochResponse
 from quorate.quorum.rpc.channel import Channel, Handlers
 from quorate.quorum.rpc.connector import Connector, ConnectorSettings, ProbeResult, probe
-from quorate.quorum.rpc.handshake import NodeSettings
+from quorate.quorum.rpc.handshake import REPEATED_AFTER_MS, NodeSettings, RefusalLog
 from quorate.quorum.rpc.hello import Hello, VersionRange, refusal_of
 from quorate.quorum.rpc.messages import VERSIONS
 from quorate.quorum.rpc.node_server import NodeServer
@@ -26,6 +27,7 @@ from tests.sim.world.host import Host
 from tests.sim.world.loop import SimLoop
 from tests.sim.world.network import SimNetwork
 from tests.sim.world.transport import SimTransport
+from tests.unit.rpc.kafka.fakes import FakeClock
 
 END = EndQuorumEpochRequest(cluster_id="c", leader_id=1, epoch=3, preferred_candidates=())
 ENDED = EndQuorumEpochResponse(error=0, epoch=3, leader_id=-1)
@@ -249,6 +251,33 @@ def test_refusals_are_said_once(
     lines = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
     assert any(reason in line for line in lines)
     assert len(lines) == len(set(lines)) <= 2
+
+
+def test_an_equal_refusal_is_logged_again_with_its_count(caplog: pytest.LogCaptureFixture) -> None:
+    """A log that was rotated, or that an operator reads today, shows what is still wrong."""
+    clock = FakeClock()
+    refusals = RefusalLog(clock)
+    for _ in range(REPEATED_AFTER_MS // 1000):
+        refusals.log("h:1", "another cluster")
+        clock.advance(1000)
+    refusals.log("h:1", "another cluster")
+    refusals.log("h:2", "another cluster")
+    left_out = REPEATED_AFTER_MS // 1000 - 1
+    assert caplog.messages == [
+        "handshake refused: h:1: another cluster",
+        f"handshake refused: h:1: another cluster ({left_out} more like it were not logged)",
+        "handshake refused: h:2: another cluster",
+    ]
+
+
+def test_an_equal_refusal_does_not_hide_another_one(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    refusals = RefusalLog(clock)
+    refusals.log("h:1", "one")
+    clock.advance(INTERVAL_MS)
+    refusals.log("h:1", "one")
+    refusals.log("h:1", "two")
+    assert [each[-3:] for each in caplog.messages] == ["one", "two"]
 
 
 def test_a_caller_cannot_flood_the_log_with_refusals(
