@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass, field
 from functools import cache
@@ -79,3 +80,8 @@ def signed(claims: Any, key: Any, algorithm: str, header: dict[str, Any]) -> str
     is left out."""
     present = {name: value for name, value in header.items() if value is not None}
     return jwt.PyJWS().encode(json.dumps(claims).encode(), key, algorithm, present)
+
+
+def part(value: Any) -> str:
+    """Return a part of a token that holds a JSON value."""
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()

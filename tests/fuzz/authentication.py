@@ -10,6 +10,8 @@ import random
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from quorate.quorum.protocol import headers
@@ -21,11 +23,13 @@ from quorate.quorum.protocol.schemas.metadata import MetadataRequest
 from quorate.quorum.protocol.schemas.sasl_authenticate import SaslAuthenticateRequest
 from quorate.quorum.protocol.schemas.sasl_handshake import SaslHandshakeRequest
 from quorate.quorum.protocol.wire import Message
+from quorate.quorum.sasl.oauthbearer_messages import client_first
 from tests.fuzz.mutations import mutated
 from tests.fuzz.streams import in_list, pieces
 from tests.fuzz.target import IncrementalWork, Target
 from tests.ports.node import BROKER_PORT, PortCluster
 from tests.ports.test_sasl import plain, secured
+from tests.tokens import AUDIENCE, VALIDATOR, TokenProvider, part
 from tests.unit.rpc.tls.memory import Client, Connection, Side, client_context
 from tests.unit.rpc.tls.test_tls_protocol import context
 
@@ -61,18 +65,26 @@ SCRAM_TOKENS = (
     b"c=biws,r=abc,p=AAAA",
     b"c=biws,r=abcdef,p=" + b"A" * 43 + b"=",
 )
+HEADERS = ({"alg": "none"}, {"alg": "ES256", "kid": "k1"}, {"alg": "HS256", "kid": "k1"}, 7)
+CLAIMS = {"sub": "alice", "aud": AUDIENCE, "iat": 0, "exp": 10**11}
+BEARER_TOKENS = (
+    *(client_first(f"{part(each)}.{part(CLAIMS)}.c2ln") for each in HEADERS),
+    client_first(TokenProvider({"k1": ("ES256", 1)}).token(10**12, seconds=10**9)),
+    *(b"\x01", b"n,a=alice,\x01auth=Bearer a.b.c\x01host=x\x01\x01", b"n,,\x01\x01"),
+)
 FRAMES = (
-    *(handshake(name) for name in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")),
-    *(handshake(name, 0) for name in ("PLAIN", "SCRAM-SHA-256")),
-    *(token(each) for each in (*PLAIN_TOKENS, *SCRAM_TOKENS)),
-    *(VERSIONS, METADATA, GROUPS, *PLAIN_TOKENS, *SCRAM_TOKENS),
+    *(handshake(name) for name in ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "GSSAPI")),
+    *(handshake(name, 0) for name in ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER")),
+    *(token(each) for each in (*PLAIN_TOKENS, *SCRAM_TOKENS, *BEARER_TOKENS)),
+    *(VERSIONS, METADATA, GROUPS, *PLAIN_TOKENS, *SCRAM_TOKENS, *BEARER_TOKENS),
     *(b"", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1", bytes(4), b"\xff" * 40),
 )
 """The frames of clients that do not know a password, and of others."""
 
 
 class SaslPort(Target):
-    """A listener with SASL. No input knows a password, so none may authenticate."""
+    """A listener with SASL. No input knows a password or the key of the token provider, so none may
+    authenticate."""
 
     def __init__(self, node: PortCluster) -> None:
         self.node = node
@@ -224,8 +236,17 @@ def damaged(data: bytes, how: bytes) -> bytes:
 
 @contextmanager
 def sasl_port() -> Iterator[Target]:
-    with secured() as node:
-        yield SaslPort(node)
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "keys.json"
+        file.write_bytes(TokenProvider().jwks())
+        keys = {
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            "listener.name.plaintext.oauthbearer.sasl.server.callback.handler.class": VALIDATOR,
+            "sasl.oauthbearer.jwks.endpoint.url": f"file://{file}",
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+        }
+        with secured(keys) as node:
+            yield SaslPort(node)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from tests.sim.ablations import (
     quorum,
     quotas,
     storage,
+    tokens,
     untrusted,
 )
 from tests.sim.ablations.ablation import Ablation
@@ -33,6 +34,7 @@ ABLATIONS: dict[str, Ablation] = {
         quotas,
         permissions,
         identities,
+        tokens,
     )
     for each in table.ABLATIONS
 }

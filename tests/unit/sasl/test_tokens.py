@@ -26,7 +26,7 @@ from quorate.quorum.sasl.key_set import (
 )
 from quorate.quorum.sasl.token_claims import MAX_USER_BYTES, ClaimRules, bearer_token
 from quorate.quorum.sasl.token_signature import verified_claims
-from tests.tokens import AUDIENCE, ISSUER, TokenProvider, jwk, private_key, signed
+from tests.tokens import AUDIENCE, ISSUER, TokenProvider, jwk, part, private_key, signed
 
 NOW_MS = 1_800_000_000_000
 NOW_S = NOW_MS // 1000
@@ -48,11 +48,6 @@ def test_a_token_of_each_algorithm_proves_its_user(algorithm: str) -> None:
     other = TokenProvider({"k1": (algorithm, 1)}).token(NOW_MS)
     with pytest.raises(TokenRefused, match="the signature of the token is not valid"):
         verify(other, keys)
-
-
-def part(value: Any) -> str:
-    """Return a part of a token that holds a JSON value."""
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
 def forged(algorithm: Any, key: bytes = b"") -> str:

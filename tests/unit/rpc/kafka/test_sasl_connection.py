@@ -31,10 +31,13 @@ from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.context import RequestContext
 from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
-from quorate.quorum.rpc.kafka.sasl_connection import SaslConnection
+from quorate.quorum.rpc.kafka.sasl_connection import MIN_REAUTH_INTERVAL_MS, SaslConnection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate, SaslSettings
 from quorate.quorum.rpc.kafka.server import KafkaServer
+from quorate.quorum.sasl.bearer_token import BearerToken, TokenRefused
 from quorate.quorum.sasl.mechanisms import Mechanisms
+from quorate.quorum.sasl.oauthbearer_messages import END as NO_TOKEN
+from quorate.quorum.sasl.oauthbearer_messages import client_first
 from quorate.quorum.sasl.plain import PlainExchange
 from quorate.quorum.sasl.unknown_users import UnknownUsers
 from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
@@ -43,6 +46,9 @@ from tests.unit.rpc.kafka.test_server import frame
 ALICE = Principal("User", "alice")
 GOOD, OTHER, WRONG = b"\0alice\0secret", b"\0bob\0word", b"\0alice\0wrong"
 DELAY_MS = 100
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "OAUTHBEARER")
+TOKEN_MS = 60_000
+"""The validity of a bearer token. It is longer than each test of the order of frames."""
 
 
 class LimitedLink(FakeLink):
@@ -63,7 +69,8 @@ class Port:
         self.served: list[RequestContext] = []
         random = Random(1)
         mechanisms = Mechanisms(
-            ("PLAIN", "SCRAM-SHA-256"),
+            MECHANISMS,
+            verify=self.verify,
             plain_users={"alice": "secret", "bob": "word", "new\nline": "x"},
             credentials=dict,
             unknown_users=UnknownUsers(random),
@@ -84,6 +91,12 @@ class Port:
         )
         self.server.new_connection = partial(SaslConnection, self.gate)
         self.connection = self.server.accept(self.link)
+
+    def verify(self, token: str) -> BearerToken:
+        """Return the user of the only valid token."""
+        if token != "good":
+            raise TokenRefused("the token is bad", user="mallory")
+        return BearerToken("alice", self.clock.wall_ms() + TOKEN_MS)
 
     def serve(self, context: RequestContext, request: Any) -> None:
         self.served.append(context)
@@ -130,7 +143,7 @@ def test_a_client_authenticates_and_its_requests_have_its_principal() -> None:
     port.send(VERSIONS, 3)
     port.handshake()
     answer: SaslHandshakeResponse = port.answer(ApiKey.SASL_HANDSHAKE)
-    assert (answer.error_code, answer.mechanisms) == (0, ("PLAIN", "SCRAM-SHA-256"))
+    assert (answer.error_code, answer.mechanisms) == (0, MECHANISMS)
     assert port.connection.principal == ANONYMOUS
     port.token(GOOD)
     told: SaslAuthenticateResponse = port.answer(ApiKey.SASL_AUTHENTICATE)
@@ -197,7 +210,7 @@ def test_an_unknown_mechanism_is_answered_with_the_list_and_closed_after_the_del
     port.clock.advance(DELAY_MS)
     answer: SaslHandshakeResponse = port.answer(ApiKey.SASL_HANDSHAKE)
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
-    assert answer.mechanisms == ("PLAIN", "SCRAM-SHA-256")
+    assert answer.mechanisms == MECHANISMS
     assert port.is_closed()
 
 
@@ -417,23 +430,29 @@ KINDS: dict[str, bytes] = {
     "unknown": bytes(frame(SaslHandshakeRequest(mechanism="X"), 1)),
     "good": bytes(frame(SaslAuthenticateRequest(auth_bytes=GOOD), 1)),
     "wrong": bytes(frame(SaslAuthenticateRequest(auth_bytes=WRONG), 1)),
+    "bearer": bytes(frame(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)),
+    "token": bytes(frame(SaslAuthenticateRequest(auth_bytes=client_first("good")), 1)),
+    "bad token": bytes(frame(SaslAuthenticateRequest(auth_bytes=client_first("bad")), 1)),
+    "no token": bytes(frame(SaslAuthenticateRequest(auth_bytes=NO_TOKEN), 1)),
     "groups": bytes(frame(GROUPS, 1)),
     "http": b"GET / HTTP/1.1",
     "empty": b"",
 }
 END = "closed"
 TABLE: dict[str, dict[str, str]] = {
-    "new": {"versions": "told", "handshake": "tokens"},
-    "told": {"handshake": "tokens"},
+    "new": {"versions": "told", "handshake": "tokens", "bearer": "a token"},
+    "told": {"handshake": "tokens", "bearer": "a token"},
     "tokens": {"good": "done"},
-    "done": {
-        "versions": "done",
-        "handshake": "done",
-        "unknown": "done",
-        "good": "done",
-        "wrong": "done",
-        "groups": "done",
+    "a token": {"token": "done for a time", "bad token": "refused"},
+    "refused": {},
+    "done": dict.fromkeys(KINDS.keys() - {"http", "empty"}, "done"),
+    "done for a time": {
+        **dict.fromkeys(KINDS.keys() - {"http", "empty", "unknown"}, "done for a time"),
+        "handshake": "another mechanism",
+        "bearer": "again",
     },
+    "again": {"token": "done for a time", "bad token": "refused"},
+    "another mechanism": {},
 }
 """The state after each kind of frame. Every other frame ends the connection."""
 
@@ -445,8 +464,9 @@ def test_any_order_of_frames(kinds: list[str]) -> None:
     for kind in kinds:
         state = TABLE.get(state, {}).get(kind, END)
         port.send(KINDS[kind])
-        port.clock.advance(DELAY_MS)
-        served += state == "done" and kind == "groups"
+        port.clock.advance(MIN_REAUTH_INTERVAL_MS)
+        served += state.startswith("done") and kind == "groups"
         assert port.is_closed() == (state == END), (kinds, kind)
         assert len(port.served) == served
-        assert (port.connection.principal == ALICE) == (state == "done") or state == END
+        proved = state not in ("new", "told", "tokens", "a token", "refused")
+        assert (port.connection.principal == ALICE) == proved or state in (END, "refused")
