@@ -6,6 +6,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.compare import compare
 from quorate.cli.chaos.results.outcome import NotRun, Outcome, exit_status, results_of
+from quorate.cli.chaos.results.progress_file import ProgressFile
 from quorate.cli.chaos.results.summary import summary_lines, summary_table
-from quorate.cli.chaos.results.view import View, verdict_lines
+from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run.cluster_choice import ClusterChoice
 from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
 from quorate.cli.chaos.scenario.steps import STEPS
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import format_option
+from quorate.cli.nodes.cluster_dir import ClusterDir
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.tables import show
 
@@ -149,6 +152,12 @@ def describe(scenario: str) -> None:
 @click.option("--html", type=file_option, help="Also write the result as an HTML page.")
 @click.option("--json", "json_file", type=file_option, help="Also write the result as JSON.")
 @click.option("--junit", "junit_file", type=file_option, help="Also write JUnit XML.")
+@click.option(
+    "--progress",
+    type=file_option,
+    help="Write the progress into this file, for `quorate console --chaos-progress`. [default: "
+    "chaos-progress.json in --dir]",
+)
 @click.option("--keep", is_flag=True, help="Keep the directory of the temporary cluster.")
 @format_option
 def run(
@@ -159,6 +168,7 @@ def run(
     html: Path | None,
     json_file: Path | None,
     junit_file: Path | None,
+    progress: Path | None,
     output: str,
     **of_cluster: Any,
 ) -> None:
@@ -174,7 +184,8 @@ def run(
         raise click.UsageError(f"--variant and --html cannot be given with `{ALL}`")
     names = list(bundled_scenarios()) if scenario == ALL else [scenario]
     chosen = [loaded(name).with_partitions(partitions) for name in names]
-    view = View(sys.stdout if output == "text" else None)
+    file = progress_file(progress, cluster.directory)
+    view = View(sys.stdout if output == "text" else None, file=file)
     chance = random.randrange(MAX_SEED + 1) if seed is None else seed
     outcomes: list[Outcome] = []
     for each in chosen:
@@ -188,8 +199,7 @@ def run(
             view.line(f"refused: {refused.message}")
             continue
         outcomes.append(result)
-        for line in verdict_lines(result):
-            view.line(line)
+        view.end(result)
     found = [each.as_json() for each in outcomes]
     as_json = json.dumps(found if scenario == ALL else found[0])
     write_files(outcomes, as_json, html, json_file, junit_file)
@@ -201,6 +211,13 @@ def run(
         for left in result.left_behind:
             click.echo(left, err=True)
     raise SystemExit(exit_status(outcomes))
+
+
+def progress_file(progress: Path | None, directory: Path | None) -> ProgressFile | None:
+    """Return the file of --progress, the one in --dir, or None."""
+    if progress is None and directory is not None:
+        progress = ClusterDir(directory).chaos_progress
+    return None if progress is None else ProgressFile(progress, partial(click.echo, err=True))
 
 
 def loaded(name: str) -> Scenario:

@@ -10,6 +10,7 @@
 - past.py, past_tables.py: earlier states, from a metadata log on this machine.
 - views/: the tables that are read only while a page shows them.
 - actions/: what the page may change with --allow-actions. Without it, the console is read-only.
+- chaos_runs.py: the chaos run that writes its progress into a file.
 - static/: the page, without a build step. virtual_table.js draws the visible rows only.
 
 The tables come from Kafka's protocol with the security of --command-config, as `quorate status`

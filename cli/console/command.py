@@ -15,8 +15,9 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import admin_settings, cluster_options
 from quorate.cli.console.access.request_rules import is_loopback
 from quorate.cli.console.actions.routes import Actions
+from quorate.cli.console.chaos_runs import ChaosRuns
 from quorate.cli.console.past import Past
-from quorate.cli.console.server import ConsoleServer
+from quorate.cli.console.server import ConsoleServer, Extra
 from quorate.cli.console.watcher import Watcher
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
 
@@ -50,6 +51,11 @@ TIMEOUT_S = 5.0
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Show earlier states from the metadata log of a node or a local cluster in DIR.",
 )
+@click.option(
+    "--chaos-progress",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also show the run of `quorate chaos` that writes its --progress into this file.",
+)
 @click.option("--until-eof", is_flag=True, help="End when standard input ends.")
 def console(
     bootstrap_server: str | None,
@@ -59,6 +65,7 @@ def console(
     listen: str | None,
     allow_actions: bool,
     metadata_dir: Path | None,
+    chaos_progress: Path | None,
     until_eof: bool,
 ) -> None:
     """Show a running cluster in the browser: quorum, brokers, topics, partitions, groups and lags.
@@ -90,9 +97,11 @@ def console(
         loop = asyncio.get_running_loop()
         watcher = Watcher(settings, lambda: _wake(loop, server))
         token = secrets.token_urlsafe(24)
-        actions = Actions(lambda: watcher.settings, log) if allow_actions else None
+        extras: list[Extra] = [Actions(lambda: watcher.settings, log)] if allow_actions else []
+        if chaos_progress is not None:
+            extras.append(ChaosRuns(chaos_progress))
         past = Past(metadata_dir)
-        server = ConsoleServer(lambda: watcher.current, watcher.look, host, token, past, actions)
+        server = ConsoleServer(lambda: watcher.current, watcher.look, host, token, past, extras)
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)

@@ -9,14 +9,15 @@
     GET /api/explain?subject=S  the state and the events of one subject (`explanation.py`)
     GET /api/past...            earlier states (`past.py`)
 
-All requests of /api/ need the token. No request changes anything, unless there are actions
-(`actions/routes.py`)."""
+All requests of /api/ need the token. None of them changes anything. Extras add further routes
+(`actions/routes.py`, `chaos_runs.py`)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import resources
+from typing import Protocol
 
 from aiohttp import web
 
@@ -26,7 +27,7 @@ from quorate.cli.console.access.request_rules import (
     check_sender,
     check_token,
 )
-from quorate.cli.console.actions.routes import MAX_BODY_BYTES, Actions
+from quorate.cli.console.actions.routes import MAX_BODY_BYTES
 from quorate.cli.console.explanation import MAX_SUBJECT_CHARS, explanation
 from quorate.cli.console.past import Past
 from quorate.cli.console.watcher import Reading
@@ -41,6 +42,7 @@ FILES = {
     "main.js": "text/javascript",
     "actions.js": "text/javascript",
     "action_dialog.js": "text/javascript",
+    "chaos.js": "text/javascript",
     "virtual_table.js": "text/javascript",
     "requests.js": "text/javascript",
     "details.js": "text/javascript",
@@ -51,14 +53,25 @@ FILES = {
 }
 REPORT_STYLE = "report.css"
 """The style sheet of the report, which the console shares."""
-ACTIONS_SCRIPT = b'<script type="module" src="/static/actions.js"></script>\n'
-"""The line of the page that adds the buttons of actions."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def asset(name: str) -> bytes:
     """Return the content of a file of the page."""
     return (resources.files("quorate.cli.console") / "static" / name).read_bytes()
+
+
+class Extra(Protocol):
+    """A part of the console that an option adds: its routes, and its script, one of FILES."""
+
+    @property
+    def script(self) -> str:
+        """Return the name of the script that the page loads."""
+        ...
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Add the routes. The server checks the sender and the token of their requests."""
+        ...
 
 
 class ConsoleServer:
@@ -74,12 +87,12 @@ class ConsoleServer:
         listen_host: str,
         token: str,
         past: Past,
-        actions: Actions | None = None,
+        extras: Sequence[Extra] = (),
     ) -> None:
         self._current = current
         self._look = look
         self._past = past
-        self._actions = actions
+        self._extras = extras
         self._listen_host = listen_host
         self._token = token
         self._news = asyncio.Event()
@@ -96,8 +109,8 @@ class ConsoleServer:
         made.router.add_get("/api/table/{name}", self._table)
         made.router.add_get("/api/explain", self._explain)
         self._past.add_routes(made.router)
-        if self._actions is not None:
-            self._actions.add_routes(made.router)
+        for extra in self._extras:
+            extra.add_routes(made.router)
         return made
 
     def changed(self) -> None:
@@ -122,9 +135,10 @@ class ConsoleServer:
         return response
 
     async def _page(self, request: web.Request) -> web.Response:
-        page = asset("index.html")
-        if self._actions is not None:
-            page = page.replace(b"</head>", ACTIONS_SCRIPT + b"</head>", 1)
+        tags = [
+            f'<script type="module" src="/static/{each.script}"></script>' for each in self._extras
+        ]
+        page = asset("index.html").replace(b"</head>", "".join((*tags, "</head>")).encode(), 1)
         return web.Response(body=page, content_type="text/html", charset="utf-8")
 
     async def _file(self, request: web.Request) -> web.Response:

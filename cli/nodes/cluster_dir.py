@@ -129,6 +129,7 @@ class ClusterDir:
         self.root = root.absolute()
         self.file = self.root / "cluster.json"
         self.supervisor_file = self.root / "up.pid"
+        self.chaos_progress = self.root / "chaos-progress.json"
 
     def node_file(self, node_id: int) -> Path:
         """Return the path of the node's server.properties."""

@@ -12,6 +12,8 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from pathlib import Path
 
+from quorate.cli.nodes.cluster_dir import ClusterDir
+
 DEFAULT_PORT = 8787
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 5.0
@@ -24,7 +26,7 @@ class ConsoleProcess:
         self, bootstrap: str, command_config: str | None, port: int, cluster_dir: Path | None = None
     ) -> None:
         """Prepare the console of the brokers `bootstrap`, on `port` or on a free one (0). It shows
-        earlier states from the logs in `cluster_dir`."""
+        earlier states from the logs in `cluster_dir`, and the chaos runs on this directory."""
         self._arguments = arguments_of(bootstrap, command_config, port, cluster_dir)
         self._process: Process | None = None
 
@@ -61,8 +63,11 @@ def arguments_of(
 ) -> Sequence[str]:
     """Return the command of the console's process."""
     settings = () if command_config is None else ("--command-config", command_config)
-    past = () if cluster_dir is None else ("--metadata-dir", str(cluster_dir.absolute()))
+    local: tuple[str, ...] = ()
+    if cluster_dir is not None:
+        progress = ClusterDir(cluster_dir.absolute()).chaos_progress
+        local = ("--metadata-dir", str(cluster_dir.absolute()), "--chaos-progress", str(progress))
     return (
         *(sys.executable, "-m", "quorate.cli", "console", "--until-eof"),
-        *("--bootstrap-server", bootstrap, "--port", str(port), *past, *settings),
+        *("--bootstrap-server", bootstrap, "--port", str(port), *settings, *local),
     )

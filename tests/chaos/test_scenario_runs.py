@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
+from quorate.cli.chaos.results.progress import progress_of
+from quorate.cli.nodes.cluster_dir import ClusterDir
 from tests.chaos.ablated import ABLATIONS
 from tests.chaos.expected_events import EVENTS
 from tests.clients.cluster import quorate, run_quorate
@@ -109,6 +111,9 @@ def test_a_broker_that_is_fenced_but_goes_on_leading_is_found(tmp_path: Path) ->
     with cluster_without("fencing", tmp_path / "c") as directory:
         found = run_scenario(SILENT_LEADER, "--variant", "heartbeats", "--dir", directory)
     assert found["verdict"] == "bad"
+    progress = progress_of(ClusterDir(Path(directory)).chaos_progress.read_text())
+    assert (progress.scenario, progress.state) == (found["scenario"], "bad")
+    assert progress.events and progress.problems
     assert {"steps", "leaders"} <= bad(found)
     assert "is fenced and leads nothing" in what(found)
 

@@ -1,14 +1,17 @@
-"""The progress of a run on a terminal: one line per event, and a status line that is redrawn."""
+"""The progress of a run on a terminal: one line per event, and a status line that is redrawn.
+
+A ProgressFile gets the same, for `quorate console`."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from quorate.cli.chaos.results.progress_file import ProgressFile
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.timeline.timeline import Event
 from quorate.cli.chaos.workload.latencies import lines
@@ -23,17 +26,42 @@ WAITING_S = 0.2
 
 @dataclass(slots=True)
 class View:
-    """The output of a run. `out` gets the events (None: no output), `terminal` the status line."""
+    """The output of a run. `out` gets the events (None: no output), `terminal` the status line.
+
+    `file` also gets both, and the verdict."""
 
     out: TextIO | None
     terminal: TextIO = sys.stderr
+    file: ProgressFile | None = None
     _redrawn: bool = False
     _gone: bool = False
     _last: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
 
+    def begin(self, scenario: str, title: str) -> None:
+        """Note that a run begins."""
+        if self.file is not None:
+            self.file.begin(scenario, title)
+
+    def step(self, text: str) -> None:
+        """Note what the run carries out now."""
+        if self.file is not None:
+            self.file.step(text)
+
+    def end(self, result: Result) -> None:
+        """Print the verdict."""
+        for line in verdict_lines(result):
+            self.line(line)
+        if self.file is not None:
+            bad_first = sorted(result.checks, key=lambda each: each.good)
+            lines = [f"{'ok' if each.good else 'BAD'}: {each.text}" for each in bad_first]
+            self.file.ended(result.verdict, result.duration_ms, lines)
+
     def say(self, event: Event) -> None:
         """Print an event."""
-        self.line(event_text(event))
+        text = event_text(event)
+        self.line(text)
+        if self.file is not None:
+            self.file.event(text)
 
     def line(self, text: str) -> None:
         """Print a line."""
@@ -45,8 +73,11 @@ class View:
         except OSError:  # the terminal or the reader of a pipe is gone; the verdict still counts
             self.out = None
 
-    def status(self, ms: int, ledger: Ledger) -> None:
-        """Redraw the status line if `terminal` is a terminal. `ms` is the time since the start."""
+    def status(self, ms: int, ledger: Ledger, problems: Sequence[str] = ()) -> None:
+        """Redraw the status line if `terminal` is a terminal. `ms` is the time since the start, and
+        `problems` are those so far."""
+        if self.file is not None:
+            self.file.counts(ms, ledger.confirmed, problems)
         if self._gone or not self.terminal.isatty():
             return
         now_s = time.monotonic()

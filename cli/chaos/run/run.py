@@ -58,6 +58,7 @@ async def run_scenario(
 
     `interruption` handles the signals of the process, if it is given."""
     handled = interruption or Interruption()
+    view.begin(plan.scenario.name, plan.scenario.title)
     started_wall_ms, begin_s = time.time_ns() // 1_000_000, time.monotonic()
     async with contextlib.AsyncExitStack() as stack:
         try:
@@ -75,6 +76,7 @@ async def run_scenario(
         except Interrupted as interrupted:
             run.failed_steps.append(str(interrupted))
             run.note(str(interrupted), kind="fault")
+        view.step("all faults end, and every record is read back")
         await end_all_faults(run)
         return await examined(run, plan)
 
@@ -100,17 +102,18 @@ async def carry_out_variants(run: ScenarioRun, plan: Plan, view: View) -> None:
             await end_all_faults(run)
             await stage(run, "between two variants", HEAL_S + 1, full_isrs(run))
         view.line(f"{'':>10}  {variant.name}: {variant.title}")
-        if run.problems or not await carried_out(run, variant):
+        if run.problems or not await carried_out(run, variant, view):
             return
     await end_all_faults(run)
     await asyncio.sleep(workload.cool_down_ms / 1000)
 
 
-async def carried_out(run: ScenarioRun, variant: Variant) -> bool:
+async def carried_out(run: ScenarioRun, variant: Variant, view: View) -> bool:
     """Carry out the steps of a variant. Return False after the first step that fails.
 
     Its reason is recorded. An unexpected error of a step is a failure of this step, too."""
-    for step in variant.steps:
+    for number, step in enumerate(variant.steps, 1):
+        view.step(f"{variant.name}, step {number} of {len(variant.steps)}: {step.do}")
         try:
             await carry_out(run, step)
         except Exception as error:  # a verdict must not be lost, whatever fails

@@ -215,7 +215,8 @@ async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
 
     async def show_status() -> None:
         while True:
-            view.status(run.clock.now_ms(), run.ledger)
+            problems = (*run.failed_steps, *run.problems)
+            view.status(run.clock.now_ms(), run.ledger, problems)
             await asyncio.sleep(STATUS_PERIOD_S)
 
     tasks = [asyncio.create_task(each) for each in (run.follow_facts(), show_status(), renew(run))]

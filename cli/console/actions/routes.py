@@ -34,6 +34,8 @@ class Actions:
     `settings` returns the present settings of clients, and may be called by any thread. `log`
     writes a line, in any thread."""
 
+    script = "actions.js"
+
     def __init__(self, settings: Callable[[], AdminSettings], log: Callable[[str], None]) -> None:
         self._settings = settings
         self._log = log

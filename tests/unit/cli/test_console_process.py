@@ -20,10 +20,13 @@ def test_the_console_of_a_secure_cluster_gets_the_file_of_its_clients() -> None:
     assert "--command-config" not in arguments_of("b1:9092", None, 0)
 
 
-def test_the_console_of_a_cluster_reads_the_logs_in_its_directory(tmp_path: Path) -> None:
-    found = arguments_of("b1:9092", None, 0, tmp_path)
-    assert found[-2:] == ("--metadata-dir", str(tmp_path))
-    assert "--metadata-dir" not in arguments_of("b1:9092", None, 0)
+def test_the_console_of_a_cluster_reads_the_logs_and_the_runs_in_its_directory(
+    tmp_path: Path,
+) -> None:
+    found = " ".join(arguments_of("b1:9092", None, 0, tmp_path))
+    assert f"--metadata-dir {tmp_path}" in found
+    assert f"--chaos-progress {tmp_path / 'chaos-progress.json'}" in found
+    assert "--chaos-progress" not in arguments_of("b1:9092", None, 0)
 
 
 async def test_it_ends_with_its_owner() -> None:

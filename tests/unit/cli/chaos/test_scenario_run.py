@@ -14,6 +14,7 @@ from quorate.cli.chaos.actions.run_clock import RunClock
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.actions.wait_actions import wait_controller, wait_isr_shrunk
 from quorate.cli.chaos.checks.faults import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
+from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run import run
 from quorate.cli.chaos.scenario.scenario import Step, Variant
 from quorate.cli.chaos.timeline.cluster_states import ClusterStates
@@ -167,7 +168,7 @@ async def test_a_step_that_fails_or_hangs_is_recorded(
     monkeypatch.setattr(actions, "SLACK_MS", 0)
     found = started(story())
     steps = (Step("wait", {"ms": 5}, 7), Step("wait", {"ms": 5}, 8))
-    assert not await run.carried_out(found, Variant("v", "-", steps))
+    assert not await run.carried_out(found, Variant("v", "-", steps), View(None))
     assert found.failed_steps == [said]
 
 
