@@ -54,6 +54,9 @@ PACE_S, ADMIN_PACE_S, VOTER_PACES_S = 0.1, 1.0, (0.3, 1.0)
 """The mean times between two requests of a producer, an administrator and that of the voters."""
 MILD = ("calm", "mild")
 """The profiles with one fault at a time, in which the clients must make progress."""
+COMBINED_SHARE = 0.1
+"""The share of the seeds with workloads in which the voters are brokers, too. In them no disk lies,
+and the quorum is not lost for good."""
 STREAMS_SHARE = 0.25
 """The share of the seeds in which links are streams of bytes (`stream.py`)."""
 ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
@@ -68,7 +71,7 @@ FOLLOWER_READS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run is to be, apart from its seed; `schedule` instead of faults that are drawn."""
+    """The choices of a run apart from its seed. `schedule` replaces the faults that are drawn."""
 
     controllers_only: bool = False
     faults_s: float = FAULTS_S
@@ -116,7 +119,7 @@ class Report:
     brokers: int
     virtual_s: float
     healed_s: float
-    """How long after healing everything worked."""
+    """The time from the healing until everything worked."""
     cpu_s: float
     events: int
     acknowledged: int
@@ -157,7 +160,7 @@ class SeedFailed(AssertionError):
 
 
 class _LogLines(logging.Handler):
-    """What the nodes log, into the trace."""
+    """Adds the log lines of the nodes to the trace."""
 
     def __init__(self, cluster: SimCluster) -> None:
         super().__init__()
@@ -208,9 +211,13 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         keys.update(work.keys)
     if (swarm := swarm_in(seed, plan)) is not None:
         keys = {**swarm.keys, **keys}
+    controllers = random.choice((3, 3, 3, 3, 3, 3, 3, 5))
+    brokers = 0 if plan.controllers_only else random.choice(_brokers_of(plan))
+    combined = is_combined(seed, plan)
     return Shape(
-        controllers=random.choice((3, 3, 3, 3, 3, 3, 3, 5)),
-        brokers=0 if plan.controllers_only else random.choice(_brokers_of(plan)),
+        controllers=controllers,
+        brokers=max(0, brokers - controllers) if combined else brokers,
+        combined=combined,
         spares=random.choice((1, 2)) if dynamic else 0,
         quorum=quorum,
         auto_join=dynamic and random.randrange(0, 4) == 0,
@@ -241,9 +248,17 @@ def works_of(seed: int, plan: Plan) -> list[type[Workload]]:
     return works if swarm_in(seed, plan) is None else works[:WORKS_OF_A_SWARM]
 
 
-def is_damaged(seed: int) -> bool:
+def is_combined(seed: int, plan: Plan) -> bool:
+    """Return True if the voters of a seed are brokers, too."""
+    may_be = plan.workloads and not (plan.adversary or plan.controllers_only)
+    return may_be and Random(f"{seed}/combined").random() < COMBINED_SHARE
+
+
+def is_damaged(seed: int, plan: Plan) -> bool:
     """Disks go bad; only where the quorum is not lost for good, too: that takes whole disks."""
-    return not is_lost(Random(f"{seed}/lost quorum")) and Random(f"{seed}/damaged").random() < 0.3
+    if is_combined(seed, plan) or is_lost(Random(f"{seed}/lost quorum")):
+        return False
+    return Random(f"{seed}/damaged").random() < 0.3
 
 
 async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
@@ -262,7 +277,7 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     if plan.schedule is None:
         names = [each.name for each in stage.clients]
         nemesis = Nemesis(stage.cluster, stage.faults, profile, names)
-        works = [nemesis.run(end_s), *([nemesis.damage(end_s)] if is_damaged(seed) else [])]
+        works = [nemesis.run(end_s), *([nemesis.damage(end_s)] if is_damaged(seed, plan) else [])]
     else:
         works = [replay(stage.faults, stage.cluster, plan.schedule)]
     tasks = [stage.loop.create_task(work) for work in works]
@@ -279,12 +294,13 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
     operator = stage.cluster.random("lost quorum")
     for each in adversaries:
         each.stop()
-    if is_lost(operator):
+    if is_lost(operator) and not stage.cluster.shape.combined:
         await lose_quorum(stage, operator)
     else:
         some = stage.electorate.majority(random) if random.getrandbits(1) else None
         stage.faults.heal(some)
     stage.coverage["data lost beside other faults"] += stage.faults.limits.together
+    stage.coverage["controllers that are brokers"] += len(stage.cluster.combined)
     stopping = stage.cluster.random("clean stop")
     if works_of(seed, plan) and stopping.randrange(0, STOPS_ONE_IN) == 0:
         await stage.stops_in_time(stopping.choice(stage.cluster.brokers))
@@ -308,7 +324,8 @@ async def start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
 
 
 async def _reread(stage: Simulation) -> None:
-    """What was sealed long ago is read again and again: a start does not look at it."""
+    """Let one more consumer read everything over and over. No start reads segments that were sealed
+    long before."""
     await stage.admin.spawn(stage.admin.configure_surely("data", "internal.segment.bytes", 3000))
     stage.consumer("rereader").start([*PLACES, *LOOSE], 0.05, anew=40)
 
@@ -323,7 +340,7 @@ async def _start_clients(stage: Simulation, random: Random, seed: int, plan: Pla
         stage.producer("p3", LOOSE, acks=1, idempotent=False)
         consumer = stage.consumer("reader")
         consumer.start([*PLACES, *LOOSE], 0.1)
-        if is_damaged(seed):
+        if is_damaged(seed, plan):
             await _reread(stage)
     else:
         await stage.ready({})
@@ -342,7 +359,7 @@ def _report(stage: Simulation, seed: int, cpu_s: float) -> Report:
         seed=seed,
         profile=stage.profile,
         quorum=stage.cluster.shape.quorum.value,
-        brokers=stage.cluster.shape.brokers,
+        brokers=len(stage.cluster.brokers),
         virtual_s=stage.loop.time(),
         healed_s=stage.healed_s,
         cpu_s=cpu_s,

@@ -20,7 +20,7 @@ from tests.sim.workloads.table import WORKLOADS
 from tests.sim.world.shape import Quorum
 
 FIXED_SEEDS = range(1, 81)
-WORKLOAD_SEEDS = (*range(1, 12), 14, 16, 18, 23, 26)
+WORKLOAD_SEEDS = (*range(1, 12), 14, 16, 18, 23, 26, 56, 72)
 """In these seeds each workload has an effect."""
 CONTROLLER_SEEDS = range(1, 121)
 LONG_SEEDS = [range(first, first + 100) for first in range(1_000, 2_000, 100)]
@@ -71,6 +71,7 @@ def test_fixed_seeds_with_workloads(record_property: Told) -> None:
     for work in WORKLOADS:
         assert tally.coverage[f"workload {work.name_of}"] > 0, work
     assert tally.coverage["clean stops under load"] > 0
+    assert tally.coverage["controllers that are brokers"] > 0
 
 
 @pytest.mark.timeout(1200)

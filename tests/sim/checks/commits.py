@@ -76,7 +76,7 @@ class Commits:
     def look(self, machine: Machine) -> str:
         """Return the fault of the offset up to which a controller counts its log as durable."""
         process = machine.process
-        if process is None or machine.is_broker or _proves_nothing(machine):
+        if process is None or not machine.is_controller or _proves_nothing(machine):
             return ""
         log, durable = process.core.log, process.core.replica.raft._core.durable_offset
         if durable <= log.start_offset:

@@ -302,7 +302,7 @@ class Invariants:
         seen.raft_epoch = epoch
         if self._is_past(process):
             return
-        if not machine.is_broker:
+        if machine.is_controller:
             require(self.silence.look(machine))
             if not self.doubts_expected:
                 require(self.cut_off.look(machine, process))
@@ -411,7 +411,7 @@ class Invariants:
             self.watermarks.dying(machine)
             if machine.process is process and self._is_trusted(machine):
                 require(self.watermarks.restarted(machine))
-        else:
+        if machine.is_controller:
             require(self.votes.look(machine))
         require(self.logs.look(machine))
 

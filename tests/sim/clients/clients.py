@@ -223,6 +223,8 @@ class Producer(Client):
                 continue
             name = "no answer" if error is UNKNOWN_OUTCOME else ErrorCode.of(error).name
             self._cluster.note(f"{self.name} {place[0]}-{place[1]} {batch}: {name}")
+            if error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and promises.overtook(batch.first):
+                continue
             if error is not UNKNOWN_OUTCOME:
                 self._check_retriable(place, batch, error, first=not again)
             if self.settings.idempotent:

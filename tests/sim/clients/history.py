@@ -40,6 +40,14 @@ class Promises:
     sent: int = 0
     acknowledged: dict[int, int] = field(default_factory=dict)
 
+    def overtook(self, number: int) -> bool:
+        """Return True if every acknowledged record is a later one.
+
+        A broker accepts any sequence number of a producer of which it has no state, as in Kafka. If
+        it refuses the first of several batches in flight because the ISR is too small, and the ISR
+        grows before the next one, then the first one can never be appended (seed 20050)."""
+        return bool(self.acknowledged) and number < min(self.acknowledged)
+
 
 @dataclass(slots=True)
 class History:

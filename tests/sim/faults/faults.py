@@ -166,7 +166,7 @@ class Faults:
         (machine,) = self._machines(fault)
         if machine.process is None or not self.limits.may_lose_unsynced(machine):
             return None
-        if not machine.is_broker:
+        if machine.is_controller:
             if not self._electorate.may_wipe(machine):
                 return None
             self._electorate.wiped(machine.key)

@@ -132,9 +132,9 @@ class Limits:
         )
 
     def may_lose_synced(self, machine: Machine) -> bool:
-        if machine.is_broker:
-            return self.may_lose_unsynced(machine)
-        return self._electorate.others_have(machine)
+        if machine.is_broker and not self.may_lose_unsynced(machine):
+            return False
+        return not machine.is_controller or self._electorate.others_have(machine)
 
     def _keepers_of(self, machine: Machine) -> tuple[str, ...] | None:
         """Return the brokers that keep what this one may lose, or None if some ISR has none."""

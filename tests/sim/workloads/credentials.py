@@ -27,7 +27,8 @@ from quorate.quorum.sasl.scram_mechanisms import BY_NAME
 from quorate.quorum.seams import Address, TransportError
 from tests.sim.clients.clients import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Unreachable
 from tests.sim.workloads.workload import Workload, require
-from tests.sim.world.shape import SASL_PORT, name_of
+from tests.sim.world.cluster import Machine
+from tests.sim.world.shape import SASL_PORT
 
 MECHANISM = BY_NAME["SCRAM-SHA-256"]
 ITERATIONS, SALT, PASSWORD = 4096, b"salt of the simulation", "pencil"
@@ -110,7 +111,7 @@ class Credentials(Workload):
     async def _log_in(self, user: str, broker_id: int) -> KafkaClient | None:
         """Return an authenticated connection, or None if the broker refused the user. Raise
         Unreachable."""
-        address = Address(name_of(broker_id, "broker"), SASL_PORT)
+        address = Address(self._broker(broker_id).name, SASL_PORT)
         settings = ClientSettings(
             request_timeout_ms=REQUEST_TIMEOUT_MS, connect_timeout_ms=CONNECT_TIMEOUT_MS
         )
@@ -155,10 +156,12 @@ class Credentials(Workload):
             require(not gone, f"{where} after it had replayed the removal of the credential")
             require(not ended, f"{where} after the end of the session")
 
+    def _broker(self, broker_id: int) -> Machine:
+        return next(each for each in self.stage.cluster.brokers if each.id == broker_id)
+
     def _gone_for_s(self, session: Session) -> float:
         """Return the time for which the broker has had no credential of the user."""
-        machine = self.stage.cluster.machines[name_of(session.broker_id, "broker")]
-        process = machine.process
+        process = self._broker(session.broker_id).process
         if process is None or process.host.paused:
             return 0.0
         now_s = self.stage.loop.time()

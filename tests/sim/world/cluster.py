@@ -105,6 +105,10 @@ class Machine:
     def is_broker(self) -> bool:
         return self.config.is_broker
 
+    @property
+    def is_controller(self) -> bool:
+        return self.config.is_controller
+
 
 class SimCluster:
     """The machines of one simulation, with the production classes of their nodes.
@@ -189,11 +193,15 @@ class SimCluster:
 
     @property
     def controllers(self) -> list[Machine]:
-        return [each for each in self.machines.values() if not each.is_broker]
+        return [each for each in self.machines.values() if each.is_controller]
 
     @property
     def brokers(self) -> list[Machine]:
         return [each for each in self.machines.values() if each.is_broker]
+
+    @property
+    def combined(self) -> list[Machine]:
+        return [each for each in self.brokers if each.is_controller]
 
     def addresses(self) -> dict[int, Address]:
         """Return the addresses for clients: the brokers', or the controllers' if there are none."""
@@ -226,10 +234,10 @@ class SimCluster:
             if self.shape.identities:
                 prove_identity(core, host)
             process = Process(host, clock, core)
+            if machine.is_controller:
+                process.controller = ControllerNode(core)
             if machine.is_broker:
                 process.broker = BrokerNode(core)
-            else:
-                process.controller = ControllerNode(core)
         except Exception as error:
             allowed = machine.may_refuse or machine.scarred
             if not (allowed or (machine.may_fail and is_of_the_disk(error))):
@@ -255,9 +263,9 @@ class SimCluster:
         machine.stopping = True
 
         async def stop() -> None:
-            node = process.broker or process.controller
-            assert node is not None
-            await node.stop()
+            for node in (process.broker, process.controller):
+                if node is not None:
+                    await node.stop()
             process.core.close()
             process.core.release()
             self.loop.call_soon(gone)
@@ -443,7 +451,7 @@ def is_of_the_disk(error: BaseException | None) -> bool:
 
 
 async def _run(process: Process) -> None:
-    node = process.controller or process.broker
-    assert node is not None
-    await node.start()
+    for node in (process.controller, process.broker):
+        if node is not None:
+            await node.start()
     process.core.start()

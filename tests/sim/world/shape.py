@@ -1,4 +1,4 @@
-"""What a simulated cluster consists of: its machines, their properties, their formatted disks."""
+"""The parts of a simulated cluster: its machines, their properties, their formatted disks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from quorate.quorum.offline.storage_format import InitialVoter
 CONTROLLER_PORT = 9093
 CLIENT_PORT = 9092
 SASL_PORT = 9095
+COMBINED = "combined"
+"""The role of a node that is a controller and a broker in one process."""
 NAME = "{name}"
 """Stands for the name of the machine in the values of `Shape.overrides`."""
 
@@ -45,7 +47,7 @@ SASL_KEYS = {
 
 
 class Quorum(enum.Enum):
-    """Where it is written who votes."""
+    """The place that names the voters."""
 
     STATIC = "static"
     """In controller.quorum.voters (kraft.version 0)."""
@@ -62,6 +64,8 @@ class Shape:
     controllers: int = 3
     brokers: int = 3
     spares: int = 0
+    combined: bool = False
+    """Each of `controllers` is a broker, too. `brokers` are further ones."""
     quorum: Quorum = Quorum.STATIC
     auto_join: bool = False
     streams: bool = False  # links are streams of bytes, below the production code of frames
@@ -75,8 +79,9 @@ class Shape:
 
     def roles(self) -> dict[int, str]:
         """Of every node, by id."""
-        roles = ["controller"] * self.controllers + ["broker"] * self.brokers
-        return dict(enumerate(roles + ["controller"] * self.spares, 1))
+        roles = [COMBINED if self.combined else "controller"] * self.controllers
+        roles += ["broker"] * self.brokers + ["controller"] * self.spares
+        return dict(enumerate(roles, 1))
 
     @property
     def voter_ids(self) -> range:
@@ -105,20 +110,20 @@ def voters_of(shape: Shape, keys: Mapping[int, ReplicaKey]) -> Sequence[InitialV
 
 def node_config(node_id: int, role: str, shape: Shape) -> NodeConfig:
     name = name_of(node_id, role)
-    listener = (
-        f"CONTROLLER://{name}:{CONTROLLER_PORT}"
-        if role == "controller"
-        else f"PLAINTEXT://{name}:{CLIENT_PORT},REPLICATION://{name}:{shape.replication_port}"
-    )
-    if shape.sasl and role == "broker":
-        listener += f",SASL://{name}:{SASL_PORT}"
+    listeners = []
+    if role != "broker":
+        listeners += [f"CONTROLLER://{name}:{CONTROLLER_PORT}"]
+    if role != "controller":
+        listeners += [f"PLAINTEXT://{name}:{CLIENT_PORT}"]
+        listeners += [f"REPLICATION://{name}:{shape.replication_port}"]
+        listeners += [f"SASL://{name}:{SASL_PORT}"] if shape.sasl else []
     values = {
         **FAST,
         **(SASL_KEYS if shape.sasl else {}),
-        "process.roles": role,
+        "process.roles": "broker,controller" if role == COMBINED else role,
         "node.id": str(node_id),
         "controller.listener.names": "CONTROLLER",
-        "listeners": listener,
+        "listeners": ",".join(listeners),
         "log.dirs": f"/{name}",
         **_quorum_keys(node_id, role, shape),
         **{key: value.replace(NAME, name) for key, value in shape.overrides.items()},
@@ -132,7 +137,7 @@ def _quorum_keys(node_id: int, role: str, shape: Shape) -> dict[str, str]:
     servers = ",".join(
         f"{name_of(i, each)}:{CONTROLLER_PORT}"
         for i, each in shape.roles().items()
-        if each == "controller"
+        if each != "broker"
     )
     keys: dict[str, str] = {}
     configured = role == "broker" or node_id in shape.voter_ids
@@ -140,6 +145,6 @@ def _quorum_keys(node_id: int, role: str, shape: Shape) -> dict[str, str]:
         keys["controller.quorum.voters"] = voters
     if shape.quorum is not Quorum.STATIC:
         keys["controller.quorum.bootstrap.servers"] = servers
-    if shape.auto_join and role == "controller":
+    if shape.auto_join and role != "broker":
         keys["controller.quorum.auto.join.enable"] = "true"
     return keys
