@@ -5,7 +5,7 @@
   refuses, pure.
 - watcher.py: the thread that reads the cluster repeatedly, from any broker that answers.
 - cluster_tables.py: the tables of one reading, pure. windows.py: the part of a table that a viewer
-  sees, filtered and sorted, pure.
+  sees, filtered and sorted in steps, pure. slices.py: the driver of the steps.
 - explanation.py: the state of one partition, topic, broker or of the quorum, and what led to it.
 - past.py, past_tables.py: earlier states, from a metadata log on this machine.
 - views/: the tables that are read only while a page shows them.

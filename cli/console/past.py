@@ -20,6 +20,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.console.access.request_rules import RequestRefused
 from quorate.cli.console.cluster_tables import ClusterTables
 from quorate.cli.console.past_tables import past_tables
+from quorate.cli.console.slices import in_slices
 from quorate.cli.console.views.table import Table
 from quorate.cli.console.windows import Window, window_of
 from quorate.cli.history.source import history_in
@@ -70,7 +71,8 @@ class Past:
         state = await self._at(request)
         table = state.tables.get(name, Table((), (), NOT_IN_LOG))
         window = Window.of({key: text for key, text in request.query.items() if key != "at"})
-        return web.json_response({**window_of(table, window), "version": 0})
+        found = await in_slices(window_of(table, window))
+        return web.json_response({**found, "version": 0})
 
     async def _at(self, request: web.Request) -> ClusterTables:
         """Return the state that a request names.

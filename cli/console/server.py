@@ -30,6 +30,7 @@ from quorate.cli.console.access.request_rules import (
 from quorate.cli.console.actions.routes import MAX_BODY_BYTES
 from quorate.cli.console.explanation import MAX_SUBJECT_CHARS, explanation
 from quorate.cli.console.past import Past
+from quorate.cli.console.slices import in_slices
 from quorate.cli.console.watcher import Reading
 from quorate.cli.console.windows import BadWindow, Window, window_of
 from quorate.quorum.analytics.page.page_assets import STYLE
@@ -177,7 +178,7 @@ class ConsoleServer:
         table = reading.tables.tables.get(name)
         if table is None:
             raise web.HTTPNotFound
-        window = window_of(table, Window.of(request.query))
+        window = await in_slices(window_of(table, Window.of(request.query)))
         return web.json_response({**window, "version": reading.version})
 
     async def _explain(self, request: web.Request) -> web.Response:

@@ -1,18 +1,26 @@
 """The part of a table that a viewer sees: filtered, sorted, and cut to a window. All pure.
 
-A viewer receives at most MAX_ROWS rows per response, whatever the size of the cluster is."""
+A viewer receives at most MAX_ROWS rows per response, whatever the size of the cluster is. A large
+table is filtered and sorted in steps of STEP_ROWS rows, between which other viewers are served."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from quorate.cli.console.views.table import Row, Table, Value
+from quorate.quorum.incremental_work import IncrementalWork
 
 MAX_ROWS = 200
 """The most rows in one response."""
 MAX_FILTER_CHARS = 200
+STEP_ROWS = 2_000
+"""The most rows that one step filters, sorts or merges."""
 
 
 class BadWindow(Exception):
@@ -54,27 +62,55 @@ def _number(query: Mapping[str, str], name: str, default: int, high: int) -> int
     return int(text)
 
 
-def window_of(table: Table, window: Window) -> dict[str, Any]:
+def window_of(table: Table, window: Window) -> IncrementalWork[dict[str, Any]]:
     """Return the window as JSON values: its rows, the number of matching rows and of all rows.
 
     A row matches if each word is part of its text. Raise BadWindow if the table has no column
     `sort`."""
     rows = table.rows
     if window.words:
-        rows = [row for row in rows if matches(row, window.words)]
-    if window.sort is not None:
-        if window.sort not in table.columns:
-            raise BadWindow(f"sort: the table has no column {window.sort[:40]!r}")
-        at = table.columns.index(window.sort)
-        rows = sorted(rows, key=lambda row: order_of(row[at]), reverse=window.descending)
+        rows = yield from filtered(rows, window.words)
+    if window.sort is None:
+        shown = rows[window.first : window.first + window.limit]
+    elif window.sort in table.columns:
+        shown = yield from ordered(rows, table.columns.index(window.sort), window)
+    else:
+        raise BadWindow(f"sort: the table has no column {window.sort[:40]!r}")
     return {
         "columns": table.columns,
         "note": table.note,
         "total": len(table.rows),
         "matching": len(rows),
         "from": window.first,
-        "rows": rows[window.first : window.first + window.limit],
+        "rows": shown,
     }
+
+
+def filtered(rows: Sequence[Row], words: Sequence[str]) -> IncrementalWork[list[Row]]:
+    """Return the rows that match, in their order."""
+    found: list[Row] = []
+    for start in range(0, len(rows), STEP_ROWS):
+        found += [row for row in rows[start : start + STEP_ROWS] if matches(row, words)]
+        if len(rows) > STEP_ROWS:
+            yield
+    return found
+
+
+def ordered(rows: Sequence[Row], column: int, window: Window) -> IncrementalWork[list[Row]]:
+    """Return the rows of the window in the order of a column. Rows with the same value keep their
+    order. Parts are sorted, and then merged as far as the window needs."""
+    parts: list[list[tuple[Any, Row]]] = []
+    for start in range(0, len(rows), STEP_ROWS):
+        part = [(order_of(row[column]), row) for row in rows[start : start + STEP_ROWS]]
+        parts.append(sorted(part, key=itemgetter(0), reverse=window.descending))
+        if len(rows) > STEP_ROWS:
+            yield
+    merged = merge(*parts, key=itemgetter(0), reverse=window.descending)
+    before, rest = divmod(min(window.first, len(rows)), STEP_ROWS)
+    for _ in range(before):
+        deque(islice(merged, STEP_ROWS), maxlen=0)
+        yield
+    return [row for _, row in islice(merged, rest, rest + window.limit)]
 
 
 def matches(row: Row, words: Sequence[str]) -> bool:

@@ -26,9 +26,10 @@ export class Details {
     Object.assign(this, {dialog, failed, travel, subject: null});
   }
 
+  // Open the dialog, unless another one was opened meanwhile.
   async open(subject) {
     this.subject = subject;
-    if (await this.load() && !this.dialog.open) this.dialog.showModal();
+    if (await this.load() && !document.querySelector('dialog[open]')) this.dialog.showModal();
   }
 
   // Fetch the explanation again, if the dialog shows one.
