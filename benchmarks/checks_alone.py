@@ -33,12 +33,12 @@ def works() -> Mapping[str, Work]:
     """Return what a node does with one message, by name. The imports follow `remove_checks`, which
     must come first."""
     from quorate.broker.partition.settings import PartitionSettings
-    from quorate.quorum.controller import configs
-    from quorate.quorum.controller.context import Context
-    from quorate.quorum.controller.hints import Hints
-    from quorate.quorum.controller.messages import EnvelopeRequest
-    from quorate.quorum.controller.sessions import Sessions
-    from quorate.quorum.controller.settings import ControllerSettings
+    from quorate.quorum.controller.configs import alter_configs as configs
+    from quorate.quorum.controller.state.context import Context
+    from quorate.quorum.controller.state.hints import Hints
+    from quorate.quorum.controller.state.messages import EnvelopeRequest
+    from quorate.quorum.controller.state.sessions import Sessions
+    from quorate.quorum.controller.state.settings import ControllerSettings
     from quorate.quorum.ids import EpochOffset, Uuid
     from quorate.quorum.log.batch import build_batch
     from quorate.quorum.log.record import Record

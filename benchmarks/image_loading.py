@@ -14,7 +14,7 @@ from random import Random
 
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log.batch import build_value_batch

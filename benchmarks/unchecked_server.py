@@ -78,8 +78,8 @@ REMOVED = (
     Removed(READER, "limit", nothing),
     Removed(READER, "count", nothing),
     # decisions of the controller: sizes of configs, and records that decode to themselves
-    Removed("quorate.quorum.controller.configs", "check_keys", nothing),
-    Removed("quorate.quorum.controller.configs", "check_sizes", nothing),
+    Removed("quorate.quorum.controller.configs.alter_configs", "check_keys", nothing),
+    Removed("quorate.quorum.controller.configs.alter_configs", "check_sizes", nothing),
     Removed(f"{NODE}.controller.controller_decision", "read_back", encoded),
     # the budgets of memory and of requests in flight of a client's connection
     Removed(f"{RPC}.kafka.connection:Connection", "report_memory", nothing),

@@ -35,7 +35,7 @@ from quorate.broker.replication.replica_logs import replica_logs_handler
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.topic_settings import EffectiveTopicSettings
-from quorate.quorum.controller.messages import BrokerRegistrationRequest, ReplicaLogsRequest
+from quorate.quorum.controller.state.messages import BrokerRegistrationRequest, ReplicaLogsRequest
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing

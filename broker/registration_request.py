@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quorate.config.listeners import PROTOCOL_CODES, Listener, Listeners
-from quorate.quorum.controller.messages import BrokerRegistrationRequest
-from quorate.quorum.controller.settings import SUPPORTED_FEATURES
+from quorate.quorum.controller.state.messages import BrokerRegistrationRequest
+from quorate.quorum.controller.state.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.records import Endpoint
 from quorate.quorum.node.feature_support import supported_ranges

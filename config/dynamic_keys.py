@@ -39,7 +39,7 @@ class AppliedBy(enum.Enum):
 
     TOPIC_SETTINGS = (
         "broker/topic_settings.py: the default of a topic key; on controllers, "
-        "quorum/controller/effective_configs.py"
+        "quorum/controller/state/effective_configs.py"
     )
     CONNECTIONS = (
         "quorum/rpc/kafka/connection_quotas.py: limits of the connections to a broker's listeners, "

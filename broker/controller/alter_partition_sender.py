@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from quorate.broker.controller.controller_channel import ControllerChannel
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     MAX_CHANGES,
     AlterPartitionRequest,
     AlterPartitionResponse,

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable
 
 from quorate.broker.controller.controller_channel import ControllerChannel
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     MAX_ASSIGNMENTS,
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,

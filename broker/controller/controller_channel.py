@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar, overload
 
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,

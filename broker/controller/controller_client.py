@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller.state.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quorate.broker.controller.controller_channel import ControllerChannel
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,

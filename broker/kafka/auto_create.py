@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from quorate.broker.kafka.forwarding import Forwarder
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     NODE_PRINCIPAL,
     EnvelopeRequest,
     EnvelopeResponse,

@@ -8,7 +8,7 @@ from functools import partial
 from quorate.broker.kafka.replicas import Replicas
 from quorate.broker.kafka.request_parts import emptied, in_pieces
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.quorum.controller.topic_names import what_is_wrong
+from quorate.quorum.controller.topics.topic_names import what_is_wrong
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.pace import Pace

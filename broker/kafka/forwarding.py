@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller.state.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode_steps

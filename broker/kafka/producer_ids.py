@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from quorate.broker.controller.controller_channel import ControllerChannel
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )

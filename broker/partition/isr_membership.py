@@ -6,8 +6,8 @@
 
 `replica_state.py` records the progress that the rules compare. `leadership.py` applies the rules
 and proposes one change at a time (`isr_states.py`). The controller decides, and checks the
-eligibility again (`quorum/controller/alter_partition.py`). `docs/protocol/isr.md` states the
-reasons (rules 5 to 7).
+eligibility again (`quorum/controller/partitions/alter_partition.py`). `docs/protocol/isr.md` states
+the reasons (rules 5 to 7).
 """
 
 from __future__ import annotations

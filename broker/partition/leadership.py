@@ -32,7 +32,7 @@ from quorate.broker.partition.isr_states import (
 )
 from quorate.broker.partition.replica_state import UNKNOWN_BROKER_EPOCH, ReplicaState
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker, Partition

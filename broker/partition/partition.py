@@ -20,7 +20,7 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.truncation import diverging_epoch
 from quorate.broker.partition.validation import validate_client_batch
-from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import (
     HEADER,

@@ -15,7 +15,7 @@ from typing import Protocol
 from quorate.broker.partition.partition import Partition
 from quorate.broker.replication.settings import TopicSettings
 from quorate.broker.replication.traffic import TopicTraffic
-from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import PartitionName

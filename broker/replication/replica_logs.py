@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     ReplicaLog,
     ReplicaLogsRequest,
     ReplicaLogsResponse,

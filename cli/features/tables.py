@@ -13,8 +13,8 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options
 from quorate.cli.features.command import LEVELS, METADATA_VERSION, features, level_text
 from quorate.cli.features.updates import LOWEST_RELEASE, WITH_RELEASES, parsed
-from quorate.quorum.controller.settings import SUPPORTED_FEATURES
-from quorate.quorum.controller.update_features import NEEDED_METADATA_VERSION
+from quorate.quorum.controller.features.update_features import NEEDED_METADATA_VERSION
+from quorate.quorum.controller.state.settings import SUPPORTED_FEATURES
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 
 RANGES = {**SUPPORTED_FEATURES, KRAFT_VERSION: KRAFT_VERSIONS}

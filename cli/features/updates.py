@@ -11,7 +11,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
 from quorate.cli.features.command import LEVELS, METADATA_VERSION, feature_levels, features, given
-from quorate.quorum.controller.update_features import UpgradeType
+from quorate.quorum.controller.features.update_features import UpgradeType
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.update_features import (
     FeatureUpdateKey,

@@ -16,9 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from quorate.quorum.controller import broker_changes, scheduled_elections, unclean_recovery
-from quorate.quorum.controller.context import Caller, Context, PermitsOf
-from quorate.quorum.controller.decision_steps import (
+from quorate.quorum.controller.brokers import broker_changes
+from quorate.quorum.controller.features.first_records import activation_records
+from quorate.quorum.controller.partitions import scheduled_elections, unclean_recovery
+from quorate.quorum.controller.partitions.elect_leaders import unclean_keys
+from quorate.quorum.controller.periodic_tasks import PeriodicTasks, Task
+from quorate.quorum.controller.rules import decide
+from quorate.quorum.controller.state.context import Caller, Context, PermitsOf
+from quorate.quorum.controller.state.decision_steps import (
     DecisionSteps,
     Outcome,
     Step,
@@ -26,23 +31,19 @@ from quorate.quorum.controller.decision_steps import (
     started,
     with_response,
 )
-from quorate.quorum.controller.elect_leaders import unclean_keys
-from quorate.quorum.controller.features import activation_records
-from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller.messages import ReplicaLogsResponse
-from quorate.quorum.controller.partition_index import PartitionIndex, PartitionKey
-from quorate.quorum.controller.periodic_tasks import PeriodicTasks, Task
-from quorate.quorum.controller.replica_log_queries import ReplicaLogQueries
-from quorate.quorum.controller.result import (
+from quorate.quorum.controller.state.hints import Hints
+from quorate.quorum.controller.state.messages import ReplicaLogsResponse
+from quorate.quorum.controller.state.partition_index import PartitionIndex, PartitionKey
+from quorate.quorum.controller.state.replica_log_queries import ReplicaLogQueries
+from quorate.quorum.controller.state.result import (
     NOTHING,
     AskReplicaLogs,
     Effect,
     ProbeBroker,
     Result,
 )
-from quorate.quorum.controller.rules import decide
-from quorate.quorum.controller.sessions import NEVER_MS, Session, Sessions
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.sessions import NEVER_MS, Session, Sessions
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import ImageDelta

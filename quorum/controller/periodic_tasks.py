@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 
-from quorate.quorum.controller.sessions import NEVER_MS
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.sessions import NEVER_MS
+from quorate.quorum.controller.state.settings import ControllerSettings
 
 
 class Task(enum.Enum):

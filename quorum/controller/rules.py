@@ -6,18 +6,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from quorate.quorum.controller.acls import create_acls, delete_acls
-from quorate.quorum.controller.alter_partition import alter_partition
-from quorate.quorum.controller.authorized import authorized
-from quorate.quorum.controller.client_quotas import alter_client_quotas
-from quorate.quorum.controller.configs import alter_configs, incremental_alter_configs
-from quorate.quorum.controller.context import Caller, Context
-from quorate.quorum.controller.controller_registration import register_controller
-from quorate.quorum.controller.decision_steps import DecisionSteps, Outcome
-from quorate.quorum.controller.elect_leaders import elect_leaders
-from quorate.quorum.controller.heartbeat import heartbeat
-from quorate.quorum.controller.log_directories import assign_replicas_to_dirs
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.brokers.heartbeat import heartbeat
+from quorate.quorum.controller.brokers.log_directories import assign_replicas_to_dirs
+from quorate.quorum.controller.brokers.producer_ids import allocate_producer_ids
+from quorate.quorum.controller.brokers.registration import register_broker
+from quorate.quorum.controller.brokers.unregister import unregister_broker
+from quorate.quorum.controller.clients.acls import create_acls, delete_acls
+from quorate.quorum.controller.clients.authorized import authorized
+from quorate.quorum.controller.clients.client_quotas import alter_client_quotas
+from quorate.quorum.controller.clients.scram_credentials import alter_user_scram_credentials
+from quorate.quorum.controller.configs.alter_configs import alter_configs, incremental_alter_configs
+from quorate.quorum.controller.features.controller_registration import register_controller
+from quorate.quorum.controller.features.update_features import update_features
+from quorate.quorum.controller.partitions.alter_partition import alter_partition
+from quorate.quorum.controller.partitions.elect_leaders import elect_leaders
+from quorate.quorum.controller.partitions.reassign import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from quorate.quorum.controller.state.context import Caller, Context
+from quorate.quorum.controller.state.decision_steps import DecisionSteps, Outcome
+from quorate.quorum.controller.state.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
@@ -25,18 +34,9 @@ from quorate.quorum.controller.messages import (
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
 )
-from quorate.quorum.controller.partitions import create_partitions
-from quorate.quorum.controller.producer_ids import allocate_producer_ids
-from quorate.quorum.controller.reassign import (
-    alter_partition_reassignments,
-    list_partition_reassignments,
-)
-from quorate.quorum.controller.registration import register_broker
-from quorate.quorum.controller.result import Result
-from quorate.quorum.controller.scram_credentials import alter_user_scram_credentials
-from quorate.quorum.controller.topics import create_topics, delete_topics
-from quorate.quorum.controller.unregister import unregister_broker
-from quorate.quorum.controller.update_features import update_features
+from quorate.quorum.controller.state.result import Result
+from quorate.quorum.controller.topics.new_partitions import create_partitions
+from quorate.quorum.controller.topics.topics import create_topics, delete_topics
 from quorate.quorum.protocol.schemas.acls import CreateAclsRequest, DeleteAclsRequest
 from quorate.quorum.protocol.schemas.client_quotas import AlterClientQuotasRequest
 from quorate.quorum.protocol.schemas.configs import (

@@ -3,15 +3,15 @@
 A feature level decides which records and messages the nodes write. A node that does not know a
 level would act wrongly on them, so it stops when its committed image has such a level. Before that,
 UpdateFeatures refuses a level that a registered node does not support
-(`quorum/controller/update_features.py`). Only a node of an older release that starts after the
-update meets this check, as in Kafka's FeatureControlManager.
+(`quorum/controller/features/update_features.py`). Only a node of an older release that starts after
+the update meets this check, as in Kafka's FeatureControlManager.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from quorate.quorum.controller.update_features import DISABLED
+from quorate.quorum.controller.features.update_features import DISABLED
 from quorate.quorum.metadata.records import FeatureRange
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.controller.settings import SUPPORTED_FEATURES
+from quorate.quorum.controller.state.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log.snapshots import SnapshotFiles

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from random import SystemRandom
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.controller.scram_credentials import secret_record
-from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES
+from quorate.quorum.controller.clients.scram_credentials import secret_record
+from quorate.quorum.controller.state.settings import NEW_CLUSTER_FEATURES
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
 from quorate.quorum.log.batch import CONTROL, build_batch
 from quorate.quorum.log.checkpoints import replace
@@ -145,7 +145,7 @@ def bootstrap_snapshot(
     wall_ms: int, credentials: Sequence[UserScramCredentialRecord] = ()
 ) -> bytes:
     """Return the content of `bootstrap.checkpoint`. A secret accompanies the first credential
-    (`quorum/controller/scram_credentials.py`)."""
+    (`quorum/controller/clients/scram_credentials.py`)."""
     features: list[MetadataRecord] = [
         FeatureLevelRecord(name=name, feature_level=level)
         for name, level in sorted(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import msgpack  # type: ignore[import-untyped]
 
 from quorate.quorum import node_message_bounds as bounds
-from quorate.quorum.controller import messages as controller
+from quorate.quorum.controller.state import messages as controller
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.rpc.hello import Hello, HelloReply, VersionRange
 from quorate.quorum.rpc.msgpack_elements import check_elements

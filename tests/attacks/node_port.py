@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from quorate.quorum.controller import messages as controller
+from quorate.quorum.controller.state import messages as controller
 from quorate.quorum.ids import EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.raft import messages as raft

@@ -18,9 +18,11 @@ from quorate.broker.groups import loading
 from quorate.broker.partition.leadership import Leadership
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.cli.main import main
-from quorate.quorum.controller import broker_changes, partition_change, placement
-from quorate.quorum.controller.reassignment_completion import Completion
-from quorate.quorum.controller.sessions import NEVER_MS, Sessions
+from quorate.quorum.controller.brokers import broker_changes
+from quorate.quorum.controller.partitions import partition_change
+from quorate.quorum.controller.partitions.reassignment_completion import Completion
+from quorate.quorum.controller.state.sessions import NEVER_MS, Sessions
+from quorate.quorum.controller.topics import placement
 from quorate.quorum.faults.clock import FaultClock
 from quorate.quorum.log import recovery
 from quorate.quorum.log.batch import batches

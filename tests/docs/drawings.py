@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from quorate.broker.controller import lifecycle
 from quorate.broker.groups import state as groups
 from quorate.broker.partition import isr_states as isr
-from quorate.quorum.controller import broker_states, partition_states
+from quorate.quorum.controller.brokers import broker_states
+from quorate.quorum.controller.partitions import partition_states
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import states
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from quorate.quorum.controller import messages as controller
+from quorate.quorum.controller.state import messages as controller
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.protocol.apis import APIS

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from quorate.broker.metrics.scrape import broker_metrics
-from quorate.quorum.controller.messages import NODE_PRINCIPAL, EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller.state.messages import (
+    NODE_PRINCIPAL,
+    EnvelopeRequest,
+    EnvelopeResponse,
+)
 from quorate.quorum.protocol.acl_codes import Operation, PatternType, PermissionType
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.authorized_operations import bit_field

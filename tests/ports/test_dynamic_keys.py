@@ -18,8 +18,8 @@ from quorate.broker.node import BrokerNode
 from quorate.config.dynamic_broker_keys import DYNAMIC_BROKER_KEYS
 from quorate.config.dynamic_keys import DYNAMIC_KEYS, SETTABLE, AppliedBy
 from quorate.config.key import Kind
-from quorate.quorum.controller.result import Result
-from quorate.quorum.controller.unclean_elections import Strategy, strategy_of
+from quorate.quorum.controller.partitions.unclean_elections import Strategy, strategy_of
+from quorate.quorum.controller.state.result import Result
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.records import ConfigRecord

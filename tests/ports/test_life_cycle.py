@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.messages import IsrChange
+from quorate.quorum.controller.state.messages import IsrChange
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
 from quorate.quorum.rpc.http import HttpResponse

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.controller.context import Caller
-from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.state.context import Caller
+from quorate.quorum.controller.state.result import Result
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import NoOpRecord
 from quorate.quorum.node.controller.controller_batch import Refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.broker.partition.partition import Partition
-from quorate.quorum.controller.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from quorate.quorum.controller.state.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.scripts.language import Step
 from tests.unit.controller.harness import registration

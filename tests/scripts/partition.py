@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from quorate.broker.partition.isr_states import IsrState
 from quorate.broker.partition.partition import ACKS_ALL, FollowerFetch
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AlterPartitionRequest,
     IsrChange,
 )

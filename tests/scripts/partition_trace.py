@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quorate.broker.partition.isr_states import IsrState, PendingExpand, PendingShrink
-from quorate.quorum.controller.messages import IsrChange
+from quorate.quorum.controller.state.messages import IsrChange
 from quorate.quorum.metadata import image
 from quorate.quorum.metadata.records import (
     NO_LEADER,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.messages import AlterPartitionRequest, IsrChange
+from quorate.quorum.controller.state.messages import AlterPartitionRequest, IsrChange
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.cli.client.admin import Admin, AdminSettings
-from quorate.quorum.controller.unclean_elections import UNCLEAN_RECOVERY_STRATEGY
+from quorate.quorum.controller.partitions.unclean_elections import UNCLEAN_RECOVERY_STRATEGY
 from quorate.quorum.protocol.schemas.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,

@@ -14,9 +14,14 @@ import pytest
 from quorate.broker.controller import lifecycle
 from quorate.broker.partition import isr_states as isr
 from quorate.broker.partition.isr_states import Committed, IsrState, PendingExpand, PendingShrink
-from quorate.quorum.controller import broker_changes, partition_states
-from quorate.quorum.controller.broker_states import TRANSITIONS, BrokerState, check_transition
-from quorate.quorum.controller.partition_states import LeaderEpoch, PartitionState
+from quorate.quorum.controller.brokers import broker_changes
+from quorate.quorum.controller.brokers.broker_states import (
+    TRANSITIONS,
+    BrokerState,
+    check_transition,
+)
+from quorate.quorum.controller.partitions import partition_states
+from quorate.quorum.controller.partitions.partition_states import LeaderEpoch, PartitionState
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker
 from quorate.quorum.metadata.records import NO_LEADER, RECOVERED, RECOVERING

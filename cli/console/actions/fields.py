@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quorate.cli.console.access.request_rules import RequestRefused
-from quorate.quorum.controller.topic_names import MAX_NAME_LENGTH, what_is_wrong
+from quorate.quorum.controller.topics.topic_names import MAX_NAME_LENGTH, what_is_wrong
 from quorate.quorum.node_message_bounds import INT32_MAX
 
 MAX_LIST_CHARS = 400

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.quorum.analytics.rehearsal.virtual_controller import CLUSTER_ID
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
@@ -11,8 +11,8 @@ from quorate.quorum.controller.messages import (
     ReplicaLog,
     ReplicaLogsResponse,
 )
-from quorate.quorum.controller.partition_index import PartitionKey
-from quorate.quorum.controller.result import AskReplicaLogs
+from quorate.quorum.controller.state.partition_index import PartitionKey
+from quorate.quorum.controller.state.result import AskReplicaLogs
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import METADATA_VERSION, Broker, MetadataImage

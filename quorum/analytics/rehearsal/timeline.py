@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.controller.state.sessions import NEVER_MS
 
 MAX_EVENTS = 10_000
 """The maximum number of sentences of a run. Later ones are left out."""

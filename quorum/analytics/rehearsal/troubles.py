@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from quorate.quorum.controller.partition_index import PartitionKey
+from quorate.quorum.controller.state.partition_index import PartitionKey
 
 
 class Trouble(enum.Enum):

@@ -16,7 +16,7 @@ from quorate.quorum.analytics.rehearsal.timeline import Timeline
 from quorate.quorum.analytics.rehearsal.virtual_controller import VirtualController
 from quorate.quorum.analytics.rehearsal.virtual_replicas import VirtualReplicas
 from quorate.quorum.analytics.replay.moment import Moment
-from quorate.quorum.controller.result import AskReplicaLogs
+from quorate.quorum.controller.state.result import AskReplicaLogs
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode

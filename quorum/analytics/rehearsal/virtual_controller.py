@@ -12,12 +12,12 @@ from typing import Any
 from quorate.quorum.analytics.rehearsal.assumptions import Assumptions
 from quorate.quorum.analytics.replay.moment import Moment
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.decision_steps import Outcome
-from quorate.quorum.controller.eligible_leaders import MIN_INSYNC_REPLICAS
-from quorate.quorum.controller.messages import BrokerHeartbeatRequest
-from quorate.quorum.controller.result import AskReplicaLogs, Result
-from quorate.quorum.controller.sessions import NEVER_MS
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.partitions.eligible_leaders import MIN_INSYNC_REPLICAS
+from quorate.quorum.controller.state.decision_steps import Outcome
+from quorate.quorum.controller.state.messages import BrokerHeartbeatRequest
+from quorate.quorum.controller.state.result import AskReplicaLogs, Result
+from quorate.quorum.controller.state.sessions import NEVER_MS
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage

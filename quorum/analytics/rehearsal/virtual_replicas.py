@@ -11,8 +11,8 @@ from quorate.quorum.analytics.rehearsal.timeline import Timeline
 from quorate.quorum.analytics.rehearsal.troubles import Trouble, Troubles
 from quorate.quorum.analytics.rehearsal.virtual_controller import VirtualController
 from quorate.quorum.analytics.replay.what_if import setting
-from quorate.quorum.controller.eligible_leaders import MIN_INSYNC_REPLICAS
-from quorate.quorum.controller.partition_index import PartitionKey
+from quorate.quorum.controller.partitions.eligible_leaders import MIN_INSYNC_REPLICAS
+from quorate.quorum.controller.state.partition_index import PartitionKey
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.delta import Change, ImageDelta
 from quorate.quorum.metadata.image import MetadataImage, Partition

@@ -1,8 +1,8 @@
 """The effect that the loss of brokers would have on a state of the cluster. Pure.
 
-The controller's own rule elects the leaders (`controller/partition_change.py`). All lost brokers
-stop in the same moment, without a controlled shutdown. Brokers that are fenced already count as
-lost too. The log does not contain the brokers' files, so min.insync.replicas and
+The controller's own rule elects the leaders (`controller/partitions/partition_change.py`). All lost
+brokers stop in the same moment, without a controlled shutdown. Brokers that are fenced already
+count as lost too. The log does not contain the brokers' files, so min.insync.replicas and
 unclean.leader.election.enable are known only if they are dynamic configs.
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from quorate.quorum.analytics.replay.moment import Moment
-from quorate.quorum.controller.context import UNCLEAN_LEADER_ELECTION
-from quorate.quorum.controller.elections import Election
-from quorate.quorum.controller.eligible_leaders import MIN_INSYNC_REPLICAS, elr_enabled
-from quorate.quorum.controller.partition_change import Target, elected_state
+from quorate.quorum.controller.partitions.elections import Election
+from quorate.quorum.controller.partitions.eligible_leaders import MIN_INSYNC_REPLICAS, elr_enabled
+from quorate.quorum.controller.partitions.partition_change import Target, elected_state
+from quorate.quorum.controller.state.context import UNCLEAN_LEADER_ELECTION
 from quorate.quorum.metadata.image import (
     BROKER_RESOURCE,
     TOPIC_RESOURCE,

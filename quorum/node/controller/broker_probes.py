@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from quorate.quorum.controller.result import ProbeBroker
+from quorate.quorum.controller.state.result import ProbeBroker
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.connector import ProbeResult, probe
 from quorate.quorum.rpc.delivery import raise_failure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quorate.quorum.authorization.authorizer import Authorizer
 from quorate.quorum.authorization.decision import Client
-from quorate.quorum.controller.messages import NODE_PRINCIPAL, EnvelopeRequest
-from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.controller.state.messages import NODE_PRINCIPAL, EnvelopeRequest
+from quorate.quorum.controller.state.result import RequestRefused
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.principal import USER, Principal
 from quorate.quorum.protocol.errors import ErrorCode

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from quorate.quorum.controller.context import Caller
-from quorate.quorum.controller.decision_steps import Outcome
+from quorate.quorum.controller.state.context import Caller
+from quorate.quorum.controller.state.decision_steps import Outcome
 from quorate.quorum.histogram import US_PER_MS
 from quorate.quorum.node.controller.controller_decision import (
     MAX_BATCH_BYTES,

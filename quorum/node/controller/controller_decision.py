@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from quorate.quorum.controller.decision_steps import STEP_RECORDS
-from quorate.quorum.controller.result import Effect, Result
+from quorate.quorum.controller.state.decision_steps import STEP_RECORDS
+from quorate.quorum.controller.state.result import Effect, Result
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
@@ -26,7 +26,7 @@ from quorate.quorum.controller.messages import (
     ControllerRegistrationRequest,
     EnvelopeRequest,
 )
-from quorate.quorum.controller.result import AskReplicaLogs, Effect, ProbeBroker, Result
+from quorate.quorum.controller.state.result import AskReplicaLogs, Effect, ProbeBroker, Result
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage

@@ -13,13 +13,13 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quorate.quorum.authorization.apis import CONTROLLER_CHECKS, FORWARDED_CHECKS
-from quorate.quorum.controller.authorized import refusal_of
-from quorate.quorum.controller.context import Caller
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.clients.authorized import refusal_of
+from quorate.quorum.controller.state.context import Caller
+from quorate.quorum.controller.state.messages import (
     EnvelopeRequest,
     EnvelopeResponse,
 )
-from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.controller.state.result import RequestRefused
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import MetadataImage

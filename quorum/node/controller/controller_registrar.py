@@ -13,8 +13,8 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from quorate.quorum.controller.controller_registration import registrations_supported
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.features.controller_registration import registrations_supported
+from quorate.quorum.controller.state.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )

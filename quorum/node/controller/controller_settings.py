@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import topic_defaults
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.quotas.sampled_rate import Windows
 

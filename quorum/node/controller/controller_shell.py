@@ -34,11 +34,11 @@ import logging
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.decision_steps import Outcome
-from quorate.quorum.controller.result import Effect
-from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.controller.state.context import Caller
+from quorate.quorum.controller.state.decision_steps import Outcome
+from quorate.quorum.controller.state.result import Effect
+from quorate.quorum.controller.state.sessions import NEVER_MS
 from quorate.quorum.histogram import US_PER_MS, Histogram
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.image import MetadataImage

@@ -21,8 +21,8 @@ from quorate.config.node_config import NodeConfig
 from quorate.config.node_keys import NODE_KEYS
 from quorate.config.topic_keys import TOPIC_KEYS, topic_default
 from quorate.quorum.clipped import clipped, quoted
-from quorate.quorum.controller.config_resources import GROUP_RESOURCE, NO_GROUP_CONFIGS
-from quorate.quorum.controller.topic_names import what_is_wrong
+from quorate.quorum.controller.configs.config_resources import GROUP_RESOURCE, NO_GROUP_CONFIGS
+from quorate.quorum.controller.topics.topic_names import what_is_wrong
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.pace import Pace

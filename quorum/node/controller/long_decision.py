@@ -8,8 +8,8 @@ checked in steps, too. The shell makes no other decision before the last step.
 from __future__ import annotations
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.decision_steps import STEP_RECORDS, Outcome
-from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.state.decision_steps import STEP_RECORDS, Outcome
+from quorate.quorum.controller.state.result import Result
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.node.controller.controller_batch import WaitingRequest
 from quorate.quorum.node.controller.controller_decision import Decision

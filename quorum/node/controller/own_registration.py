@@ -1,7 +1,7 @@
 """The registration of this controller, and the way of registrations to the active controller.
 
-`controller_registrar.py` decides when to send. `quorum/controller/controller_registration.py` has
-the rule of the active controller.
+`controller_registrar.py` decides when to send. The rule of the active controller is in
+`quorum/controller/features/controller_registration.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quorate.config.listeners import Listener
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )

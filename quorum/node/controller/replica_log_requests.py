@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.messages import ReplicaLogsRequest, ReplicaLogsResponse
-from quorate.quorum.controller.partition_index import PartitionKey
-from quorate.quorum.controller.result import AskReplicaLogs
+from quorate.quorum.controller.state.messages import ReplicaLogsRequest, ReplicaLogsResponse
+from quorate.quorum.controller.state.partition_index import PartitionKey
+from quorate.quorum.controller.state.result import AskReplicaLogs
 from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.seams import Clock

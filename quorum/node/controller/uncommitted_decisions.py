@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.result import Effect, Result
+from quorate.quorum.controller.state.result import Effect, Result
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.metadata.image import MetadataImage

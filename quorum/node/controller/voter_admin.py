@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from quorate.quorum.clipped import shown
-from quorate.quorum.controller.settings import SUPPORTED_FEATURES
+from quorate.quorum.controller.state.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.node.controller.controller_batch import Refusal
 from quorate.quorum.node.peers.node_membership import configured_voters

@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from quorate.quorum.clipped import clipped
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,

@@ -12,7 +12,7 @@ from quorate.quorum.authorization.authorizer import Authorizer
 from quorate.quorum.authorization.check import Check, Checked
 from quorate.quorum.authorization.decision import Client
 from quorate.quorum.authorization.permits import Permits
-from quorate.quorum.controller.context import Caller
+from quorate.quorum.controller.state.context import Caller
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.principal import Principal

@@ -12,7 +12,8 @@ from quorate.broker.logs.found_logs import FoundLogs
 from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication import move_copy, offline_directories
-from quorate.quorum.controller import log_directories, partition_change
+from quorate.quorum.controller.brokers import log_directories
+from quorate.quorum.controller.partitions import partition_change
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.names import PartitionName
 from tests.sim.ablations import directory_scripts as scripts

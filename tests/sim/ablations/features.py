@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.quorum.controller import registration, update_features
+from quorate.quorum.controller.brokers import registration
+from quorate.quorum.controller.features import update_features
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Script
 from tests.unit.controller import test_controller_registration as controllers

@@ -11,18 +11,14 @@ from quorate.broker.partition import leadership, local_replica, partition, produ
 from quorate.broker.partition.replica_state import ReplicaState
 from quorate.broker.replication import consumer_fetches as fetches
 from quorate.broker.replication import reading, replica_session
-from quorate.quorum.controller import (
-    alter_partition,
-    configs,
-    partition_change,
-    registration,
-    unclean_recovery,
-)
-from quorate.quorum.controller.context import Context
-from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller.partition_change import Ids
-from quorate.quorum.controller.replica_log_queries import Longest
-from quorate.quorum.controller.unclean_elections import Strategy, UncleanElections
+from quorate.quorum.controller.brokers import registration
+from quorate.quorum.controller.configs import alter_configs as configs
+from quorate.quorum.controller.partitions import alter_partition, partition_change, unclean_recovery
+from quorate.quorum.controller.partitions.partition_change import Ids
+from quorate.quorum.controller.partitions.unclean_elections import Strategy, UncleanElections
+from quorate.quorum.controller.state.context import Context
+from quorate.quorum.controller.state.hints import Hints
+from quorate.quorum.controller.state.replica_log_queries import Longest
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.controller.uncommitted_decisions import UncommittedDecisions

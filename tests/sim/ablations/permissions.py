@@ -10,8 +10,8 @@ from quorate.quorum.authorization.authorizer import Authorizer
 from quorate.quorum.authorization.decision import Client
 from quorate.quorum.authorization.permits import Permits
 from quorate.quorum.controller import rules
-from quorate.quorum.controller.decision_steps import Outcome
-from quorate.quorum.controller.messages import EnvelopeRequest
+from quorate.quorum.controller.state.decision_steps import Outcome
+from quorate.quorum.controller.state.messages import EnvelopeRequest
 from quorate.quorum.node.controller import controller_port
 from quorate.quorum.protocol.wire import Message
 from tests.ports.secured import ROOT

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quorate.quorum.controller import messages as controller
+from quorate.quorum.controller.state import messages as controller
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.raft import messages as raft
 from tests.sim.adversary.rows import Row, at

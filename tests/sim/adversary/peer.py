@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from quorate.quorum.controller import messages as controller
+from quorate.quorum.controller.state import messages as controller
 from quorate.quorum.ids import ReplicaKey, Uuid
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.protocol.apis import APIS, ApiKey

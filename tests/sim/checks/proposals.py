@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from quorate.quorum.controller.messages import AlterPartitionRequest
+from quorate.quorum.controller.state.messages import AlterPartitionRequest
 from quorate.quorum.ids import Uuid
 from tests.sim.world.cluster import Machine, Process
 

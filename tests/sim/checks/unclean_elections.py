@@ -7,7 +7,7 @@ was elected for its log, if the replica was unfenced before the partition lost i
 answers the active controller without delay.
 
 A hint that a broker is dead never makes such an election earlier: it waits until the sessions of
-all killed brokers that may have everything would have ended (`quorum/controller/hints.py`).
+all killed brokers that may have everything would have ended (`quorum/controller/state/hints.py`).
 
 An acknowledged record may only be lost to a later election whose leader did not have it. Either the
 record is at or behind the end that the cause states, or the new leader's log had diverged before.

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import Partition, Topic

@@ -11,7 +11,7 @@ from quorate.broker.controller.alter_partition_sender import (
     RETRY_MS,
     AlterPartitionSender,
 )
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AlterPartitionResponse,
     IsrChange,
     IsrChangeResult,

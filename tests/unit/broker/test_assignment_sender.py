@@ -9,7 +9,7 @@ from quorate.broker.controller.assignment_sender import (
     AssignmentSender,
     Key,
 )
-from quorate.quorum.controller.messages import MAX_ASSIGNMENTS, AssignReplicasToDirsResponse
+from quorate.quorum.controller.state.messages import MAX_ASSIGNMENTS, AssignReplicasToDirsResponse
 from quorate.quorum.ids import Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.broker.controller_double import ControllerDouble

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from quorate.broker.controller.controller_client import RETRY_MS, ControllerClient
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     EnvelopeRequest,

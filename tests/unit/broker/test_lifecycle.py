@@ -11,7 +11,7 @@ from quorate.broker.controller.lifecycle import (
     RegistrationRefused,
     State,
 )
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
 from quorate.config.dynamic_broker_keys import SCRAM_SECRET
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
 from quorate.quorum.node.opening.bootstrap_file import bootstrap_records

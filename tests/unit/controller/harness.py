@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.decision_steps import Outcome
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.decision_steps import Outcome
+from quorate.quorum.controller.state.messages import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -19,8 +19,8 @@ from quorate.quorum.controller.messages import (
     ReplicaLog,
     ReplicaLogsResponse,
 )
-from quorate.quorum.controller.result import AskReplicaLogs, ProbeBroker, Result
-from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES, ControllerSettings
+from quorate.quorum.controller.state.result import AskReplicaLogs, ProbeBroker, Result
+from quorate.quorum.controller.state.settings import NEW_CLUSTER_FEATURES, ControllerSettings
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import (

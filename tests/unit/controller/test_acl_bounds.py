@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.controller import acls as rules
+from quorate.quorum.controller.clients import acls as rules
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.acls import (
     AclCreation,

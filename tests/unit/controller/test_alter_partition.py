@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.directories import default_directories
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     IsrChange,
 )
+from quorate.quorum.controller.topics.directories import default_directories
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import RECOVERED, RECOVERING, PartitionChangeRecord
 from quorate.quorum.protocol.errors import ErrorCode

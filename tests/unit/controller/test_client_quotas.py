@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from quorate.quorum.controller import client_quotas as rules
+from quorate.quorum.controller.clients import client_quotas as rules
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import ClientQuotaEntity, MetadataImage
 from quorate.quorum.metadata.persistent_map import PersistentMap

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.result import MAX_RECORDS_PER_USER_OP
+from quorate.quorum.controller.state.result import MAX_RECORDS_PER_USER_OP
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.protocol.errors import ErrorCode

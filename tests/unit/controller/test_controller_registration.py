@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from quorate.quorum.controller import controller_registration
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.features import controller_registration
+from quorate.quorum.controller.state.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )

@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.quorum.controller.decision_steps import STEP_RECORDS
-from quorate.quorum.controller.messages import AssignReplicasToDirsRequest, BrokerHeartbeatRequest
-from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.state.decision_steps import STEP_RECORDS
+from quorate.quorum.controller.state.messages import (
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+)
+from quorate.quorum.controller.state.result import Result
 from quorate.quorum.metadata.records import NO_LEADER, PartitionChangeRecord
 from quorate.quorum.protocol.schemas import elect_leaders, reassignments
 from quorate.quorum.protocol.schemas.topics import (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.quorum.controller.settings import ControllerSettings
-from quorate.quorum.controller.unclean_elections import Strategy, strategy_of
+from quorate.quorum.controller.partitions.unclean_elections import Strategy, strategy_of
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, Partition
 from quorate.quorum.metadata.records import (

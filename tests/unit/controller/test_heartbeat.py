@@ -7,8 +7,8 @@ import random
 import pytest
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.messages import BrokerHeartbeatRequest
-from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.controller.state.messages import BrokerHeartbeatRequest
+from quorate.quorum.controller.state.sessions import NEVER_MS
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import (
     BrokerRegistrationChangeRecord,

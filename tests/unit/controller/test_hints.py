@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.result import ProbeBroker
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.result import ProbeBroker
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
 from quorate.quorum.seams import Address

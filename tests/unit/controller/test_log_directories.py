@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,

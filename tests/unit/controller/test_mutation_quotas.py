@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.context import Caller
+from quorate.quorum.controller.state.context import Caller
 from quorate.quorum.metadata.records import ClientQuotaRecord, QuotaEntity
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.topics import (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.controller.elections import Candidates, Elected, Election, elect
-from quorate.quorum.controller.partition_change import Target, partition_change
+from quorate.quorum.controller.partitions.elections import Candidates, Elected, Election, elect
+from quorate.quorum.controller.partitions.partition_change import Target, partition_change
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition

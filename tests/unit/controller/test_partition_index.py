@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from quorate.quorum.controller.partition_index import Keys, PartitionKey, packed
+from quorate.quorum.controller.state.partition_index import Keys, PartitionKey, packed
 from quorate.quorum.ids import Uuid
 
 

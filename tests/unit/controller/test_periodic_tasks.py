@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import (
     RECOVERING,

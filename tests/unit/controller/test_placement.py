@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.controller.placement import Placer, UsableBroker
-from quorate.quorum.controller.result import RequestRefused
+from quorate.quorum.controller.state.result import RequestRefused
+from quorate.quorum.controller.topics.placement import Placer, UsableBroker
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.errors import ErrorCode
 

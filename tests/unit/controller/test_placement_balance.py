@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.controller.placement import Placer, UsableBroker
-from quorate.quorum.controller.placement_balance import Balance, BrokerCounts
+from quorate.quorum.controller.topics.placement import Placer, UsableBroker
+from quorate.quorum.controller.topics.placement_balance import Balance, BrokerCounts
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.schemas.topics import (
     CreatePartitionsRequest,

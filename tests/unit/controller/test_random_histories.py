@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.hints import Hints
-from quorate.quorum.controller.partition_index import PartitionIndex
-from quorate.quorum.controller.result import ProbeBroker
-from quorate.quorum.controller.settings import NEW_CLUSTER_FEATURES, ControllerSettings
+from quorate.quorum.controller.state.hints import Hints
+from quorate.quorum.controller.state.partition_index import PartitionIndex
+from quorate.quorum.controller.state.result import ProbeBroker
+from quorate.quorum.controller.state.settings import NEW_CLUSTER_FEATURES, ControllerSettings
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.controller.reassignment_completion import Completion, completion
+from quorate.quorum.controller.partitions.reassignment_completion import Completion, completion
 
 Ids = tuple[int, ...]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.messages import BrokerRegistrationResponse
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.messages import BrokerRegistrationResponse
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.result import MAX_RECORDS_PER_USER_OP
+from quorate.quorum.controller.state.result import MAX_RECORDS_PER_USER_OP
 from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import configs, elect_leaders, reassignments, topics

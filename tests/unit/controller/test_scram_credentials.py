@@ -8,8 +8,8 @@ import hmac
 import pytest
 
 from quorate.config.dynamic_broker_keys import SCRAM_SECRET
-from quorate.quorum.controller import scram_credentials as rules
-from quorate.quorum.controller.configs import DELETE, SET
+from quorate.quorum.controller.clients import scram_credentials as rules
+from quorate.quorum.controller.configs.alter_configs import DELETE, SET
 from quorate.quorum.metadata.difference import difference
 from quorate.quorum.metadata.image import MetadataImage, ScramKey
 from quorate.quorum.metadata.snapshot import image_of_snapshot, snapshot_records

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quorate.config.topic_keys import TOPIC_KEYS
-from quorate.quorum.controller.result import MAX_RECORDS_PER_USER_OP
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.result import MAX_RECORDS_PER_USER_OP
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.directory_ids import UNASSIGNED
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord

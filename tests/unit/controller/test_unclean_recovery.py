@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.controller import replica_log_queries
-from quorate.quorum.controller.replica_log_queries import (
+from quorate.quorum.controller.state import replica_log_queries
+from quorate.quorum.controller.state.replica_log_queries import (
     KNOWN_MS,
     MAX_QUERIES,
     QUERY_TIMEOUT_MS,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.quorum.controller.update_features import UpgradeType
+from quorate.quorum.controller.features.update_features import UpgradeType
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.metadata.records import FeatureLevelRecord
 from quorate.quorum.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from quorate.quorum.controller.messages import BrokerHeartbeatRequest
+from quorate.quorum.controller.state.messages import BrokerHeartbeatRequest
 from quorate.quorum.faults.faults import Faults
 from quorate.quorum.faults.rules import Rules
 from quorate.quorum.faults.transport import FaultTransport

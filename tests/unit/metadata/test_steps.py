@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.settings import ControllerSettings
+from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.incremental_work import IncrementalWork, T, finished
 from quorate.quorum.metadata import pace as steps

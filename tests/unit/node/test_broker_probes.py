@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.controller.result import ProbeBroker
+from quorate.quorum.controller.state.result import ProbeBroker
 from quorate.quorum.node.controller import broker_probes
 from quorate.quorum.node.controller.broker_probes import MAX_PROBES, BrokerProbes
 from quorate.quorum.rpc.connector import ProbeResult

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.quorum.controller.context import Caller
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.decision_steps import DecisionSteps, Outcome, Step
-from quorate.quorum.controller.result import NOTHING, Effect, Result
-from quorate.quorum.controller.sessions import NEVER_MS
+from quorate.quorum.controller.state.context import Caller
+from quorate.quorum.controller.state.decision_steps import DecisionSteps, Outcome, Step
+from quorate.quorum.controller.state.result import NOTHING, Effect, Result
+from quorate.quorum.controller.state.sessions import NEVER_MS
 from quorate.quorum.ids import Uuid
 from quorate.quorum.metadata import read_back
 from quorate.quorum.metadata.delta import ImageDelta

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.quorum.controller.partition_index import Keys, packed
+from quorate.quorum.controller.state.partition_index import Keys, packed
 from quorate.quorum.ids import Uuid
 from quorate.quorum.node import garbage
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.controller.decision_steps import STEP_RECORDS, DecisionSteps, Outcome
-from quorate.quorum.controller.messages import BrokerRegistrationResponse
-from quorate.quorum.controller.result import Result
+from quorate.quorum.controller.state.decision_steps import STEP_RECORDS, DecisionSteps, Outcome
+from quorate.quorum.controller.state.messages import BrokerRegistrationResponse
+from quorate.quorum.controller.state.result import Result
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.node.controller import controller_decision

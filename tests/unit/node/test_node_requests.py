@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     EnvelopeRequest,

@@ -8,7 +8,7 @@ from typing import Any
 from quorate.broker.partition.partition import FollowerFetch, Partition
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 
 from quorate.broker.partition.partition import FollowerFetch, Partition
-from quorate.quorum.controller.messages import AlterPartitionRequest, IsrChange
+from quorate.quorum.controller.state.messages import AlterPartitionRequest, IsrChange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.controller.harness import SESSION_MS, Driver
 from tests.unit.partition.harness import append, fetch, partition

@@ -17,7 +17,7 @@ import pytest
 
 from quorate.broker.partition.isr_states import PendingExpand
 from quorate.broker.partition.partition import Partition
-from quorate.quorum.controller.messages import IsrChange
+from quorate.quorum.controller.state.messages import IsrChange
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batch import batches
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError

@@ -21,7 +21,7 @@ from quorate.broker.replication.read_replicas import Reader
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.broker.replication.replication_throttle import NO_PARTITIONS
 from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
-from quorate.quorum.controller.messages import IsrChange, IsrChangeResult
+from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, build_batch
 from quorate.quorum.log.record import Record

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.controller.messages import EnvelopeRequest, EnvelopeResponse
+from quorate.quorum.controller.state.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochResponse,

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
 from quorate.broker.metrics.traffic import of_fetchers
-from quorate.quorum.controller.messages import (
+from quorate.quorum.controller.state.messages import (
     AlterPartitionResponse,
     IsrChange,
     IsrChangeResult,

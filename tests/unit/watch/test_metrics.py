@@ -13,7 +13,7 @@ from quorate.broker.replication.consumer_fetches import DelayedFetch
 from quorate.broker.replication.delayed_produce import DelayedProduce
 from quorate.broker.replication.delete_records import DelayedDeleteRecords
 from quorate.broker.replication.traffic import TopicTraffic, Traffic
-from quorate.quorum.controller.messages import AllocateProducerIdsRequest
+from quorate.quorum.controller.state.messages import AllocateProducerIdsRequest
 from quorate.quorum.histogram import Histogram
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.log.batch import build_value_batch
