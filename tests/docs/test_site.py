@@ -37,6 +37,11 @@ def test_every_page_has_one_place_in_the_navigation(site: Site) -> None:
     assert {path for path in hand_written - set(places) if not path.startswith(BESIDE)} == set()
 
 
+def test_the_navigation_has_the_four_parts() -> None:
+    titles = [title for part in navigation() for title in part]
+    assert titles == ["Quorate", "Tutorial", "How-to", "Reference", "Explanation"]
+
+
 def test_every_markdown_file_of_the_repository_is_on_the_site() -> None:
     folders = ("benchmarks", "broker", "cli", "config", "docs", "quorum", "tests")
     found = {str(path.relative_to(ROOT)) for path in ROOT.glob("*.md")}
