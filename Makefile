@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 ARGS ?=
+# pip shows its progress on a terminal only.
+QUIET := $(if $(MAKE_TERMOUT),,-qq)
 # Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -30,7 +32,7 @@ $(STAMP): pyproject.toml constraints.txt
 		|| { echo "$(PYTHON) is older than 3.11: set PYTHON, as in make PYTHON=python3.12"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing Quorate with Spark and the tools of its tests into $(VENV) (some minutes at first)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
+	@$(BIN)/python -m pip install $(QUIET) --disable-pip-version-check -c constraints.txt \
 		-e '.[spark,dev]'
 	@touch $@
 

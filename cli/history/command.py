@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -27,7 +26,7 @@ from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.stream import stream
 from quorate.cli.history.text import json_lines, moment_lines, shown_lines
 from quorate.cli.suggesting_group import SuggestingGroup
-from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.progress import waiting_for, waiting_until_closed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -126,11 +125,10 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
     from quorate.quorum.analytics.tables import views
 
     with (
-        ExitStack() as waiting,
+        waiting_until_closed("running the query with Spark") as waiting,
         history_in(directory) as source,
         local_session("quorate history sql") as spark,
     ):
-        waiting.enter_context(waiting_for("running the query with Spark"))
         try:
             views(spark, source, used_by=f"{query} warnings", strict=strict)
             with damage_said_plainly():
@@ -222,7 +220,11 @@ def at(
 
     if offset is not None and time_ms is not None:
         raise click.UsageError("only one of --offset and --time can be given")
-    with history_in(directory) as source, damages(permissive) as found:
+    with (
+        waiting_for("reading the metadata log"),
+        history_in(directory) as source,
+        damages(permissive) as found,
+    ):
         state = as_json(moment(source, offset=offset, time_ms=time_ms, found=found))
     if output == "json":
         click.echo(json.dumps(state))

@@ -14,6 +14,7 @@ from quorate.cli.client.options import format_option
 from quorate.cli.history.options import damages, permissive_option
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import story_json, story_lines
+from quorate.cli.terminal.progress import waiting_for
 from quorate.quorum.analytics.log.text import clock
 
 if TYPE_CHECKING:
@@ -48,15 +49,23 @@ def explain(
         raise click.UsageError("give one of --topic, --broker and --quorum")
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic")
-    with history_in(directory) as source, damages(permissive) as found:
+    chronicles, stories = [], None
+    with (
+        waiting_for("reading the metadata log"),
+        history_in(directory) as source,
+        damages(permissive) as found,
+    ):
         if broker is not None:
-            _print([explain_broker(source, broker, found=found)], {}, output)
+            chronicles = [explain_broker(source, broker, found=found)]
         elif quorum:
-            _print([explain_quorum(source, found=found)], {}, output)
+            chronicles = [explain_quorum(source, found=found)]
         elif topic is not None:
-            whole = explain_topic(source, topic, found=found) if partition is None else []
+            chronicles = explain_topic(source, topic, found=found) if partition is None else []
             stories = explain_partitions(source, topic, partition, found=found)
-            _print(whole, story_json(stories), output, story_lines(stories))
+    if stories is None:
+        _print(chronicles, {}, output)
+    else:
+        _print(chronicles, story_json(stories), output, story_lines(stories))
 
 
 def _print(

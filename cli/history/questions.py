@@ -27,6 +27,7 @@ from quorate.cli.history.questions_text import (
 from quorate.cli.history.rehearsal import play, refuse_without_scenario, rehearsal_options
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import shown_lines
+from quorate.cli.terminal.progress import waiting_for
 from quorate.quorum.analytics.replay.differences import Point
 
 if TYPE_CHECKING:
@@ -48,7 +49,11 @@ def diff(directory: Path, before: Point, after: Point, permissive: bool, output:
     A and B are each an offset, or a time such as 2026-01-31T23:59:59 (UTC)."""
     from quorate.quorum.analytics.replay.differences import diff as compare
 
-    with history_in(directory) as source, damages(permissive) as found:
+    with (
+        waiting_for("reading the metadata log"),
+        history_in(directory) as source,
+        damages(permissive) as found,
+    ):
         comparison = compare(source, before, after, found=found)
     if output == "json":
         click.echo(json.dumps(asdict(comparison)))
@@ -121,9 +126,10 @@ def whatif(
     elif limit is not None:
         raise click.UsageError("--limit cannot be given with --scenario, which lists no partitions")
     with history_in(given[0]) as source, damages(permissive) as found:
-        state = moment(
-            source, offset=point_in_time.offset, time_ms=point_in_time.time_ms, found=found
-        )
+        with waiting_for("reading the metadata log"):
+            state = moment(
+                source, offset=point_in_time.offset, time_ms=point_in_time.time_ms, found=found
+            )
         if rehearsal["scenario"] is not None:
             play(state, given[0], brokers, racks, {**rehearsal, "permissive": permissive}, output)
             return
@@ -180,6 +186,7 @@ def top(directory: Path, limit: int, strict: bool, output: str) -> None:
     from quorate.quorum.analytics.tables.top import top as rank
 
     with (
+        waiting_for("ranking with Spark"),
         history_in(directory) as source,
         local_session("quorate history top") as spark,
         damage_said_plainly(),

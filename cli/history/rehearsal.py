@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorate.cli.terminal.progress import waiting_for
 from quorate.quorum.analytics.log.text import clock, span
 
 if TYPE_CHECKING:
@@ -134,15 +135,16 @@ def play(
     seeds = [chosen["seed"]] if single else range(1, (chosen["seeds"] or DEFAULT_SEEDS) + 1)
     try:
         assumptions = Assumptions(**assumed)
-        found = rehearse(
-            at,
-            chosen["scenario"],
-            seeds,
-            brokers=brokers,
-            racks=racks,
-            assumptions=assumptions,
-            with_events=single,
-        )
+        with waiting_for(f"playing {chosen['scenario']} with {len(seeds)} seeds"):
+            found = rehearse(
+                at,
+                chosen["scenario"],
+                seeds,
+                brokers=brokers,
+                racks=racks,
+                assumptions=assumptions,
+                with_events=single,
+            )
     except BadOption as error:
         raise click.UsageError(str(error)) from None
     replay = replay_command(directory, found, brokers, racks, assumed)

@@ -10,6 +10,7 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
+from quorate.cli.terminal.progress import waiting_until_closed
 from quorate.quorum.analytics.log.errors import AnalyticsError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_S = 1
+
+NAME = "quorate history stream"
 
 
 @click.command()
@@ -78,7 +81,7 @@ def stream(
 
     say = json_line if output == "json" else text_line
     try:
-        with local_session("quorate history stream") as spark:
+        with waiting_until_closed("starting Spark") as waiting, local_session(NAME) as spark:
             query = started(
                 spark,
                 locations,
@@ -88,6 +91,7 @@ def stream(
                 interval_s=interval_s,
                 max_records=max_records,
             )
+            waiting.close()
             for progress in batches_of(query):
                 click.echo(say(progress | tables_in(out, progress)))
     except AnalyticsError as error:

@@ -8,6 +8,7 @@ from quorate.cli.client.admin import check
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import connected
 from quorate.cli.nodes.server import load_config
+from quorate.cli.terminal.progress import waiting_for
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
@@ -59,7 +60,8 @@ def add_controller(context: click.Context, dry_run: bool) -> None:
             voter_directory_id=directory_id,
             listeners=listeners,
         )
-        with connected(**{**context.obj, "command_config": None}) as admin:
+        doing = waiting_for(f"adding controller {config.node_id}")
+        with connected(**{**context.obj, "command_config": None}) as admin, doing:
             answer = admin.change(request, AddRaftVoterResponse, lambda each: [each.error_code])
         check(answer.error_code, answer.error_message)
     endpoints = ", ".join(endpoint_text(each) for each in listeners)
@@ -92,7 +94,8 @@ def remove_controller(
         raise Refused(f"Failed to parse --controller-directory-id: {error}") from None
     if not dry_run:
         request = RemoveRaftVoterRequest(voter_id=controller_id, voter_directory_id=directory_id)
-        with connected(**context.obj) as admin:
+        doing = waiting_for(f"removing controller {controller_id}")
+        with connected(**context.obj) as admin, doing:
             answer = admin.change(request, RemoveRaftVoterResponse, lambda each: [each.error_code])
         check(answer.error_code, answer.error_message)
     done = "DRY RUN of removing " if dry_run else "Removed "  # Kafka prints two spaces

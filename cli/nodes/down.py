@@ -16,6 +16,7 @@ from quorate.cli.nodes.cluster_processes import (
     supervisor_of,
     wait_gone,
 )
+from quorate.cli.terminal.progress import waiting_for
 
 DOWN_TIMEOUT_S = 100.0
 """The time that a supervisor has to stop its nodes. Without one, each group of nodes has half."""
@@ -31,12 +32,13 @@ def down(root: str) -> None:
     if not directory.file.exists():
         raise Refused(f"{directory.root}: there is no cluster in this directory (no cluster.json)")
     supervisor, running = supervisor_of(directory), running_nodes(directory)
-    if supervisor is None:
-        stop_orphans(directory)
-    else:
-        os.kill(supervisor, signal.SIGTERM)
-        if not wait_gone([supervisor], DOWN_TIMEOUT_S):
-            raise NotReachable(f"the supervisor, pid {supervisor}, did not end in time")
+    with waiting_for("stopping the cluster"):
+        if supervisor is None:
+            stop_orphans(directory)
+        else:
+            os.kill(supervisor, signal.SIGTERM)
+            if not wait_gone([supervisor], DOWN_TIMEOUT_S):
+                raise NotReachable(f"the supervisor, pid {supervisor}, did not end in time")
     click.echo(stopped_text(directory, running))
 
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,8 +34,10 @@ from quorate.cli.nodes.readiness import Readiness
 from quorate.cli.nodes.secured_up import is_secured, secured_dir, ways_to_connect
 from quorate.cli.nodes.server import level_override, log_level_option, pair_of
 from quorate.cli.nodes.supervisor import Supervisor, run_loop
+from quorate.cli.terminal.progress import waiting_for
 
 READY_TIMEOUT_S = 60.0
+STARTING = "starting the cluster"
 READY_POLL_S = 0.03
 
 
@@ -218,7 +221,7 @@ def detached(
             sys.stderr.flush()
             os._exit(status)
     os.close(writing)
-    with os.fdopen(reading) as lines:
+    with os.fdopen(reading) as lines, waiting_for(STARTING):
         text = lines.read()
     ready, *failures = text.splitlines() or [""]
     if ready.startswith("ready "):
@@ -295,7 +298,10 @@ def supervise(
         if lifeline is not None:
             loop.add_reader(lifeline, watch_lifeline, lifeline, loop, stop, say)
         watching = loop.create_task(supervisor.watch(stop))
-        if await wait_ready(supervisor, readiness, stop):
+        # With --detach the process that waits for the line shows the progress.
+        with waiting_for(STARTING) if output <= 2 else nullcontext():
+            is_ready = await wait_ready(supervisor, readiness, stop)
+        if is_ready:
             bootstrap = addresses(directory.read()["brokers"])
             lines = [f"ready {bootstrap}"]
             if console is not None:

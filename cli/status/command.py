@@ -22,6 +22,7 @@ from quorate.cli.status.partition_problems import STATES
 from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.unclean_elections import UncleanElections
 from quorate.cli.status.watch import watch_status
+from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.tables import show
 
 DEFAULT_DIR = Path("quorate-data")
@@ -110,7 +111,8 @@ def status(
                 every=every,
             )
             return
-        found = read_status(admin, explanations, selection, elections)
+        with waiting_for("asking the cluster"):
+            found = read_status(admin, explanations, selection, elections)
     if output == "json":
         click.echo(json.dumps(found.as_json()))
     else:

@@ -97,3 +97,12 @@ def waiting_for(what: str, stream: TextIO | None = None) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+@contextlib.contextmanager
+def waiting_until_closed(what: str) -> Iterator[contextlib.ExitStack]:
+    """Show that the block runs, as `waiting_for` does, until it closes the stack that it gets. It
+    does that before it prints its first result."""
+    with contextlib.ExitStack() as waiting:
+        waiting.enter_context(waiting_for(what))
+        yield waiting

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
+import pty
+import subprocess
+import sys
 
 from quorate.cli.terminal.progress import CLEAR, PLAIN_EVERY_S, QUIET_S, Progress, waiting_for
 
@@ -58,3 +63,36 @@ def test_a_block_that_reports_nothing_has_its_thread_ended() -> None:
     with waiting_for("starting Spark", stream):
         pass
     assert stream.getvalue() == ""
+
+
+SCRIPT = """
+import sys
+from quorate.cli.terminal import progress
+
+progress.QUIET_S, progress.REDRAW_S = 0.0, 0.001
+with progress.waiting_until_closed("starting Spark") as waiting:
+    sys.stdin.readline()
+    waiting.close()
+    print("the first result")
+"""
+
+
+def test_a_pseudo_terminal_shows_the_progress_and_erases_it_before_the_result() -> None:
+    """The script works until the test has seen the progress."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, stdout=theirs, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        text = ""
+        while "starting Spark ... 0 s" not in text:
+            text += os.read(ours, 4096).decode()
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        with contextlib.suppress(OSError):  # the process closes the terminal
+            while more := os.read(ours, 4096).decode():
+                text += more
+        assert process.wait(30) == 0
+    os.close(ours)
+    assert text.endswith(f"{CLEAR}the first result\r\n")
