@@ -86,6 +86,25 @@ ISR_REQUESTS_REPEATED = Counter(
     "AlterPartition requests that failed as a whole and were sent again.",
 )
 
+# --- moves between log directories
+
+MOVES = Gauge(
+    "quorate_replica_moves",
+    "Moves of replicas between log directories, by stage. A move in the stage assigning waits for "
+    "the controller to record its target.",
+    ("stage",),
+)
+MOVES_LAG = Gauge(
+    "kafka_server_replicaalterlogdirsmanager_maxlag",
+    "The largest number of records that a future log is behind the log that it replaces.",
+)
+MOVES_ENDED = Counter(
+    "quorate_replica_moves_ended_total",
+    "Moves that ended in their target (moved), or because of an error (failed).",
+    ("result",),
+)
+MOVES_COPIED = Counter("quorate_replica_moves_copied_bytes_total", "Bytes copied by moves.")
+
 # --- partitions
 
 PARTITIONS_LEFT_OUT = Gauge(

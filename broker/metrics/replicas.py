@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import Metric
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
 from quorate.broker.metrics import replica_table
 from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.replica_moves import ReplicaMoves
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.watch.declaration import Gauge
 
@@ -83,6 +84,16 @@ def of_isr_changes(sender: AlterPartitionSender) -> Iterator[Metric]:
     yield replica_table.ISR_PROPOSALS_OLDEST.of(sender.oldest_ms / 1000)
     yield replica_table.ISR_ROUND_TRIP.of(sender.round_trips)
     yield replica_table.ISR_REQUESTS_REPEATED.of(sender.repeated)
+
+
+def of_moves(moves: ReplicaMoves) -> Iterator[Metric]:
+    """Yield the moves of replicas between log directories."""
+    stages = moves.stages()
+    yield replica_table.MOVES.each(((stage,), count) for stage, count in stages.items())
+    yield replica_table.MOVES_LAG.of(moves.max_lag)
+    ended = {"moved": moves.moved, "failed": moves.failed}
+    yield replica_table.MOVES_ENDED.each(((result,), count) for result, count in ended.items())
+    yield replica_table.MOVES_COPIED.of(moves.copied_bytes)
 
 
 OF_PARTITION: tuple[tuple[Gauge, Callable[[Replica], float]], ...] = (

@@ -17,7 +17,13 @@ from quorate.broker.metrics import replica_table, service_table
 from quorate.broker.metrics.cleaner import of_cleaner
 from quorate.broker.metrics.groups import of_groups
 from quorate.broker.metrics.logs import of_directories, of_flushes, of_recompressions
-from quorate.broker.metrics.replicas import Replica, of_isr_changes, of_partitions, of_replicas
+from quorate.broker.metrics.replicas import (
+    Replica,
+    of_isr_changes,
+    of_moves,
+    of_partitions,
+    of_replicas,
+)
 from quorate.broker.metrics.requests import of_delayed, of_fetch_sessions, of_quotas, of_requests
 from quorate.broker.metrics.traffic import of_fetchers, of_throttles, of_traffic
 from quorate.broker.replication.replica_manager import ReplicaManager
@@ -62,6 +68,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     replicas, bound = node.replicas, node.core.config["metrics.per.partition"]
     yield from of_hosted(replicas, bound)
     yield from of_isr_changes(node.isr_sender)
+    yield from of_moves(replicas.moves)
     yield from of_requests(node.client_ports)
     yield service_table.CONNECTIONS.of(len(node.connections))
     yield from of_delayed(replicas.consumer_fetches.delayed_operations)

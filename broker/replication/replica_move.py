@@ -6,8 +6,8 @@
 | waiting   | another move of this broker has its turn                                           |
 | copying   | the future log follows the current one, piece by piece (`move_copy.py`)            |
 | assigning | The future log has caught up once. The broker reports the target as the directory  |
-|           | of the replica, and waits until the controller has committed that. The copy goes   |
-|           | on                                                                                 |
+|           | of the replica, and waits until the controller has committed that. Meanwhile the   |
+|           | move copies new records, and another move has the turn                             |
 | flushing  | The future log is flushed. Then it gets the last records, and takes the place of   |
 |           | the current log (`broker/logs/future_logs.py`). If these are many, it copies again |
 
@@ -22,6 +22,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_manager import LogManager
@@ -77,30 +78,42 @@ class MoveContext:
     backoff_ms: int
 
 
+class MoveQueue(Protocol):
+    """The moves of a broker, which share turns to copy. A move calls nothing here after `stop`."""
+
+    def opened(self, move: ReplicaMove) -> None:
+        """Note that the move can copy, which begins with `ReplicaMove.copy`."""
+
+    def waits_for_controller(self, move: ReplicaMove) -> None:
+        """Note that the move has caught up and that the controller has not recorded its target."""
+
+    def ended(self, move: ReplicaMove) -> None:
+        """Note that the move is over."""
+
+
 class ReplicaMove:
     """One move. The event loop owns it.
 
     Invariant: while the move is not over, at most one callback of it is outstanding, and
-    `hosted.moving` is True."""
+    `hosted.moving` is True. `moved` is True if the log is in the target, `failed` if an error has
+    ended the move."""
 
     def __init__(
         self,
         context: MoveContext,
         hosted: HostedPartition,
         target: LogDirectory,
-        opened: Callable[[], None],
-        ended: Callable[[], None],
+        queue: MoveQueue,
     ) -> None:
-        """Call `opened` when the move can copy, which begins with `copy`, and `ended` when it is
-        over. Neither is called after `stop`."""
+        """Begin with `begin`. `queue` learns of the stages."""
         self.hosted = hosted
         self.target = target
         self.name = hosted.name
         self.future: LocalReplica | None = None
-        self.over = False
+        self.over = self.moved = self.failed = False
+        self.copied_bytes = 0
         self._context = context
-        self._opened = opened
-        self._ended = ended
+        self._queue = queue
         hosted.moving = True
         self._closed = False
         self._accepted = False
@@ -114,6 +127,13 @@ class ReplicaMove:
         log = None if self.future is None else self.future.log
         assert log is None or isinstance(log, Log)
         return log
+
+    @property
+    def lag(self) -> int:
+        """Return the number of records that the future log is behind the current one."""
+        log, future = self.hosted.log, self.future_log
+        copied_to = log.start_offset if future is None else future.end_offset
+        return max(0, log.end_offset - copied_to)
 
     # --- begin and end
 
@@ -162,7 +182,7 @@ class ReplicaMove:
                 self._failed(failure)
                 return
             self.future = LocalReplica(*self.hosted.key, log, None, 0)
-            self._opened()
+            self._queue.opened(self)
         elif error is not None and not self.over:
             self._failed(error)
 
@@ -192,8 +212,9 @@ class ReplicaMove:
         """End the move because of an error. A disk error may take a directory offline."""
         if not self.over:
             logger.error("%r cannot be moved to %s: %s", self.hosted, self.target.path, error)
+            self.failed = True
             self.cancel()
-            self._ended()
+            self._queue.ended(self)
         if not isinstance(error, LogError):
             self._context.on_failure(error)
 
@@ -259,6 +280,7 @@ class ReplicaMove:
         except (LogError, OSError) as error:
             self._failed(error)
             return False
+        self.copied_bytes += len(data)
         self._context.throttle.record(len(data))
         return True
 
@@ -275,6 +297,7 @@ class ReplicaMove:
         if move_copy.may_swap(self._accepted, context.recorded(key), target_id):
             context.logs.futures.flush(self.name, self._flushed)
         else:
+            self._queue.waits_for_controller(self)
             self._later(POLL_MS)
 
     @property
@@ -324,11 +347,13 @@ class ReplicaMove:
                 self.name, partition.high_watermark, lambda: partition.producers.loaded
             )
         except OSError as error:
+            self.failed = True
             hosted.moving = hosted.promised = False
             context.take_offline(hosted)
             context.on_failure(error)
-            self._ended()
+            self._queue.ended(self)
             return
+        self.moved = True
         hosted.log = partition.log = future
         hosted.moving = hosted.promised = False
         logger.info(
@@ -339,7 +364,7 @@ class ReplicaMove:
             future.end_offset,
         )
         context.swapped(current, future)
-        self._ended()
+        self._queue.ended(self)
 
 
 def opening(disk: Disk, parameters: LogOpenParameters) -> IncrementalWork[Log]:

@@ -19,8 +19,9 @@ The rules of a request, in this order, for each partition:
 | else                                               | NONE: a move begins                       |
 
 The future logs of all moves are made immediately, so that the moves go on after a restart. One move
-copies at a time, in the order of the requests. The log cleaner and retention leave a replica alone
-that has a move, as in Kafka.
+copies at a time, in the order of the requests. A move that has caught up gives its turn to the next
+one, and copies only new records while it waits for the controller. The log cleaner and retention
+leave a replica alone that has a move, as in Kafka.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ from quorate.quorum.protocol.errors import ErrorCode
 MAX_PREFERRED = 10_000
 """Directories that are remembered for replicas that do not exist yet. The oldest is removed for a
 further one."""
+MAX_ASSIGNING = 100
+"""The largest number of moves that wait for the controller without a turn. Each one looks for new
+records every POLL_MS."""
 UNIQUE_DIGITS = 32
 """The length of the random part in the name of a future directory."""
 
@@ -50,7 +54,8 @@ class ReplicaMoves:
     """The moves of one broker. The event loop owns it.
 
     Life: `resume` after the first image, `close` at the end. Invariants: a replica has at most one
-    move; at most one move copies."""
+    move; at most one move copies that has not caught up. `moved` counts the moves that ended in
+    their target, and `failed` those that a disk error or damage ended."""
 
     def __init__(self, context: MoveContext, registry: PartitionRegistry, broker_id: int) -> None:
         """Move the replicas of `registry`, those of the broker `broker_id`."""
@@ -62,6 +67,9 @@ class ReplicaMoves:
         self._waiting: dict[Key, None] = {}
         """The moves whose future log is open and that have not had their turn."""
         self._copying: ReplicaMove | None = None
+        self._assigning: dict[Key, None] = {}
+        """The moves that wait for the controller and have given up their turn."""
+        self.moved = self.failed = self._copied_bytes = 0
         self._resumed = False
         self._closed = False
 
@@ -73,6 +81,28 @@ class ReplicaMoves:
         move = self._moves.get(key)
         log = None if move is None else move.future_log
         return None if move is None or log is None else (move.target.path, log)
+
+    # --- metrics
+
+    def stages(self) -> dict[str, int]:
+        """Return the number of moves in each stage. A move that flushes its future log counts as
+        before."""
+        counts = {
+            "waiting": len(self._waiting),
+            "copying": int(self._copying is not None),
+            "assigning": len(self._assigning),
+        }
+        return {"opening": len(self._moves) - sum(counts.values()), **counts}
+
+    @property
+    def max_lag(self) -> int:
+        """Return the largest number of records that a future log is behind its current log."""
+        return max((each.lag for each in self._moves.values()), default=0)
+
+    @property
+    def copied_bytes(self) -> int:
+        """Return the bytes that all moves have copied since the start of the broker."""
+        return self._copied_bytes + sum(each.copied_bytes for each in self._moves.values())
 
     # --- requests
 
@@ -97,7 +127,7 @@ class ReplicaMoves:
         if move is not None and move.target.path != path:
             logger.info("the move of %r to %s is cancelled", hosted, move.target.path)
             move.cancel()
-            self._ended(move)
+            self.ended(move)
         elif move is not None:
             return ErrorCode.NONE
         if self._logs.home_of(name) == path:
@@ -114,9 +144,7 @@ class ReplicaMoves:
         preferred[name] = path
 
     def _begin(self, hosted: HostedPartition, target: LogDirectory) -> ErrorCode:
-        move = ReplicaMove(
-            self._context, hosted, target, lambda: self._opened(move), lambda: self._ended(move)
-        )
+        move = ReplicaMove(self._context, hosted, target, self)
         self._moves[hosted.key] = move
         logger.info("%r is being moved to %s", hosted, target.path)
         self._logs.futures.when_free(move.name, move.begin)
@@ -124,11 +152,21 @@ class ReplicaMoves:
 
     # --- turns
 
-    def _opened(self, move: ReplicaMove) -> None:
+    def opened(self, move: ReplicaMove) -> None:
+        """Let a move wait for its turn, because its future log is open."""
         self._waiting[move.hosted.key] = None
         self._next()
 
-    def _ended(self, move: ReplicaMove) -> None:
+    def waits_for_controller(self, move: ReplicaMove) -> None:
+        """Give the turn of a move that has caught up to the next one, if few others wait for the
+        controller. The move goes on without a turn."""
+        if self._copying is move and len(self._assigning) < MAX_ASSIGNING:
+            self._copying = None
+            self._assigning[move.hosted.key] = None
+            self._next()
+
+    def ended(self, move: ReplicaMove) -> None:
+        """Remove a move that is over, and begin the next one."""
         self._remove(move)
         self._next()
 
@@ -137,6 +175,10 @@ class ReplicaMoves:
         if self._moves.get(key) is move:
             del self._moves[key]
             self._waiting.pop(key, None)
+            self._assigning.pop(key, None)
+            self.moved += move.moved
+            self.failed += move.failed
+            self._copied_bytes += move.copied_bytes
         if self._copying is move:
             self._copying = None
 
@@ -159,18 +201,19 @@ class ReplicaMoves:
     def taken_offline(self, hosted: HostedPartition) -> None:
         """End the move of a replica whose log directory has failed. The future log stays for the
         next start, which may find the directory again."""
-        if self._stop(hosted.key):
+        if self._stop(hosted.key, failed=True):
             self._logs.futures.keep(hosted.name)
 
     def directory_failed(self, path: str) -> None:
         """End the moves to a directory that has failed, and report where the replicas are."""
         for key in [key for key, move in self._moves.items() if move.target.path == path]:
-            self._stop(key)
+            self._stop(key, failed=True)
 
-    def _stop(self, key: Key) -> bool:
+    def _stop(self, key: Key, *, failed: bool = False) -> bool:
         move = self._moves.get(key)
         if move is None:
             return False
+        move.failed |= failed
         if not move.over:
             move.stop()
         self._remove(move)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.log import Log
 from quorate.quorum.log.names import future_partition_of, partition_of
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.protocol.errors import ErrorCode
@@ -84,3 +85,10 @@ def future_directories(cluster: ReplicaCluster, path: str, name: str) -> list[st
     """Return the names of a partition's future directories in a log directory."""
     names = cluster.nodes[1].disk.list(path)
     return [each for each in names if str(future_partition_of(each)) == name]
+
+
+def future_log(cluster: ReplicaCluster, topic: Uuid, partition_id: int = 0) -> Log:
+    """Return the open future log of broker 1's replica, which is being moved."""
+    found = cluster.nodes[1].replicas.moves.future_log((topic, partition_id))
+    assert found is not None
+    return found[1]
