@@ -7,9 +7,10 @@ The rest ends early if a page begins to show a view (`views/views.py`)."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import click
@@ -18,9 +19,10 @@ from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.errors import NotReachable
 from quorate.cli.console.cluster_tables import ClusterTables, tables_of
 from quorate.cli.console.views.views import Views
-from quorate.cli.status.cluster_status import read_status, read_topics
+from quorate.cli.status.cluster_status import Status, read_status, read_topics
 from quorate.cli.status.explanations import Explanations
 from quorate.cli.status.unclean_elections import UncleanElections
+from quorate.cli.topics.topic_view import TopicView
 
 REST_S = 1.0
 """The least time between two readings."""
@@ -49,14 +51,22 @@ class Watcher:
     `changed` is called in the thread of the watcher after each new version. Nothing is read before
     `start`."""
 
-    def __init__(self, settings: AdminSettings, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        settings: AdminSettings,
+        changed: Callable[[], None],
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._settings = settings
         self._changed = changed
         self._admin = Admin(settings)
         self._explanations = Explanations()
         self._elections = UncleanElections()
-        self._views = Views()
+        self._views = Views(now_s)
+        self._now_s = now_s
         self.current = Reading(0, ClusterTables().with_views(self._views.tables()))
+        self._rest_s = 0.0
+        self._views_due_s = 0.0  # a monotonic time
         self._stopped = False
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="quorate-console", daemon=True)
@@ -79,6 +89,7 @@ class Watcher:
         """Note that a page shows the table `name`. If it needs more requests than the others, it is
         read soon, and for as long as pages show it. Any thread may call this."""
         if self._views.look(name):
+            self._views_due_s = 0.0
             self._wake.set()
 
     def close(self) -> None:
@@ -86,38 +97,55 @@ class Watcher:
         self._admin.close()
 
     def _run(self) -> None:
-        rest_s = 0.0
         while True:
-            self._wake.wait(rest_s)
+            self._wake.wait(self._rest_s)
             self._wake.clear()
             if self._stopped:
                 break
-            begun_s = time.monotonic()
             self.read_once()
-            rest_s = max(REST_S, REST_FACTOR * (time.monotonic() - begun_s))
         self.close()
 
     def read_once(self) -> None:
-        """Read the cluster and publish what has changed. An error is published, not raised."""
+        """Read the cluster, and then the views if they are due, and publish what has changed after
+        each of both. An error is published, not raised."""
+        begun_s = self._now_s()
+        found = self._read_cluster()
+        self._rest_s = rest_after(self._now_s() - begun_s)
+        if found is not None and self._now_s() >= self._views_due_s:
+            self._read_views(*found)
+
+    def _read_cluster(self) -> tuple[Status, list[TopicView]] | None:
+        """Read and publish what is always shown. Return it, or None after an error."""
+        found, servers = None, self._settings.servers
         try:
             topics = read_topics(self._admin)
             status = read_status(
                 self._admin, self._explanations, elections=self._elections, topics=topics
             )
-            found = tables_of(status, topics)
-            views = self._views.read(self._admin, status, topics)
-            tables, error = found.with_views(views), ""
-            seen = [each.address for each in status.brokers]
-            servers = with_brokers(self._settings.servers, seen)
+            tables, error = tables_of(status, topics).with_views(self._views.tables()), ""
+            servers = with_brokers(servers, [each.address for each in status.brokers])
+            found = status, topics
         except click.ClickException as failed:
             tables, error = self.current.tables, failed.format_message()
-            servers = self._settings.servers
             if isinstance(failed, NotReachable):
                 servers = next_first(servers)
         except Exception as failed:  # a defect must be visible, and must not end the console
             tables, error = self.current.tables, f"the reading failed: {failed!r}"
-            servers = self._settings.servers
         self._use(servers)
+        self._publish(tables, error)
+        return found
+
+    def _read_views(self, status: Status, topics: Sequence[TopicView]) -> None:
+        """Read and publish the views that pages show. They have a rest of their own, so that a
+        broker that hangs does not delay the reading of the cluster each time."""
+        begun_s = self._now_s()
+        self._views_due_s = math.inf  # `look` may set it to 0 during the reading
+        views = self._views.read(self._admin, status, topics)
+        now_s = self._now_s()
+        self._views_due_s = min(self._views_due_s, now_s + rest_after(now_s - begun_s))
+        self._publish(self.current.tables.with_views(views), self.current.error)
+
+    def _publish(self, tables: ClusterTables, error: str) -> None:
         if (tables, error) != (self.current.tables, self.current.error):
             self.current = Reading(self.current.version + 1, tables, error)
             self._changed()
@@ -127,6 +155,11 @@ class Watcher:
             self._admin.close()
             self._settings = replace(self._settings, servers=servers)
             self._admin = Admin(self._settings)
+
+
+def rest_after(took_s: float) -> float:
+    """Return the time to rest after a reading that took `took_s`."""
+    return max(REST_S, REST_FACTOR * took_s)
 
 
 def with_brokers(servers: Servers, addresses: list[str]) -> Servers:

@@ -16,7 +16,9 @@ export class TimeTravel {
     this.text.className = 'soft';
     bar.append(this.slider, this.live, this.text);
     this.slider.addEventListener('input', () => this.moved());
-    this.slider.addEventListener('pointerdown', () => this.measure());
+    for (const begun of ['pointerenter', 'focus']) {
+      this.slider.addEventListener(begun, () => this.measure());
+    }
     this.live.addEventListener('click', () => this.go(null));
     this.measure();
   }

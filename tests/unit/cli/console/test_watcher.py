@@ -9,8 +9,9 @@ import pytest
 from quorate.cli.client.admin import AdminSettings
 from quorate.cli.client.options import admin_settings
 from quorate.cli.console import watcher as watcher_module
+from quorate.cli.console.views.table import Table
 from quorate.cli.console.views.views import READING
-from quorate.cli.console.watcher import MAX_SERVERS, Watcher, next_first, with_brokers
+from quorate.cli.console.watcher import MAX_SERVERS, Reading, Watcher, next_first, with_brokers
 from quorate.config.listeners import parse_servers
 from quorate.testing import LocalCluster
 
@@ -86,6 +87,34 @@ def test_a_table_that_a_page_begins_to_show_is_read_without_a_rest(
         assert news.wait(30)
         assert watcher.current.tables.tables["groups"].note == ""
         watcher.stop()
+
+
+def test_a_slow_view_delays_neither_the_tables_nor_the_next_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As with a broker that hangs: each request to it costs the time limit."""
+    now_s, published = [1000.0], list[Reading]()
+    with LocalCluster() as cluster:
+        settings = AdminSettings(servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0)
+        watcher = Watcher(settings, lambda: published.append(watcher.current), lambda: now_s[0])
+        reads = []
+
+        def slow(*_: object) -> dict[str, Table]:
+            reads.append(len(published))
+            now_s[0] += 50
+            return {"groups": Table(("group",), [("billing",)])}
+
+        monkeypatch.setattr(watcher._views, "read", slow)
+        watcher.read_once()
+        assert reads == [1], "the tables were published before"
+        assert watcher.current.tables.tables["groups"].rows == [("billing",)]
+        assert watcher._rest_s == watcher_module.REST_S
+        watcher.read_once()
+        assert reads == [1], "the view rests"
+        now_s[0] += watcher_module.REST_FACTOR * 50
+        watcher.read_once()
+        assert len(reads) == 2
+        watcher.close()
 
 
 def test_a_cluster_with_tls_and_sasl_is_read_with_the_settings_of_the_command_config() -> None:
