@@ -18,6 +18,7 @@ from quorate.quorum.protocol.schemas.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOWEST_RELEASE = 7
@@ -76,9 +77,13 @@ def upgrade(
     """Raise the levels of features."""
     with connected(**given(cluster)) as admin:
         updates = levels(admin, named, release_version, metadata)
+        parts = [updates]
         if release_version is not None:
             updates = {name: level for name, level in updates.items() if level}
-        update(admin, "upgrade", updates, UpgradeType.UPGRADE, dry_run=dry_run)
+            # Raft decides kraft.version, which therefore needs a request of its own.
+            raft = {name: level for name, level in updates.items() if name == KRAFT_VERSION}
+            parts = [{name: updates[name] for name in updates.keys() - raft}, raft]
+        update(admin, "upgrade", parts, UpgradeType.UPGRADE, dry_run=dry_run)
 
 
 @features.command()
@@ -97,7 +102,7 @@ def downgrade(
     """Lower the levels of features."""
     with connected(**given(cluster)) as admin:
         updates = levels(admin, named, release_version, metadata)
-        update(admin, "downgrade", updates, downgrade_type(unsafe), dry_run=dry_run)
+        update(admin, "downgrade", [updates], downgrade_type(unsafe), dry_run=dry_run)
 
 
 @features.command()
@@ -108,7 +113,7 @@ def disable(named: tuple[str, ...], dry_run: bool, unsafe: bool, **cluster: Any)
     """Lower features to level 0."""
     with connected(**given(cluster)) as admin:
         updates = once([(name, 0) for name in named])
-        update(admin, "disable", updates, downgrade_type(unsafe), dry_run=dry_run)
+        update(admin, "disable", [updates], downgrade_type(unsafe), dry_run=dry_run)
 
 
 def downgrade_type(unsafe: bool) -> UpgradeType:
@@ -174,13 +179,32 @@ def once(wanted: list[tuple[str, int]]) -> Updates:
 
 
 def update(
-    admin: Admin, operation: str, updates: Updates, kind: UpgradeType, *, dry_run: bool
+    admin: Admin, operation: str, parts: list[Updates], kind: UpgradeType, *, dry_run: bool
 ) -> None:
-    """Send all updates in one request, which succeed or fail together, and print each result.
+    """Send each part in one request, whose updates succeed or fail together, and print each result.
+    After a part that fails, no further one is sent, and its updates have failed, too.
 
-    Raise UsageError if there are none, Refused if the update fails."""
+    Raise UsageError if there are no updates, Refused if one fails."""
+    updates = {name: level for part in parts for name, level in part.items()}
     if not updates:
         raise click.UsageError(f"You must specify at least one feature to {operation}")
+    answers: dict[str, UpdateFeaturesResponse] = {}
+    answer: UpdateFeaturesResponse | None = None
+    for part in filter(None, parts):
+        if answer is None or not answer.error_code:
+            answer = send(admin, part, kind, dry_run=dry_run)
+        answers |= dict.fromkeys(part, answer)
+    for name, level in sorted(updates.items()):
+        click.echo(line(operation, name, level, answers[name], dry_run=dry_run))
+    failed = sum(bool(each.error_code) for each in answers.values())
+    if failed:
+        raise Refused(f"{failed} out of {len(updates)} operation(s) failed.")
+
+
+def send(
+    admin: Admin, updates: Updates, kind: UpgradeType, *, dry_run: bool
+) -> UpdateFeaturesResponse:
+    """Send updates in one request, and return the response."""
     request = UpdateFeaturesRequest(
         feature_updates=tuple(
             FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
@@ -188,11 +212,7 @@ def update(
         ),
         validate_only=dry_run,
     )
-    answer = admin.change(request, UpdateFeaturesResponse, lambda answer: [answer.error_code])
-    for name, level in sorted(updates.items()):
-        click.echo(line(operation, name, level, answer, dry_run=dry_run))
-    if answer.error_code:
-        raise Refused(f"{len(updates)} out of {len(updates)} operation(s) failed.")
+    return admin.change(request, UpdateFeaturesResponse, lambda answer: [answer.error_code])
 
 
 def line(

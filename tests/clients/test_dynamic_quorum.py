@@ -94,7 +94,7 @@ def until(succeeds: Callable[[], Done], what: str) -> None:
 def make_dynamic(cluster: ProcessCluster) -> None:
     done = run_quorate(
         *("features", "--bootstrap-server", cluster.bootstrap),
-        *("upgrade", "--feature", "kraft.version=1"),
+        *("upgrade", "--release-version", "4.1"),
     )
     assert done.returncode == 0, done.stderr
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from click.testing import CliRunner, Result
 
+from quorate.cli.client.admin import Admin
+from quorate.cli.client.errors import Refused
+from quorate.cli.features.updates import update
 from quorate.cli.main import main
+from quorate.quorum.controller.features.update_features import UpgradeType
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from quorate.quorum.raft.voter_changes import KRAFT_VERSION
 from tests.unit.cli.fake_kafka import fake_kafka
 
 NAME = "metadata.version"
@@ -61,6 +68,50 @@ def test_the_cluster_said_no() -> None:
     ]
     result, _ = run(SAID_NO, "disable", "--feature", "f", "--dry-run")
     assert result.output.splitlines()[0] == "Can not disable f. No."
+
+
+class Cluster:
+    """Refuses the updates of `wrong`, and records the features of each request."""
+
+    def __init__(self, wrong: str = "") -> None:
+        self.requests: list[list[str]] = []
+        self._wrong = wrong
+
+    def change(self, request: UpdateFeaturesRequest, *_: object) -> UpdateFeaturesResponse:
+        names = [each.feature for each in request.feature_updates]
+        self.requests.append(names)
+        return SAID_NO if self._wrong in names else UpdateFeaturesResponse()
+
+
+PARTS = [{NAME: 27, "e": 1}, {KRAFT_VERSION: 1}]
+
+
+def test_raft_gets_a_request_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster()
+    update(cast(Admin, cluster), "upgrade", PARTS, UpgradeType.UPGRADE, dry_run=False)
+    assert cluster.requests == [[NAME, "e"], [KRAFT_VERSION]]
+    assert capsys.readouterr().out.splitlines() == [
+        "e was upgraded to 1.",
+        "kraft.version was upgraded to 1.",
+        "metadata.version was upgraded to 27.",
+    ]
+
+
+def test_after_a_failure_raft_is_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster(wrong="e")
+    with pytest.raises(Refused, match="3 out of 3"):
+        update(cast(Admin, cluster), "upgrade", PARTS, UpgradeType.UPGRADE, dry_run=False)
+    assert cluster.requests == [[NAME, "e"]]
+    assert "Could not upgrade kraft.version to 1. No." in capsys.readouterr().out
+
+
+def test_only_raft_may_fail() -> None:
+    with pytest.raises(Refused, match="1 out of 3"):
+        update(
+            cast(Admin, Cluster(wrong=KRAFT_VERSION)),
+            *("upgrade", PARTS, UpgradeType.UPGRADE),
+            dry_run=False,
+        )
 
 
 WRONG = {
