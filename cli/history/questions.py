@@ -187,7 +187,7 @@ def top(directory: Path, limit: int, strict: bool, output: str) -> None:
 
     with (
         waiting_for("ranking with Spark"),
-        history_in(directory) as source,
+        history_in(directory, all_nodes=True) as source,
         local_session("quorate history top") as spark,
         damage_said_plainly(),
     ):

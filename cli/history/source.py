@@ -31,15 +31,18 @@ ARCHIVES = tuple(chain.from_iterable(suffixes for _, suffixes, _ in shutil.get_u
 
 
 @contextmanager
-def history_in(given: Path) -> Iterator[Path]:
+def history_in(given: Path, *, all_nodes: bool = False) -> Iterator[Path]:
     """Yield the directory with the metadata log that DIR names (see `longest_log`).
+
+    If `all_nodes` is true and DIR is a local cluster's directory, yield DIR itself, for readers
+    that compare the logs of its nodes.
 
     An archive is extracted into a temporary directory, which is removed at the end of the block.
     Raise Refused if DIR cannot be used, and in place of an OSError of the block or of an error
     about its log: a damaged batch or record, or one of a newer version."""
     try:
         if given.is_dir():
-            yield longest_log(given)
+            yield given if all_nodes else longest_log(given)
             return
         if not given.name.endswith(ARCHIVES):
             known = ", ".join(ARCHIVES)

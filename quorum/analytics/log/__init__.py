@@ -8,6 +8,7 @@ Files in reading order:
 - `agreement.py`: the records that several logs of a cluster agree on.
 - `leaders.py`, `places.py`, `commits.py`, `plan.py`: the logs that a user names, and what is
   committed in them.
+- `divergence.py`: places where the logs of a cluster differ.
 - `walk.py`: the records in order, in one process.
 - `text.py`: words for times, durations and resource types.
 - `errors.py`: the exceptions of quorum/analytics.

@@ -22,6 +22,10 @@ UNFINISHED = "unfinished"
 """Damage follows the begin of a metadata transaction without an end, so its end may be lost."""
 GAP = "gap"
 """The offsets of two neighbouring batches do not continue each other."""
+DIVERGENCE = "divergence"
+"""Two files of one cluster have different committed records."""
+CONFLICT = "conflict"
+"""The logs of two nodes have records of different epochs at one offset, as after an election."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quorate.quorum.analytics.log.reading import read_batches
-from quorate.quorum.analytics.log.seek import batches_from, last_before
+from quorate.quorum.analytics.log.seek import batches_from, last_before, passed_over
 from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice, StoredFile, files_named
 from quorate.quorum.log.batch import records_of
 from quorate.quorum.metadata.record_text import control_message
@@ -31,7 +31,7 @@ def leader_of(directory: Path | str, epoch: int) -> LeaderChangeMessage | None:
 def _leader_at(segment: StoredFile, position: int) -> LeaderChangeMessage | None:
     size = segment.size_bytes
     piece = Slice(segment.path, position, position + 1, size, may_be_torn=True)
-    for header, data, at in read_batches(piece):
+    for header, data, at in read_batches(piece, passed_over):
         for record in records_of(data, at, header) if header.is_control else ():
             message, _ = control_message(record)
             if isinstance(message, LeaderChangeMessage):

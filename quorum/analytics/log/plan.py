@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from quorate.quorum.analytics.log.commits import with_commits
+from quorate.quorum.analytics.log.damage import DIVERGENCE, Damage
+from quorate.quorum.analytics.log.divergence import divergences
 from quorate.quorum.analytics.log.forward import pieces
 from quorate.quorum.analytics.log.places import NodeLog, logs_at, one_for_each_cluster
 from quorate.quorum.analytics.log.plan_text import decoded
@@ -44,13 +46,37 @@ def planned(choice: Choice, *, passes_over: Passes = passes_here) -> list[Slice]
     if choice.plan:
         return decoded(choice.plan)
     logs = with_commits(logs_at(choice.locations))
-    if choice.every_node:
-        return [piece for log in logs for piece in _of_log(log, choice, passes_over)]
-    return [
-        piece
-        for log in one_for_each_cluster(logs)
-        for piece in _up_to(log.committed, _of_log(log, choice, passes_over))
-    ]
+    differences = _differences(logs, choice)
+    chosen = logs if choice.every_node else one_for_each_cluster(logs)
+    slices: list[Slice] = []
+    for log in chosen:
+        found = _of_log(log, choice, passes_over)
+        said = differences[log.directory]
+        if not choice.every_node:
+            found = list(_up_to(log.committed, found))
+            cluster = log.origin.cluster_id
+            said = [
+                each
+                for other in logs
+                if other.origin.cluster_id == cluster
+                for each in differences[other.directory]
+            ]
+        # The reader of the first slice reports them.
+        slices += [replace(piece, differences=tuple(said)) for piece in found[:1]] + found[1:]
+    return slices
+
+
+def _differences(logs: Sequence[NodeLog], choice: Choice) -> dict[str, list[Damage]]:
+    """Return the differences between nodes that the choice includes, by directory."""
+    found = divergences(logs)
+    return {
+        log.directory: [
+            each
+            for each in found.get(log.directory, ())
+            if each.kind == DIVERGENCE or choice.include == "base"
+        ]
+        for log in logs
+    }
 
 
 def _up_to(committed: Committed, slices: Iterable[Slice]) -> Iterator[Slice]:

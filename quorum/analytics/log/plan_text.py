@@ -8,8 +8,10 @@ import base64
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 
+from quorate.quorum.analytics.log.damage import Damage
 from quorate.quorum.analytics.log.first_pass import Undone
 from quorate.quorum.analytics.log.segments import Committed, Origin, Slice, SnapshotId
 
@@ -53,12 +55,14 @@ def _row(piece: Slice, place: int) -> list[Any]:
         piece.only_named,
         piece.before,
         piece.newest_ms,
+        [astuple(each) for each in piece.differences],
         place,
     ]
 
 
 def _slice(row: list[Any], origin: Origin, committed: Committed) -> Slice:
-    path, start, end, size, torn, snapshot, first, end_offset, undone, named, *limits, _ = row
+    path, start, end, size, torn, snapshot, first, end_offset, undone, named, *more = row
+    before, newest_ms, differences, _ = more
     return Slice(
         path,
         start,
@@ -72,5 +76,7 @@ def _slice(row: list[Any], origin: Origin, committed: Committed) -> Slice:
         named,
         origin,
         committed,
-        *limits,
+        before,
+        newest_ms,
+        tuple(Damage(*each) for each in differences),
     )

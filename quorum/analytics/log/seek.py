@@ -90,10 +90,18 @@ def last_batch(directory: Path | str) -> BatchHeader | None:
 
 def epoch_at(directory: Path | str, offset: int) -> int | None:
     """Return the leader epoch of the record at `offset`, or None if the log does not hold it."""
+    batch = batch_at(directory, offset)
+    return None if batch is None else batch.leader_epoch
+
+
+def batch_at(directory: Path | str, offset: int) -> BatchHeader | None:
+    """Return the header of the batch with the record at `offset`, or None if the log does not hold
+    it."""
     for segment in reversed(files_named(directory, SEGMENT_NAME)):
         if segment.offset <= offset:
             position = last_before(segment, lambda header: header.base_offset <= offset)
             found = next(batches_from(segment, position), None)
-            holds = found is not None and found[1].base_offset <= offset <= found[1].last_offset
-            return found[1].leader_epoch if found is not None and holds else None
+            if found is None or not found[1].base_offset <= offset <= found[1].last_offset:
+                return None
+            return found[1]
     return None

@@ -21,6 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from quorate.quorum.analytics.log.damage import Damage
 from quorate.quorum.analytics.log.errors import MissingBase, NoMetadataLog
 from quorate.quorum.analytics.log.files import (
     absolute,
@@ -106,6 +107,8 @@ class Slice:
     """Records at this offset and above are left out. `read_batches` does not know it."""
     newest_ms: int = FOREVER
     """No record of the slice has a later timestamp."""
+    differences: tuple[Damage, ...] = ()
+    """Differences between nodes, which the reader of this slice reports (`divergence.py`)."""
 
 
 class StoredFile(NamedTuple):

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quorate.quorum.analytics.log.errors import damage_said_plainly
-from quorate.quorum.analytics.log.places import origin_of
-from quorate.quorum.analytics.log.segments import metadata_dir
+from quorate.quorum.analytics.log.places import logs_at
 from quorate.quorum.analytics.log.text import clock, span
 from quorate.quorum.analytics.page.digest import TABLES_OF_PAGE, digest, tables_of
 from quorate.quorum.analytics.page.page import render
@@ -79,16 +78,16 @@ def report(
     """Write the page to `out_html`, and return the key figures. Block.
 
     An old page is replaced, and missing directories are created. `source_dir` is a node's log
-    directory, or the directory of its metadata log. If `parquet_dir` is given, write the tables
-    behind the page there, before the page. They are those of the whole history, also with a
-    `scope`. Tables that are written already stay after an error.
+    directory, the directory of its metadata log, or that of a local cluster. If `parquet_dir` is
+    given, write the tables behind the page there, before the page. They are those of the whole
+    history, also with a `scope`. Tables that are written already stay after an error.
 
     Run in `spark`, or in a local session if it is None. Raise NoMetadataLog, or NoJava if a local
     session cannot start. If `strict` is true, raise DamagedLog, NewerRecord or MissingBase in place
     of a report about a part of the log. Raise OSError if the page cannot be written. If a table
     cannot be written, Spark's exception is raised.
     """
-    origin = origin_of(str(metadata_dir(str(source_dir))))
+    origin = logs_at([str(source_dir)])[0].origin
     # Without a meta.properties the id is the path of the log.
     cluster_id = None if origin.node_id is None else origin.cluster_id
     given = nullcontext(spark) if spark else local_session("quorate history report")

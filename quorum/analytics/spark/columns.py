@@ -19,7 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, DAMAGED_RECORD, GAP
+from quorate.quorum.analytics.log.damage import (
+    CONFLICT,
+    DAMAGED_BATCH,
+    DAMAGED_RECORD,
+    DIVERGENCE,
+    GAP,
+)
 from quorate.quorum.analytics.spark.vectors import Ints, Mask, Spans, Values
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata import records as r
@@ -80,6 +86,8 @@ REMARKS = {
     DAMAGED_BATCH: "A batch cannot be read. The row has the first offset that is lost.",
     DAMAGED_RECORD: "A record of a sound batch cannot be decoded.",
     GAP: "Records are missing, or offsets repeat. The row has the first offset that is missing.",
+    DIVERGENCE: "Two nodes of the cluster have different committed records from this offset on.",
+    CONFLICT: "A node has records of another epoch from this offset on, which Raft may replace.",
     UNKNOWN_TYPE: "A record of a type that this version does not know.",
     UNKNOWN_VERSION: "A record of a known type in a version that this version does not know.",
     SNAPSHOT_NAME: "Not a problem: a snapshot ends at this offset. It was not read.",

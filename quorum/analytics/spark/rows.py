@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
-from quorate.quorum.analytics.log.damage import DAMAGED_RECORD, Damage, Found, refuse
+from quorate.quorum.analytics.log.damage import CONFLICT, DAMAGED_RECORD, Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import NewerRecord
 from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.segments import Slice
@@ -100,6 +100,9 @@ def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.Re
             held, rows = [], 0
     for each in framed(held, buffer, found) if held else ():
         yield from _made(each, piece, request, found)
+    for difference in piece.differences:
+        # A conflict is no damage: Raft resolves it.
+        (damage.append if difference.kind == CONFLICT else found)(difference)
     if remarks := remarks_on(piece, damage):
         yield pa.RecordBatch.from_pylist(remarks, arrow_schema(request.columns))
 

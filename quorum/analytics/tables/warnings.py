@@ -7,7 +7,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, DAMAGED_RECORD, GAP
+from quorate.quorum.analytics.log.damage import (
+    CONFLICT,
+    DAMAGED_BATCH,
+    DAMAGED_RECORD,
+    DIVERGENCE,
+    GAP,
+)
 from quorate.quorum.analytics.spark.columns import SNAPSHOT_NAME, UNKNOWN_TYPE, UNKNOWN_VERSION
 from quorate.quorum.analytics.spark.remarks import REMARK
 from quorate.quorum.analytics.tables.events import CLUSTER
@@ -22,7 +28,8 @@ KINDS = {
     UNKNOWN_VERSION: ERROR,
     UNKNOWN_TYPE: NOTE,
     "missing-base": ERROR,
-    "divergence": ERROR,
+    DIVERGENCE: ERROR,
+    CONFLICT: NOTE,
     "clock-step": NOTE,
     "uncommitted-tail": NOTE,
     "broker-min-isr": NOTE,
@@ -108,7 +115,7 @@ def _row(
 
 def _damage(log: DataFrame) -> DataFrame:
     last = f.col("remark_end") - 1
-    damaged = f.col("remark").isin(DAMAGED_BATCH, DAMAGED_RECORD, GAP)
+    damaged = f.col("remark").isin(DAMAGED_BATCH, DAMAGED_RECORD, GAP, DIVERGENCE, CONFLICT)
     return log.where(damaged).select(*_row(f.col("remark"), f.col("offset"), last, f.col("value")))
 
 
@@ -200,7 +207,7 @@ def _divergence(log: DataFrame, in_log: DataFrame, steps: DataFrame) -> DataFram
         "before_epoch", "epoch", "offset",
     )  # fmt: skip
     within = steps.where("epoch < before_epoch").select(
-        *_row("divergence", at, at, falls, at_ms=f.col("timestamp_ms"))
+        *_row(DIVERGENCE, at, at, falls, at_ms=f.col("timestamp_ms"))
     )
     names = log.where(f.col("remark") == SNAPSHOT_NAME).select(
         CLUSTER, "offset", f.col("epoch").alias("of_snapshot"), "value"
@@ -213,7 +220,7 @@ def _divergence(log: DataFrame, in_log: DataFrame, steps: DataFrame) -> DataFram
         in_log.select(CLUSTER, "offset", "epoch", "timestamp_ms")
         .join(f.broadcast(names), [CLUSTER, "offset"])
         .where("epoch <> of_snapshot")
-        .select(*_row("divergence", at, at, differs, at_ms=f.col("timestamp_ms")))
+        .select(*_row(DIVERGENCE, at, at, differs, at_ms=f.col("timestamp_ms")))
     )
     return within.unionByName(against)
 

@@ -16,8 +16,15 @@ pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spar
 from quorate.quorum.analytics.archives import unpacking
 from quorate.quorum.analytics.log.agreement import LogEnd
 from quorate.quorum.analytics.log.commits import log_end_of
-from quorate.quorum.analytics.log.errors import AnalyticsError, BadOption, NoMetadataLog
+from quorate.quorum.analytics.log.damage import CONFLICT, DIVERGENCE
+from quorate.quorum.analytics.log.errors import (
+    AnalyticsError,
+    BadOption,
+    DamagedLog,
+    NoMetadataLog,
+)
 from quorate.quorum.analytics.log.plan import Choice, planned
+from quorate.quorum.analytics.log.plan_text import decoded, encoded
 from quorate.quorum.analytics.log.seek import PROBE_BYTES
 from quorate.quorum.analytics.log.segments import Committed, Slice
 from quorate.quorum.analytics.spark.options import Options
@@ -49,23 +56,31 @@ def node(
 ) -> Path:
     """Write the log of a node, with one record for each of these epochs. Return its directory."""
     directory = root / str(node_id)
-    made, leader = [], tuple(range(1, voters + 1))
-    for offset, epoch in enumerate(epochs):
-        if offset == 0 or epochs[offset - 1] != epoch:
-            made.append(leadership_of(1, epoch=epoch, offset=offset, at_ms=START_MS, voters=leader))
-        else:
-            batch = build_value_batch(
-                [encode_record(NoOpRecord())],
-                base_offset=offset,
-                leader_epoch=epoch,
-                timestamp_ms=START_MS + offset,
-            )
-            made.append(bytes(batch))
-    write_segment(directory, 0, b"".join(made))
+    write_segment(directory, 0, log_of(epochs, voters=voters))
     (directory / "meta.properties").write_text(
         f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n"
     )
     return directory
+
+
+def log_of(epochs: list[int], *, first: int = 0, voters: int = 3, late: int = -1) -> bytes:
+    """Return one batch for each of these epochs, from offset `first` on.
+
+    The record at the offset `late` has another timestamp than usual."""
+    made, leader = [], tuple(range(1, voters + 1))
+    for offset, epoch in enumerate(epochs, first):
+        at_ms = START_MS + offset + (offset == late)
+        if offset == first or epochs[offset - first - 1] != epoch:
+            batch = leadership_of(1, epoch=epoch, offset=offset, at_ms=at_ms, voters=leader)
+        else:
+            values = [encode_record(NoOpRecord())]
+            batch = bytes(
+                build_value_batch(
+                    values, base_offset=offset, leader_epoch=epoch, timestamp_ms=at_ms
+                )
+            )
+        made.append(batch)
+    return b"".join(made)
 
 
 def test_a_list_of_directories_is_read_whole(tmp_path: Path) -> None:
@@ -128,6 +143,67 @@ def test_nodes_that_diverge_show_what_is_committed(tmp_path: Path) -> None:
         2: [*common, (2, 2, True), (3, 2, True), (4, 2, False)],
         3: [*common, (2, 2, True), (3, 2, True)],
     }
+
+
+def said_in(*locations: Path, nodes: str = "one") -> list[tuple[int | None, str, int, str]]:
+    """Return the node, kind, offset and text of all differences between nodes."""
+    paths = json.dumps([str(each) for each in locations])
+    pieces = planned(Options({"paths": paths, "nodes": nodes, "include": "base"}).choice())
+    assert decoded(encoded(pieces)) == pieces
+    return [
+        (piece.origin.node_id, each.kind, each.first_offset, each.text)
+        for piece in pieces
+        for each in piece.differences
+    ]
+
+
+def test_records_that_only_one_node_has_are_a_conflict(tmp_path: Path) -> None:
+    root = up_directory(tmp_path, [[1, 1, 1, 1], [1, 1, 2, 2, 2], [1, 1, 2, 2], [1]])
+    text = (
+        "From offset 2 on, the log of node 1 has records of another epoch than the log of node 3. "
+        "It removes them when it rejoins, if they are not committed."
+    )
+    assert said_in(root) == [(3, CONFLICT, 2, text)]
+    assert said_in(root, nodes="all") == [(1, CONFLICT, 2, text)]
+    assert said_in(tmp_path / "nodes" / "1", tmp_path / "nodes" / "4") == []
+
+
+def test_logs_that_share_no_offset_are_not_compared(tmp_path: Path) -> None:
+    one, two = (node(tmp_path, number, [1, 1, 2, 2]) for number in (1, 2))
+    log = two / "__cluster_metadata-0" / f"{0:020d}.log"
+    log.write_bytes(log_of([3, 3], first=7))
+    log.rename(log.with_name(f"{7:020d}.log"))
+    assert said_in(one, two) == []
+
+
+def test_a_log_without_its_first_records_is_read_from_the_next_one(tmp_path: Path) -> None:
+    log = node(tmp_path, 1, [1], voters=1) / "__cluster_metadata-0" / f"{0:020d}.log"
+    log.write_bytes(log_of([3, 3], first=7, voters=1))
+    assert [row[2:4] for row in rows(tmp_path / "1")] == [(7, 3), (8, 3), (0, None)]
+
+
+def test_committed_records_that_differ_are_a_divergence(tmp_path: Path) -> None:
+    """The snapshot proves that node 1's record at offset 2 is committed."""
+    root = up_directory(tmp_path, [[1, 1, 1, 1], [1, 1, 2, 2], [1, 1, 2, 2]])
+    log = root / "nodes" / "1" / "__cluster_metadata-0"
+    (log / f"{3:020d}-{1:010d}.checkpoint").write_bytes(b"")
+    ((reader, kind, offset, text),) = said_in(root)
+    assert (reader, kind, offset) == (3, DIVERGENCE, 2)
+    assert "ends in epoch 1, but the log of node 3 has epoch 2 at offset 2, so" in text
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_other_records_of_the_same_epoch_are_a_divergence(tmp_path: Path, offset: int) -> None:
+    epochs = [1, 1, 1, 1]
+    root = up_directory(tmp_path, [epochs, epochs, epochs])
+    assert said_in(root) == []
+    log = root / "nodes" / "3" / "__cluster_metadata-0" / f"{0:020d}.log"
+    log.write_bytes(log_of(epochs, late=offset))
+    assert [each[1:3] for each in said_in(root)] == [(DIVERGENCE, offset)]
+    strict = Request(COLUMNS, with_json=False, strict=True)
+    (piece,) = planned(Choice(locations=(str(root),)))
+    with pytest.raises(DamagedLog, match=f"At offset {offset}, the log of node"):
+        list(arrow_batches(piece, strict))
 
 
 def test_records_that_an_election_could_remove_are_left_out(tmp_path: Path) -> None:

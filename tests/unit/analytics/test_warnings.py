@@ -10,7 +10,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
 
-from quorate.quorum.analytics.log.errors import MissingBase, NewerRecord, damage_said_plainly
+from quorate.quorum.analytics.log.errors import (
+    DamagedLog,
+    MissingBase,
+    NewerRecord,
+    damage_said_plainly,
+)
 from quorate.quorum.analytics.tables import read_tables
 from quorate.quorum.log.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
@@ -23,6 +28,7 @@ from quorate.quorum.metadata.records import (
 )
 from tests.unit.analytics.logs import START_MS, STEP_MS, A, change, created, write_segment
 from tests.unit.analytics.logs import leadership_of as control
+from tests.unit.analytics.test_places import log_of, up_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -159,6 +165,20 @@ def test_the_tail_that_no_snapshot_proves(
         path.with_name(f"{end:020d}-0000000001.checkpoint").write_bytes(b"")
     found = read_tables(spark, tmp_path)
     assert said(found, "kind", "first_offset", "last_offset") == expected
+
+
+@pytest.mark.long
+def test_differences_between_nodes_are_warnings(spark: SparkSession, tmp_path: Path) -> None:
+    """Node 1 has a record of its own, and node 2 another record of the same epoch at offset 0."""
+    root = up_directory(tmp_path, [[1, 1, 1], [1, 1, 2], [1, 1, 2]])
+    log = root / "nodes" / "2" / "__cluster_metadata-0" / f"{0:020d}.log"
+    log.write_bytes(log_of([1, 1, 2], late=0))
+    rows = read_tables(spark, root)["warnings"].collect()
+    seen = {(row["kind"], row["severity"], row["first_offset"]): row["detail"] for row in rows}
+    assert "log of node 1 has records of another epoch" in seen["conflict", "note", 2]
+    assert "have different records of the same epoch 1" in seen["divergence", "error", 0]
+    with pytest.raises(DamagedLog, match="different histories"), damage_said_plainly():
+        read_tables(spark, root, only=["topics"], strict=True)["topics"].collect()
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ from quorate.cli.history import text as history_text
 from quorate.cli.history.source import history_in, longest_log
 from quorate.cli.main import main
 from quorate.quorum.analytics.archives.unpacking import unpack
+from quorate.quorum.analytics.log.places import logs_at
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_value_batch, read_header
@@ -326,6 +327,16 @@ def test_an_archive_of_a_cluster_that_is_gone(tmp_path: Path, kind: str, whole: 
     shutil.rmtree(root)
     with history_in(Path(archive)) as source:
         assert source.parent.name == "3"
+
+
+def test_commands_with_spark_read_all_nodes_of_a_cluster(tmp_path: Path) -> None:
+    a_cluster(tmp_path, 9, 5, 7)
+    with history_in(tmp_path, all_nodes=True) as source:
+        assert source == tmp_path
+        assert len(logs_at([str(source)])) == 4, "three controllers and a broker"
+    archive = shutil.make_archive(str(tmp_path.parent / "a"), "tar", tmp_path)
+    with history_in(Path(archive), all_nodes=True) as source:
+        assert source.parent.name == "3", "the names in an archive are not trusted"
 
 
 @pytest.mark.parametrize("deep", [True, False])
