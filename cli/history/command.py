@@ -95,7 +95,10 @@ def report(
     if from_ms is not None and to_ms is not None and to_ms <= from_ms:
         raise click.UsageError("--to must be later than --from")
     scope = Scope(from_ms=from_ms, to_ms=to_ms, topics=topics, brokers=brokers)
-    with waiting_for("writing the report with Spark"), history_in(directory) as source:
+    with (
+        waiting_for("writing the report with Spark"),
+        history_in(directory, all_nodes=True) as source,
+    ):
         summary = write_report(source, out, parquet, scope=scope, strict=strict)
     for line in summary.warnings:
         click.echo(line, err=True)
@@ -115,9 +118,9 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
     """Print the result of a Spark SQL query over the tables of DIR.
 
     `DESCRIBE TABLE leadership` explains a table's columns. Warnings about the log are printed on
-    standard error. The tables are records, topics, partitions, leadership, isr, elr, sessions,
-    availability, min_isr_windows, churn, reassignments, reassignment_steps, brokers, configs,
-    quorum, quorum_health, causes and warnings."""
+    standard error. The tables are records, topics, partitions, leadership, isr, elr,
+    state_changes, sessions, availability, min_isr_windows, churn, reassignments,
+    reassignment_steps, brokers, configs, quorum, quorum_health, causes and warnings."""
     from pyspark.errors import AnalysisException
 
     from quorate.quorum.analytics.log.errors import damage_said_plainly
@@ -126,7 +129,7 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
 
     with (
         waiting_until_closed("running the query with Spark") as waiting,
-        history_in(directory) as source,
+        history_in(directory, all_nodes=True) as source,
         local_session("quorate history sql") as spark,
     ):
         try:
@@ -175,7 +178,7 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, stric
     paths = []
     with (
         waiting_for("exporting tables with Spark"),
-        history_in(directory) as source,
+        history_in(directory, all_nodes=True) as source,
         local_session("quorate history export") as spark,
         damage_said_plainly(),
     ):

@@ -11,6 +11,8 @@ Decisions:
   are left out (KIP-868).
 - Apache Kafka's log does not name causes. The story infers them where only one cause is possible,
   and marks them as inferred.
+- The functions without Spark raise DamagedLog for damage. With `found`, they call it for each
+  damage, and answer from the rest of the log.
 - Importing this package is cheap. Functions that need Spark import it when they are called. Spark
   comes with `pip install quorate[spark]`.
 
@@ -37,6 +39,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quorate.quorum.analytics.log.damage import Damage, Found, refuse
 from quorate.quorum.analytics.log.errors import (
     AnalyticsError,
     BadOption,
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnalyticsError",
     "BadOption",
+    "Damage",
     "DamagedLog",
     "NoJava",
     "NoMetadataLog",
@@ -166,51 +170,61 @@ def top(spark: SparkSession, directory: Path | str, rows: int = 10) -> dict[str,
     return rank(make(spark, directory, only=NEEDED), rows)
 
 
-def at(directory: Path | str, *, offset: int | None = None, time_ms: int | None = None) -> Moment:
+def at(
+    directory: Path | str,
+    *,
+    offset: int | None = None,
+    time_ms: int | None = None,
+    found: Found = refuse,
+) -> Moment:
     """Return the cluster after the record at `offset`, at a time in ms since 1970, or at the end of
     the log. No Spark is needed. Errors are those of `diff`."""
     from quorate.quorum.analytics.replay.moment import moment
 
-    return moment(directory, offset=offset, time_ms=time_ms)
+    return moment(directory, offset=offset, time_ms=time_ms, found=found)
 
 
-def explain(directory: Path | str, topic: str, partition: int | None = None) -> Stories:
+def explain(
+    directory: Path | str, topic: str, partition: int | None = None, *, found: Found = refuse
+) -> Stories:
     """Return the stories of the partitions of a topic, or of one of them. No Spark is needed.
 
     Raise NoMetadataLog or DamagedLog, or OutOfHistory if the log does not know the partition."""
     from quorate.quorum.analytics.replay.story import explain as tell
 
-    return tell(directory, topic, partition)
+    return tell(directory, topic, partition, found=found)
 
 
-def explain_topic(directory: Path | str, topic: str) -> list[Chronicle]:
+def explain_topic(directory: Path | str, topic: str, *, found: Found = refuse) -> list[Chronicle]:
     """Return the stories of all topics of this name. Errors are those of `explain`."""
     from quorate.quorum.analytics.replay.topic_story import explain_topic as tell
 
-    return tell(directory, topic)
+    return tell(directory, topic, found=found)
 
 
-def explain_broker(directory: Path | str, broker_id: int) -> Chronicle:
+def explain_broker(directory: Path | str, broker_id: int, *, found: Found = refuse) -> Chronicle:
     """Return the story of a broker. Errors are those of `explain`."""
     from quorate.quorum.analytics.replay.broker_story import explain_broker as tell
 
-    return tell(directory, broker_id)
+    return tell(directory, broker_id, found=found)
 
 
-def explain_quorum(directory: Path | str) -> Chronicle:
+def explain_quorum(directory: Path | str, *, found: Found = refuse) -> Chronicle:
     """Return the story of the quorum of controllers. Errors are those of `explain`."""
     from quorate.quorum.analytics.replay.quorum_story import explain_quorum as tell
 
-    return tell(directory)
+    return tell(directory, found=found)
 
 
-def diff(directory: Path | str, before: Point, after: Point) -> Comparison:
+def diff(
+    directory: Path | str, before: Point, after: Point, *, found: Found = refuse
+) -> Comparison:
     """Return what differs between two points of the history in `directory`. No Spark is needed.
 
     Raise NoMetadataLog or DamagedLog, or OutOfHistory if the log does not hold a point."""
     from quorate.quorum.analytics.replay.differences import diff as compare
 
-    return compare(directory, before, after)
+    return compare(directory, before, after, found=found)
 
 
 def what_if(
@@ -219,13 +233,14 @@ def what_if(
     *,
     offset: int | None = None,
     time_ms: int | None = None,
+    found: Found = refuse,
 ) -> WhatIf:
     """Return the effect of the loss of these brokers at an offset, at a time in ms since 1970, or
     at the end of the log. No Spark is needed. Errors are those of `diff`."""
     from quorate.quorum.analytics.replay.moment import moment
     from quorate.quorum.analytics.replay.what_if import what_if as compute
 
-    return compute(moment(directory, offset=offset, time_ms=time_ms), lost)
+    return compute(moment(directory, offset=offset, time_ms=time_ms, found=found), lost)
 
 
 def rehearse(
@@ -238,6 +253,7 @@ def rehearse(
     brokers: Sequence[int] = (),
     racks: Sequence[str] = (),
     assumptions: Assumptions | None = None,
+    found: Found = refuse,
 ) -> Rehearsal:
     """Play a scenario on the metadata of a real cluster, once for each seed, and return the
     outcomes with their spread. No Spark is needed.
@@ -249,17 +265,21 @@ def rehearse(
     from quorate.quorum.analytics.rehearsal.rehearse import rehearse as play
     from quorate.quorum.analytics.replay.moment import moment
 
-    at = moment(directory, offset=offset, time_ms=time_ms)
+    at = moment(directory, offset=offset, time_ms=time_ms, found=found)
     assumed = Assumed() if assumptions is None else assumptions
     return play(at, scenario, [*seeds], brokers=brokers, racks=racks, assumptions=assumed)
 
 
 def each_broker(
-    directory: Path | str, *, offset: int | None = None, time_ms: int | None = None
+    directory: Path | str,
+    *,
+    offset: int | None = None,
+    time_ms: int | None = None,
+    found: Found = refuse,
 ) -> list[WhatIf]:
     """Return the effect of the loss of each single active broker, the worst first. The arguments
     are those of `what_if`."""
     from quorate.quorum.analytics.replay.moment import moment
     from quorate.quorum.analytics.replay.what_if import each_broker as compute
 
-    return compute(moment(directory, offset=offset, time_ms=time_ms))
+    return compute(moment(directory, offset=offset, time_ms=time_ms, found=found))

@@ -53,6 +53,7 @@ from quorate.quorum.analytics.tables.reassignment_steps import reassignment_step
 from quorate.quorum.analytics.tables.reassignments import reassignments
 from quorate.quorum.analytics.tables.records import records, understood
 from quorate.quorum.analytics.tables.sessions import sessions
+from quorate.quorum.analytics.tables.state_changes import state_changes
 from quorate.quorum.analytics.tables.topics import partitions, topics
 from quorate.quorum.analytics.tables.warnings import warnings
 
@@ -76,6 +77,7 @@ TABLES: dict[str, Table] = {
     "leadership": Table(leadership, ("start_offset", "topic_id", "partition")),
     "isr": Table(isr, ("offset", "topic_id", "partition")),
     "elr": Table(elr, ("offset", "topic_id", "partition")),
+    "state_changes": Table(state_changes, ("offset", "topic_id", "partition")),
     "sessions": Table(sessions, ("registered_offset", "unfenced_offset", "broker")),
     "availability": Table(availability, ("topic", "topic_id", "partition")),
     "min_isr_windows": Table(min_isr_windows, ("start_offset", "topic_id", "partition")),

@@ -69,6 +69,7 @@ NEEDS: dict[str, Needs] = {
     "leadership": LEADERS,
     "isr": ISRS | CONFIGS,
     "elr": ELRS,
+    "state_changes": PARTITIONS,
     "sessions": SESSIONS,
     "availability": LEADERS,
     "min_isr_windows": ISRS | CONFIGS,

@@ -88,6 +88,7 @@ class Oracle:
                 "records", "topics", "partitions", "leadership", "isr", "elr", "sessions",
                 "availability", "reassignments", "configs", "quorum", "causes", "warnings",
                 "min_isr_windows", "churn", "reassignment_steps", "brokers", "quorum_health",
+                "state_changes",
             )
         }  # fmt: skip
         self.topics: dict[str, Row] = {}
@@ -197,6 +198,16 @@ class Oracle:
                 "added": less(after, before), "removed": less(before, after),
             }  # fmt: skip
             self.tables["elr"].append({**event, **row})
+        names = ("leader", "isr", "replicas")
+        before = {f"{name}_before": None if old["fresh"] else old[name] for name in names}
+        row = {
+            **event, **before, "began": "created" if old["fresh"] else "changed",
+            "leader": state["leader"], "isr": state["isr"], "replicas": state["replicas"],
+            "adding_replicas": state["addingReplicas"], "elr": state["eligibleLeaderReplicas"],
+            "removing_replicas": state["removingReplicas"],
+            "leader_epoch": state["leader_epoch"], "partition_epoch": state["partition_epoch"],
+        }  # fmt: skip
+        self.tables["state_changes"].append(row)
         self.move(key, at, old, state, cause)
         self.watch(key, at, cause)
         self.replicas.follow(self.who(key), at, state["isr"], state["replicas"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ from click.testing import CliRunner, Result
 from crc32c import crc32c
 
 from quorate.cli.main import main
+from quorate.quorum import analytics
 from quorate.quorum.analytics.log.damage import Damage
+from quorate.quorum.analytics.replay.differences import Point
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.log.batch import HEADER_BYTES, build_value_batch
 from quorate.quorum.metadata.records import TopicRecord
@@ -55,6 +59,29 @@ def test_damage_is_refused_or_read_around(tmp_path: Path, question: tuple[str, .
     assert read.exit_code == 0, read.output
     lines = read.stderr.splitlines()
     assert len([line for line in lines if line.startswith("error: damaged-batch: ")]) == 1
+
+
+PYTHON: dict[str, Callable[..., object]] = {
+    "at": analytics.at,
+    "explain": partial(analytics.explain, topic="a"),
+    "explain_topic": partial(analytics.explain_topic, topic="a"),
+    "explain_broker": partial(analytics.explain_broker, broker_id=1),
+    "explain_quorum": analytics.explain_quorum,
+    "diff": partial(analytics.diff, before=Point(offset=4), after=Point(offset=38)),
+    "what_if": partial(analytics.what_if, lost=[1]),
+    "each_broker": analytics.each_broker,
+    "rehearse": partial(analytics.rehearse, scenario="kill", seeds=[1], brokers=[2], offset=30),
+}
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_a_python_function_raises_damage_or_reports_it(tmp_path: Path, name: str) -> None:
+    damaged(tmp_path, 8)
+    with pytest.raises(analytics.DamagedLog, match="is damaged"):
+        PYTHON[name](tmp_path)
+    met: list[Damage] = []
+    PYTHON[name](tmp_path, found=met.append)
+    assert "damaged-batch" in {each.kind for each in met}
 
 
 def test_records_that_contradict_what_is_left_are_left_out(tmp_path: Path) -> None:
