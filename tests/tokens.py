@@ -65,11 +65,11 @@ class TokenProvider:
         header: dict[str, Any] | None = None,
         **claims: Any,
     ) -> str:
-        """Return a token of `user` that is valid for some `seconds`. A claim of None is left
-        out."""
+        """Return a token of `user` that is valid for some `seconds`. If they are negative, it has
+        expired. A claim of None is left out."""
         algorithm, key = self._of(key_id)
         now_s = wall_ms / 1000
-        times = {"iat": now_s, "exp": now_s + seconds}
+        times = {"iat": now_s + min(0, seconds - 60), "exp": now_s + seconds}
         every = {"sub": user, "iss": ISSUER, "aud": AUDIENCE, **times, **claims}
         present = {name: value for name, value in every.items() if value is not None}
         return signed(present, key, algorithm, {"kid": key_id, **(header or {})})

@@ -6,6 +6,7 @@ the authentication fails, as in Kafka. No error, log line or attribute contains 
 
 from __future__ import annotations
 
+from quorate.quorum.clipped import clipped, shown
 from quorate.quorum.sasl.bearer_token import TokenRefused, Verify
 from quorate.quorum.sasl.exchange import AuthenticationFailed, Exchange
 from quorate.quorum.sasl.oauthbearer_messages import Malformed, parse_client_first, refusal
@@ -37,10 +38,9 @@ class OAuthBearerExchange(Exchange):
             )
             return answer
         if first.authorization_id not in ("", bearer.user):
-            text = (
-                "Authentication failed: Client requested an authorization id that is different "
-                "from the token's principal name"
-            )
-            raise AuthenticationFailed(text, bearer.user, text)
+            text = "Authentication failed: Client requested an authorization id (%s) that is "
+            text += "different from the token's principal name (%s)"
+            message = text % (clipped(first.authorization_id), clipped(bearer.user))
+            raise AuthenticationFailed(shown(message, len(message)), bearer.user, message, text)
         self.user, self.expires_wall_ms = bearer
         return b""

@@ -49,6 +49,10 @@ def bearer_token(claims: Mapping[str, Any], rules: ClaimRules, wall_ms: int) -> 
         ),
         (issued_ms <= wall_ms + skew_ms, "the token was issued in the future"),
         (
+            expires_ms >= max(issued_ms, begins_ms or 0),
+            "the token expires before it begins",
+        ),
+        (
             rules.issuer is None or claims.get("iss") == rules.issuer,
             "the token is of another issuer",
         ),

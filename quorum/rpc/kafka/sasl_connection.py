@@ -176,7 +176,11 @@ class SaslConnection(Connection):
             self._fail(failure, lambda: context.respond(response))
             return
         context.respond(
-            SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=self._session_rest_ms())
+            SaslAuthenticateResponse(
+                error_message="",  # as in Kafka
+                auth_bytes=token,
+                session_lifetime_ms=self._session_rest_ms(),
+            )
         )
 
     def _take_bare_token(self, frame: memoryview) -> None:

@@ -204,7 +204,9 @@ REFUSED_CLAIMS: list[tuple[dict[str, Any], str]] = [
     ({"exp": 1e300}, "the claim exp of the token is no time"),
     ({"exp": float("nan")}, "the claim exp of the token is no time"),
     ({"exp": 10**40}, "the claim exp of the token is no time"),
-    ({"exp": NOW_S - 30}, "the token has expired"),
+    ({"exp": NOW_S - 30, "iat": NOW_S - 99}, "the token has expired"),
+    ({"exp": NOW_S + 5, "iat": NOW_S + 6}, "the token expires before it begins"),
+    ({"exp": NOW_S + 5, "nbf": NOW_S + 6}, "the token expires before it begins"),
     ({"iat": None}, "the claim iat of the token is no time"),
     ({"iat": NOW_S + 31}, "the token was issued in the future"),
     ({"nbf": NOW_S + 31}, "the token is not valid yet"),
@@ -232,7 +234,7 @@ def test_claims_that_prove_nothing(change: dict[str, Any], reason: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"exp": NOW_S - 29.9},
+        {"exp": NOW_S - 29.9, "iat": NOW_S - 99},
         {"iat": NOW_S + 30},
         {"nbf": NOW_S + 30},
         {"aud": ["x", AUDIENCE]},
