@@ -56,8 +56,8 @@ OVER = (MUTED, CUT, PAUSED, SLOW, BAD_DISK, SKEWED)
 OWN_STYLE = """
 :root { --good:#2f7d3b; --ok:#8cc295; --quiet:#b9bec5; --silent:#d99a1b; --silent2:#f3dca8;
   --active:#2b6cb0; --down:#5b6068; }
-@media (prefers-color-scheme: dark) { :root { --good:#72c480; --ok:#33683e; --quiet:#4a5058;
-  --silent:#e2ad45; --silent2:#5f4a1c; --active:#5b95d3; --down:#a3a9b2; } }
+@media screen and (prefers-color-scheme: dark) { :root { --good:#72c480; --ok:#33683e;
+  --quiet:#4a5058; --silent:#e2ad45; --silent2:#5f4a1c; --active:#5b95d3; --down:#a3a9b2; } }
 .card.good b { color:var(--good); }
 .scale { position:relative; }
 .marks { position:absolute; left:var(--label); right:0; top:20px; bottom:0; pointer-events:none; }

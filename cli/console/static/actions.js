@@ -1,4 +1,4 @@
-// The buttons of --allow-actions. A click on a row of a table fills in the fields of the next dialog.
+// The buttons of --allow-actions. The row that was explained last fills in the fields of a dialog.
 import {get} from './requests.js';
 import {ActionDialog} from './action_dialog.js';
 
@@ -6,7 +6,8 @@ const at = id => document.getElementById(id);
 const chosen = {};
 
 function choose(event) {
-  const row = event.target.closest('.row');
+  if (event.type === 'keydown' && event.key !== 'Enter') return;
+  const row = event.target.closest('.row') || at('rows').querySelector('.current');
   if (row === null) return;
   for (const name of ['topic', 'partition']) {
     const cell = row.querySelector(`[data-column=${name}]`);
@@ -30,7 +31,7 @@ async function addButtons() {
     bar.append(button);
   }
   at('tabs').before(bar);
-  at('rows').addEventListener('click', choose);
+  for (const kind of ['click', 'keydown']) at('rows').addEventListener(kind, choose);
 }
 
 addButtons().catch(error => {

@@ -1,5 +1,6 @@
 """The style sheet and the scripts of the report's page. They are inlined, so nothing is
-downloaded. The page of `quorate chaos` uses STYLE and SCRIPT too.
+downloaded. The page of `quorate chaos` uses STYLE and SCRIPT too, and the console STYLE. A page is
+printed in its light colours, without its controls, and with everything that scrolls on a screen.
 """
 
 STYLE = """
@@ -8,7 +9,7 @@ STYLE = """
   --lost:#d4212c; --lost2:#f4a3a8; --accent:#2b6cb0;
   --b0:#4c78a8; --b1:#a8590b; --b2:#3f8546; --b3:#8f63b8; --b4:#137887; --b5:#8f6a1c;
   --b6:#b34f80; --b7:#65742c; --b8:#9c6b4e; --b9:#5a6b7b; --on:#fff; }
-@media (prefers-color-scheme: dark) { :root { --bg:#15171a; --fg:#e6e7e9; --soft:#989ea6;
+@media screen and (prefers-color-scheme: dark) { :root { --bg:#15171a; --fg:#e6e7e9; --soft:#989ea6;
   --line:#2d3136; --panel:#1c1f23; --up:#72c480; --part:#e2ad45; --track:#292d32;
   --lost:#ff5a5f; --lost2:#7a2529;
   --accent:#78b0ea; --b0:#6f9bd0; --b1:#e9a355; --b2:#72b878; --b3:#ad88d2; --b4:#4db0bf;
@@ -78,7 +79,11 @@ th[aria-sort=descending]::after { content:" \\25be"; }
 .b6{background:var(--b6)} .b7{background:var(--b7)} .b8{background:var(--b8)}
 .b9{background:var(--b9)}
 [hidden] { display:none !important; }
-@media print { .chart,.frame { max-height:none; overflow:visible; } .bar input { display:none; } }
+@media print { body { padding:0; } .chart,.frame { max-height:none; overflow:visible; }
+  .scale { --zoom:1 !important; min-width:0; } .bar input,.bar label { display:none; }
+  .axis,.head.pinned,.rule,.lane > span,th { position:static; }
+  .lane,tr,.card { break-inside:avoid; } h2 { break-after:avoid; }
+  .track,.track i,.key i,.meter,.meter i,.bars i,.marks b { print-color-adjust:exact; } }
 """
 
 SCRIPT = """

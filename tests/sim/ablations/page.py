@@ -5,44 +5,43 @@ from __future__ import annotations
 
 from html import escape
 
+from quorate.quorum.analytics.page.page_assets import STYLE
 from tests.sim.ablations.trace import Event, Kind, Trace
 
 LEFT, TOP, ROW = 84, 58, 24
 LANES, WIDEST_LANE, NARROWEST_LANE = 450, 150, 64
 """What is said of each event stands to the right of all lanes: it must not begin off the screen."""
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --dim: #6b7686; --line: #cfd6df; --back: #fff;
-  --band: #f5f7fa; --sent: #2563c9; --bad: #c62828; --good: #1b7f4b; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --dim: #94a0b0; --line: #39424f;
-  --back: #14181e; --band: #1a2027; --sent: #7fb0ff; --bad: #ff8a80; --good: #6fd39b; } }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 24px; color: var(--ink);
-  background: var(--back); }
-h1 { font-size: 20px; margin: 0 0 4px; } p { margin: 0 0 6px; max-width: 110ch; }
-.dim { color: var(--dim); } code { font-size: 13px; }
-svg { display: block; margin-top: 14px; font: 12px ui-monospace, Menlo, Consolas, monospace; }
-svg text { fill: var(--ink); } svg text.dim { fill: var(--dim); }
-.lane { stroke: var(--line); } .band { fill: var(--band); }
-.arrow { stroke: var(--sent); fill: none; stroke-width: 1.4; } .head { fill: var(--sent); }
-.arrow.lost { stroke: var(--bad); stroke-dasharray: 4 3; } .effect { fill: var(--good); }
-.fault { fill: var(--bad); } svg text.fault { fill: var(--bad); }
-svg text.sent { fill: var(--sent); }
-.broken { fill: var(--bad); opacity: .14; } svg text.broken { fill: var(--bad); opacity: 1;
-  font-weight: 700; }
+OWN_STYLE = """
+p { max-width:110ch; }
+svg { display:block; font:12px ui-monospace,Menlo,Consolas,monospace; }
+svg text { fill:var(--fg); } svg text.dim { fill:var(--soft); }
+.line { stroke:var(--line); } .band { fill:var(--track); }
+.arrow { stroke:var(--accent); fill:none; stroke-width:1.4; } .tip { fill:var(--accent); }
+.arrow.lost { stroke:var(--lost); stroke-dasharray:4 3; } .effect { fill:var(--up); }
+.fault { fill:var(--lost); } svg text.fault { fill:var(--lost); }
+svg text.sent { fill:var(--accent); }
+.broken { fill:var(--lost); opacity:.14; } svg text.broken { fill:var(--lost); opacity:1;
+  font-weight:700; }
+@media screen { .chart { max-height:none; } }
+@media print { svg { width:100%; height:auto; } }
 """
+"""What the page adds to the style sheet of the report."""
 
 
 def page(trace: Trace, title: str, subtitle: str, invariant: str) -> str:
     note = (
-        f"<p class='dim'>The {trace.left_out} events before are left out.</p>"
+        f"<p class='soft'>The {trace.left_out} events before are left out.</p>"
         if trace.left_out
         else ""
     )
     return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
-        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{STYLE}{OWN_STYLE}</style></head><body><h1>{escape(title)}</h1>"
         f"<p>{escape(subtitle)}</p><p><b>What catches it:</b> {escape(invariant)}</p>"
-        f"{note}{_svg(trace)}</body></html>\n"
+        f"{note}<div class=chart tabindex=0 role=region aria-label=events>{_svg(trace)}</div>"
+        "</body></html>\n"
     )
 
 
@@ -61,13 +60,14 @@ class _Places:
 
 def _svg(trace: Trace) -> str:
     places = _Places(trace)
-    parts = [f"<svg width='{places.width}' height='{places.height}' role='img'>"]
+    size = f"width='{places.width}' height='{places.height}'"
+    parts = [f"<svg {size} viewBox='0 0 {places.width} {places.height}' role='img'>"]
     parts += [
         f"<rect class='band' x='0' y='{TOP + ROW * row}' width='{places.width}' height='{ROW}'/>"
         for row in range(1, len(trace.events), 2)
     ]
     for lane, x in places.x.items():
-        parts.append(f"<line class='lane' x1='{x}' x2='{x}' y1='{TOP - 10}' y2='{places.height}'/>")
+        parts.append(f"<line class='line' x1='{x}' x2='{x}' y1='{TOP - 10}' y2='{places.height}'/>")
         parts.append(
             f"<text x='{x}' y='{TOP - 20}' text-anchor='middle' font-weight='700'>"
             f"{escape(lane if not lane.isdigit() else f'node {lane}')}</text>"
@@ -94,7 +94,7 @@ def _row(places: _Places, row: int, event: Event) -> list[str]:
         ]
     parts = [f"<text class='{kind}' x='{places.text_x}' y='{y + 4}'>{full}</text>"]
     if event.kind is Kind.SENT:
-        parts.append(f"<circle class='head' cx='{x}' cy='{y}' r='2.5'/>")
+        parts.append(f"<circle class='tip' cx='{x}' cy='{y}' r='2.5'/>")
     elif event.kind in (Kind.ARRIVED, Kind.LOST):
         parts += _arrow(places, row, event)
     else:
@@ -122,7 +122,7 @@ def _arrow(places: _Places, row: int, event: Event) -> list[str]:
     head = f"{x2},{y2} {x2 - side * 8},{y2 - 4} {x2 - side * 8},{y2 + 4}"
     return [
         f"<line class='arrow' x1='{x1}' y1='{y1}' x2='{x2 - side * 6}' y2='{y2}'/>",
-        f"<polygon class='head' points='{head}'/>",
+        f"<polygon class='tip' points='{head}'/>",
     ]
 
 

@@ -277,7 +277,7 @@ TEXT_ON = (("fg", "bg"), ("soft", "bg"), ("fg", "panel"), ("soft", "panel"), ("l
 @pytest.mark.parametrize(("text", "ground"), TEXT_ON)
 def test_texts_are_readable(theme: str, text: str, ground: str) -> None:
     """WCAG 2.1, level AA: a contrast of at least 4.5."""
-    light, dark = STYLE.split("@media (prefers-color-scheme: dark)")[:2]
+    light, dark = STYLE.split("@media screen and (prefers-color-scheme: dark)")[:2]
     colours = dict(COLOUR.findall(light if theme == "light" else light + dark))
     one, other = sorted(map(luminance, (colours[text], colours[ground])))
     assert (other + 0.05) / (one + 0.05) >= 4.5, (colours[text], colours[ground])

@@ -23,12 +23,14 @@ KEY_CODES = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
 
 
 class BrowserSession:
-    """One page of the browser. `problems` are the errors and refusals that it reported."""
+    """One page of the browser. `problems` are the errors and refusals that it reported, and
+    `requests` the addresses that it asked for."""
 
     def __init__(self, socket: ClientWebSocketResponse) -> None:
         self._socket = socket
         self._ids = count(1)
         self.problems: list[str] = []
+        self.requests: list[str] = []
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a command and return its result."""
@@ -42,6 +44,17 @@ class BrowserSession:
                 return result
             if message.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
                 self.problems.append(json.dumps(message["params"])[:400])
+            if message.get("method") == "Network.requestWillBeSent":
+                self.requests.append(message["params"]["request"]["url"])
+
+    async def show(self, *, width: int = 1200, dark: bool = False, media: str = "screen") -> None:
+        """Let the window have this width and the page these colours, on the screen or in print."""
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=900, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
 
     async def value(self, expression: str) -> Any:
         """Return the value of a JavaScript expression, or of its promise."""
@@ -101,14 +114,9 @@ async def browsing(
                 pages[0]["webSocketDebuggerUrl"], max_msg_size=64 << 20
             ) as socket:
                 session = BrowserSession(socket)
-                for domain in ("Runtime", "Log", "Page"):
+                for domain in ("Runtime", "Log", "Page", "Network"):
                     await session.call(f"{domain}.enable")
-                scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-                await session.call("Emulation.setEmulatedMedia", features=[scheme])
-                await session.call(
-                    "Emulation.setDeviceMetricsOverride",
-                    width=width, height=900, deviceScaleFactor=1, mobile=False,
-                )  # fmt: skip
+                await session.show(width=width, dark=dark)
                 await session.call("Page.navigate", url=url)
                 yield session
     finally:

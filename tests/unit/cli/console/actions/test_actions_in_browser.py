@@ -88,8 +88,9 @@ async def test_a_topic_is_deleted_by_keyboard_after_its_name_was_typed(
         assert page.problems == []
 
 
-async def test_a_clicked_row_fills_in_the_fields_and_escape_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("by_keyboard", [False, True], ids=["click", "keyboard"])
+async def test_the_explained_row_fills_in_the_fields_and_escape_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, by_keyboard: bool
 ) -> None:
     cluster = Cluster(monkeypatch)
     cluster.error = Refused("no broker has the id 99")
@@ -102,7 +103,14 @@ async def test_a_clicked_row_fills_in_the_fields_and_escape_changes_nothing(
         assert "every partition" in await page.value(SAID), "it has no fields"
         await page.press("Escape")
         assert not await page.value(OPEN)
-        await click(page, ".row span")
+        if by_keyboard:
+            await page.value("document.getElementById('rows').focus()")
+            await page.press("ArrowDown")
+            await page.press("Enter")
+        else:
+            await click(page, ".row span")
+        await page.until("document.getElementById('details').open")
+        await page.press("Escape")
         await begin(page, "reassign")
         fields = "[...document.querySelectorAll('#action input')]"
         assert await page.value(f"{fields}.map(each => each.value)") == ["orders", "11", ""]
