@@ -24,8 +24,11 @@ none was added, and no partition was deleted or assigned by hand:
 - With racks of one size, the counts of replicas differ by at most 1. The leaders are within 2 of
   the even share, because a rack's share may exclude all brokers that lead fewer.
 - With racks of different sizes, the counts of replicas differ by at most 1 inside of each rack. The
-  brokers of a small rack store more, because each partition has a replica there. Topics with one
-  replica go to the other racks, and so do their leaders, so leaders have no bound.
+  brokers of a small rack store more, because each partition has a replica there. If all topics have
+  the same replication factor, the leaders are within 2 of the even share (tested, not proved).
+- With racks of different sizes and different replication factors, the leaders have no bound. Topics
+  with one replica go to the racks that store less, and so do their leaders. The balance of the
+  replicas comes first, because it is that of the disks.
 
 Outliers: a broker that is far from the average, for example a new one, would store each partition
 of the next topic, and lead it. A count is therefore cut to the average +- 1 when a topic begins. A

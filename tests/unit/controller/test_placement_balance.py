@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -30,7 +30,8 @@ from tests.unit.controller.test_reassign import ask
 
 BUDGET = settings(max_examples=25, deadline=None, derandomize=True)
 MIXED_LEADERS = 2
-"""The bound of the leaders for topics with different replication factors on racks of one size."""
+"""The bound of the leaders for topics with different replication factors on racks of one size, and
+for topics with one factor on racks of different sizes."""
 
 
 def recount(driver: Driver) -> tuple[Counter[int], Counter[int]]:
@@ -182,6 +183,44 @@ def test_different_replication_factors_on_racks_of_different_sizes(
         for rack in range(len(sizes)):
             inside = [count for broker, count in replicas.items() if broker // 10 == rack]
             assert max(inside) - min(inside) <= 1, replicas
+
+
+def uneven(sizes: Sequence[int]) -> list[BrokerCounts]:
+    """Return brokers without partitions, in racks of these sizes. Broker 20 is in rack 2."""
+    return [
+        BrokerCounts(id=10 * rack + number, rack=str(rack), fenced=False)
+        for rack, size in enumerate(sizes)
+        for number in range(size)
+    ]
+
+
+def leaders_of(counts: Sequence[BrokerCounts]) -> Counter[int]:
+    return Counter({each.id: each.leaders for each in counts})
+
+
+@BUDGET
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=5), st.integers(1, 5), st.integers(0, 99))
+def test_one_replication_factor_keeps_the_leaders_even_on_racks_of_different_sizes(
+    sizes: list[int], factor: int, seed: int
+) -> None:
+    counts, chance = uneven(sizes), random.Random(seed)
+    for _ in range(12):
+        topic = Balance(counts, chance)
+        for _ in range(chance.randrange(1, 9)):
+            topic.place(min(factor, len(counts)))
+            assert distance(leaders_of(counts)) <= MIXED_LEADERS, leaders_of(counts)
+
+
+def test_different_factors_have_no_bound_of_leaders_on_racks_of_different_sizes() -> None:
+    """The broker of the small rack stores each of the first 400 partitions, as the others do
+    together. So partitions with one replica, and their leaderships, go to the others."""
+    counts, chance = uneven([1, 3]), random.Random(1)
+    for factor in [2] * 400 + [1] * 400:
+        Balance(counts, chance).place(factor)
+    (small, *others) = counts
+    assert small.replicas == 400 and small.leaders == 100
+    assert sum(each.replicas for each in others) == 800
+    assert all(each.leaders > 230 for each in others)
 
 
 def test_all_sequences_of_factors_keep_the_balance() -> None:
