@@ -27,6 +27,7 @@ from quorate.quorum.protocol.schemas.produce import (
 
 KeyValue = tuple[bytes | None, bytes]
 
+NO_LEADER = "it has no leader. `quorate status` says why"
 MURMUR_SEED = 0x9747B28C
 MASK = 0xFFFFFFFF
 
@@ -100,22 +101,27 @@ class Producer:
     def _until_acknowledged(self, partition: int, request: ProduceRequest) -> None:
         deadline = time.monotonic() + self._admin.timeout_ms / 1000
         while True:
-            try:
-                leader = self._partitions.leader(partition)
-                answer = self._admin.ask_node(leader, request, ProduceResponse)
-                code = answer.responses[0].partition_responses[0].error_code
-                text = answer.responses[0].partition_responses[0].error_message
-            except ConnectionLost as error:
-                code, text = ErrorCode.NETWORK_EXCEPTION, str(error)
+            code, text = self._sent(self._partitions.leader(partition), request)
             if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 return
-            what = f"partition {partition}"
+            what = f"topic {self._partitions.topic}, partition {partition}"
             if not ErrorCode.of(code).retriable:
                 check(code, text, what)
             if time.monotonic() > deadline:
                 raise NotReachable(f"{what}: {ErrorCode.of(code).name}: {text or ''}")
             time.sleep(RETRY_DELAY_S)
             self._partitions.refresh()
+
+    def _sent(self, leader: int, request: ProduceRequest) -> tuple[int, str | None]:
+        """Send the request to the leader (-1: none), and return the error code and its text."""
+        if leader < 0:
+            return ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER
+        try:
+            answer = self._admin.ask_node(leader, request, ProduceResponse)
+        except ConnectionLost as error:
+            return ErrorCode.NETWORK_EXCEPTION, str(error)
+        found = answer.responses[0].partition_responses[0]
+        return found.error_code, found.error_message
 
 
 def partition_of(key: bytes, count: int) -> int:

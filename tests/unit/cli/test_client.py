@@ -200,6 +200,7 @@ class Topic:
     def __init__(self) -> None:
         self.batches: list[bytes] = []
         self.errors: list[ErrorCode] = []
+        self.leader = 4
         self.server: FakeKafka | None = None
 
     def answers(self) -> dict[Any, Answer]:
@@ -218,7 +219,7 @@ class Topic:
         """Answer Metadata."""
         assert self.server is not None
         partition = metadata.MetadataResponsePartition(
-            partition_index=0, leader_id=4, replica_nodes=(4,), isr_nodes=(4,)
+            partition_index=0, leader_id=self.leader, replica_nodes=(4,), isr_nodes=(4,)
         )
         broker = metadata.MetadataResponseBroker(
             node_id=4, host=self.server.host, port=self.server.port
@@ -284,8 +285,21 @@ def test_a_producer_gives_up_on_an_error_that_stays(admin_of: AdminOf) -> None:
     topic.errors = [ErrorCode.MESSAGE_TOO_LARGE]
     with fake_kafka(topic.answers()) as topic.server:
         producer = Producer(admin_of(topic.server), "t")
-        with pytest.raises(Refused, match="partition 0: MESSAGE_TOO_LARGE"):
+        with pytest.raises(Refused, match="topic t, partition 0: MESSAGE_TOO_LARGE"):
             producer.send([(None, b"1")])
+
+
+def test_a_partition_without_a_leader_is_named() -> None:
+    topic = Topic()
+    topic.leader = -1
+    with fake_kafka(topic.answers()) as topic.server:
+        servers = ((topic.server.host, topic.server.port),)
+        admin = Admin(AdminSettings(servers=servers, timeout_s=0.2))
+        producer = Producer(admin, "t")
+        why = "topic t, partition 0: LEADER_NOT_AVAILABLE: it has no leader. `quorate status` says"
+        with pytest.raises(NotReachable, match=why):
+            producer.send([(None, b"1")])
+        admin.close()
 
 
 def test_a_consumer_skips_what_lies_before_its_position_and_cut_off_tails(
