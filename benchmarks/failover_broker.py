@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 from confluent_kafka import Message
@@ -26,7 +28,7 @@ def measure(cluster: Cluster, options: Options) -> list[Figure]:
     taken_s = []
     for _ in range(options.rounds):
         leader = librdkafka.wait_for_leaders(client, TOPIC, 1)[0]
-        taken_s.append(outage_s(cluster, leader))
+        taken_s.append(outage_s(cluster.bootstrap, partial(cluster.kill, leader)))
         cluster.restart(leader)
     return [
         Figure("failover of a broker, median", median(taken_s), "s"),
@@ -34,11 +36,12 @@ def measure(cluster: Cluster, options: Options) -> list[Figure]:
     ]
 
 
-def outage_s(cluster: Cluster, leader: int) -> float:
-    """Kill the leader. Return the seconds until the first record sent afterwards is acknowledged.
+def outage_s(bootstrap: str, kill: Callable[[], float]) -> float:
+    """Call `kill`, which kills the leader and returns the time. Return the seconds until the first
+    record that a client of `bootstrap` sends afterwards is acknowledged.
 
     Raise RuntimeError after ANSWER_TIMEOUT_S."""
-    producer = librdkafka.producer(cluster.bootstrap, linger_ms=0, **librdkafka.EAGER)
+    producer = librdkafka.producer(bootstrap, linger_ms=0, **librdkafka.EAGER)
     killed_s = 0.0
     acknowledged_s = 0.0
 
@@ -50,7 +53,7 @@ def outage_s(cluster: Cluster, leader: int) -> float:
     begin_s = time.monotonic()
     while not acknowledged_s:
         if not killed_s and time.monotonic() - begin_s > BEFORE_S:
-            killed_s = cluster.kill(leader)
+            killed_s = kill()
         if killed_s:
             producer.produce(TOPIC, b"x", on_delivery=delivered_after)
         else:

@@ -51,6 +51,10 @@ class KafkaCluster:
         self._root = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
         self._ports = dict(zip((*CONTROLLERS, *BROKERS), free_ports(6), strict=True))
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.broker_settings: dict[str, str] = {}
+        """Further properties of all brokers, which `start` writes."""
+        self.more_listeners: dict[int, str] = {}
+        """Further listeners of each broker, "NAME://host:port"."""
 
     @property
     def bootstrap(self) -> str:
@@ -140,15 +144,17 @@ class KafkaCluster:
         controller = node_id in CONTROLLERS
         voters = ",".join(f"{each}@127.0.0.1:{self._ports[each]}" for each in CONTROLLERS)
         listener = "CONTROLLER" if controller else "PLAINTEXT"
+        more = self.more_listeners.get(node_id, "")
         values = {
             "process.roles": "controller" if controller else "broker",
             "node.id": node_id,
             "controller.quorum.voters": voters,
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"{listener}://127.0.0.1:{self._ports[node_id]}",
+            "listeners": f"{listener}://127.0.0.1:{self._ports[node_id]}{more and ',' + more}",
             "log.dirs": self._root / str(node_id) / "data",
             "default.replication.factor": 3,
             "min.insync.replicas": 2,
+            **({} if controller else self.broker_settings),
         }
         file = self._properties(node_id)
         file.parent.mkdir(parents=True)

@@ -1,7 +1,8 @@
 """The cost of TLS for clients: the same brokers through a PLAINTEXT and through an SSL listener.
 
-Each load runs on both listeners in turn, and the figure is the ratio of the medians. A client and a
-broker share the cores, so the ratio contains the TLS of both. A storm of new TLS connections shows
+Each load runs on both listeners in turn, and the figures are medians. A client and a broker share
+the cores, so the ratio of the two contains the TLS of both. The nodes connect to each other without
+TLS. A storm of new TLS connections shows
 the longest time for which a client of the other listener waits.
 """
 
@@ -10,18 +11,31 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 from cryptography import x509
 
-from benchmarks import consume, librdkafka, one_record, produce, run
+from benchmarks import (
+    consume,
+    failover_broker,
+    kafka_cluster,
+    librdkafka,
+    one_record,
+    produce,
+    run,
+)
 from benchmarks.cluster import QuorateCluster
 from benchmarks.figure import Figure, percentile
+from benchmarks.kafka_cluster import KafkaCluster
 from benchmarks.run import Benchmark, Options
+from benchmarks.target import Cluster
 from benchmarks.tls_storm import STORM
 from quorate.cli.client.connection import Connection
 from quorate.cli.nodes.cluster_dir import free_ports
@@ -63,34 +77,63 @@ def one_at_a_time(bootstrap: str, number: int, seconds: float) -> float:
     return 1 / percentile(taken_s, 0.5)
 
 
-LOADS: dict[str, Load] = {
-    "produce 1000 B": produced,
-    "consume 1000 B": consumed,
-    "one record": one_at_a_time,
+LOADS: dict[str, tuple[Load, str]] = {
+    "produce 1000 B": (produced, "MB/s"),
+    "consume 1000 B": (consumed, "MB/s"),
+    "one record": (one_at_a_time, "/s"),
 }
+PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT,REPLICATION:PLAINTEXT"
 
 
 def measure(system: str, options: Options) -> list[Figure]:
-    """Return the ratio of the rate over TLS to that without, for each load, and the figures of the
-    storm. Only Quorate is measured."""
-    if system != run.QUORATE:
-        return []
-    with both_listeners() as (plain, secured, ca):
-        for name in (consume.TOPIC, one_record.TOPIC):
+    """Return the rate of each load over TLS and its ratio to the rate without, both outages after
+    a kill, and the figures of the storm. A cluster that runs already is not measured."""
+    figures = []
+    with both_listeners(system) as sides:
+        if sides is None:
+            return []
+        for name in (consume.TOPIC, one_record.TOPIC, failover_broker.TOPIC):
             count = produce.PARTITIONS if name == consume.TOPIC else 1
-            librdkafka.wait_for_leaders(librdkafka.create_topic(plain, name, count), name, count)
-        consume.fill(plain)
-        figures = []
-        for name, load in LOADS.items():
-            rates: dict[str, list[float]] = {plain: [], secured: []}
-            for number in range(options.rounds + 1):
-                for each in (plain, secured) if number % 2 else (secured, plain):
-                    rate = load(each, number, options.seconds)
-                    if number:  # the first turn warms both up
-                        rates[each].append(rate)
-            ratio = median(rates[secured]) / median(rates[plain])
-            figures.append(Figure(f"{name}, rate over TLS / PLAINTEXT", ratio, ""))
-        return [*figures, *storm(plain, secured, ca)]
+            admin = librdkafka.create_topic(sides.plain, name, count)
+            librdkafka.wait_for_leaders(admin, name, count)
+        consume.fill(sides.plain)
+        for name, (load, unit) in LOADS.items():
+            rates = in_turn(sides, load, options)
+            plain, secured = rates[sides.plain], rates[sides.secured]
+            figures += [
+                Figure(f"{name} over TLS", secured, unit, more_is_better=True),
+                Figure("  of the rate without TLS", secured / plain, "", more_is_better=True),
+            ]
+        outages = in_turn(sides, lambda at, *_: outage_s(sides.cluster, at), options)
+        figures += [
+            Figure("failover of a broker over TLS", outages[sides.secured], "s"),
+            Figure("  without TLS", outages[sides.plain], "s"),
+        ]
+        return [*figures, *storm(sides.plain, sides.secured, sides.ca)]
+
+
+def in_turn(sides: Sides, load: Load, options: Options) -> dict[str, float]:
+    """Return the median of a load for each address. The two take turns, and the first turn warms
+    both up."""
+    found: dict[str, list[float]] = {sides.plain: [], sides.secured: []}
+    for turn in range(options.rounds + 1):
+        for each in (sides.plain, sides.secured) if turn % 2 else (sides.secured, sides.plain):
+            value = load(each, turn, options.seconds)
+            if turn:
+                found[each].append(value)
+    return {each: median(values) for each, values in found.items()}
+
+
+def outage_s(cluster: Cluster, bootstrap: str) -> float:
+    """Kill the leader of a partition, and start it again. Return the seconds for which a client of
+    `bootstrap` could write nothing."""
+    admin = librdkafka.admin(cluster.bootstrap)
+    leader = librdkafka.wait_for_leaders(admin, failover_broker.TOPIC, 1)[0]
+    taken_s = failover_broker.outage_s(bootstrap, partial(cluster.kill, leader))
+    cluster.restart(leader)
+    while librdkafka.brokers_seen(cluster.bootstrap) < len(cluster.broker_ids):
+        time.sleep(0.05)
+    return taken_s
 
 
 def storm(plain: str, secured: str, ca: Path) -> list[Figure]:
@@ -116,36 +159,76 @@ def storm(plain: str, secured: str, ca: Path) -> list[Figure]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A cluster, the addresses of its brokers without and with TLS, and the file of the
+    authority."""
+
+    cluster: Cluster
+    plain: str
+    secured: str
+    ca: Path
+
+
 @contextmanager
-def both_listeners() -> Iterator[tuple[str, str, Path]]:
-    """Yield the addresses of the brokers without and with TLS, and the file of the authority."""
-    cluster = QuorateCluster()
-    try:
-        cluster.start()
-        plain = cluster.bootstrap
-        directory = cluster.properties(cluster.broker_ids[0]).parent
-        now = datetime.now(UTC)
-        authority = new_authority("benchmarks", now, 1)
-        name = x509.Name.from_rfc4514_string("CN=node")
-        keystore, ca = directory / "keystore.pem", directory / "ca.pem"
-        keystore.write_bytes(issue(authority, name, now, 1, hosts=[HOST]).keystore_pem)
-        ca.write_bytes(authority.certificate_pem)
-        ports = free_ports(len(cluster.broker_ids))
-        for node_id, port in zip(cluster.broker_ids, ports, strict=True):
-            cluster.kill(node_id)
-            file = cluster.properties(node_id)
-            lines = [
-                f"{line},SSL://{HOST}:{port}" if line.startswith("listeners") else line
-                for line in file.read_text().splitlines()
-            ]
-            lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={keystore}"]
-            file.write_text("\n".join(lines) + "\n")
-            cluster.restart(node_id)
-        secured = ",".join(f"{HOST}:{port}" for port in ports)
-        librdkafka.SETTINGS[secured] = {"security.protocol": "SSL", "ssl.ca.location": str(ca)}
-        yield plain, secured, ca
-    finally:
-        cluster.stop()
+def both_listeners(system: str) -> Iterator[Sides | None]:
+    """Start Quorate or Apache Kafka with a PLAINTEXT and an SSL listener on each broker, and stop
+    it at the end. Yield None for a cluster that runs already."""
+    jars = kafka_cluster.libs()
+    with TemporaryDirectory(prefix="tls-bench-") as root:
+        keystore, ca = certificates(Path(root))
+        settings = {
+            "listener.security.protocol.map": PROTOCOLS,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(keystore),
+        }
+        ports = dict(zip(kafka_cluster.BROKERS, free_ports(3), strict=True))
+        listeners = {node_id: f"SSL://{HOST}:{port}" for node_id, port in ports.items()}
+        cluster: Cluster
+        if system == run.QUORATE:
+            cluster = QuorateCluster()
+        elif system == run.LOCAL_KAFKA and jars is not None:
+            cluster = KafkaCluster(jars)
+            cluster.broker_settings, cluster.more_listeners = settings, listeners
+        else:
+            yield None
+            return
+        try:
+            cluster.start()
+            if isinstance(cluster, QuorateCluster):
+                add_listeners(cluster, settings, listeners)
+            secured = ",".join(f"{HOST}:{port}" for port in ports.values())
+            librdkafka.SETTINGS[secured] = {"security.protocol": "SSL", "ssl.ca.location": str(ca)}
+            yield Sides(cluster, cluster.bootstrap, secured, ca)
+        finally:
+            cluster.stop()
+
+
+def certificates(root: Path) -> tuple[Path, Path]:
+    """Write the keystore of all brokers and the certificate of its authority. Return the paths."""
+    now = datetime.now(UTC)
+    authority = new_authority("benchmarks", now, 1)
+    name = x509.Name.from_rfc4514_string("CN=node")
+    keystore, ca = root / "keystore.pem", root / "ca.pem"
+    keystore.write_bytes(issue(authority, name, now, 1, hosts=[HOST]).keystore_pem)
+    ca.write_bytes(authority.certificate_pem)
+    return keystore, ca
+
+
+def add_listeners(
+    cluster: QuorateCluster, settings: Mapping[str, str], listeners: Mapping[int, str]
+) -> None:
+    """Restart the brokers with further settings and listeners."""
+    for node_id in cluster.broker_ids:
+        cluster.kill(node_id)
+        file = cluster.properties(node_id)
+        lines = [
+            f"{line},{listeners[node_id]}" if line.startswith("listeners=") else line
+            for line in file.read_text().splitlines()
+        ]
+        lines += [f"{name}={value}" for name, value in settings.items()]
+        file.write_text("\n".join(lines) + "\n")
+        cluster.restart(node_id)
 
 
 BENCHMARK = Benchmark("tls", offline=measure)
