@@ -40,7 +40,7 @@ from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
 from quorate.quorum.rpc.kafka.describe_acls import DescribeAclsHandler
 from quorate.quorum.rpc.kafka.metering import Metering
-from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
+from quorate.quorum.rpc.kafka.sasl import sasl_handlers
 from quorate.quorum.rpc.kafka.server import Handler, KafkaServer, RawHandler, ServerSettings
 
 Handlers = dict[int, Handler]
@@ -57,7 +57,7 @@ def client_port(services: Services, listener: str) -> KafkaServer:
         **log_handlers(services),
         **group_handlers(services),
         ApiKey.INIT_PRODUCER_ID: services.producer_ids.handle,
-        **SASL_HANDLERS,
+        **sasl_handlers(services.clock),
         **ACL_HANDLERS,
     }
     config, replicas = services.config, services.replicas

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.tracebacks import drop_stack_frames
-from quorate.quorum.seams import Link, LinkHandler, ProtocolError
+from quorate.quorum.seams import Address, Link, LinkHandler, ProtocolError
 
 logger = logging.getLogger(__name__)
+CLOSING = "closing"
+"""The kind of the lines about links that are closed because of a fault of the peer."""
 
 
 def raise_failure(task: asyncio.Task[None]) -> None:
@@ -20,18 +23,28 @@ def raise_failure(task: asyncio.Task[None]) -> None:
         task.result()
 
 
-def deliver(link: Link, handler: LinkHandler, frame: memoryview) -> Exception | None:
+def log_closing(peer: Address, reason: object, lines: LogLimit | None) -> None:
+    """Write a warning that the link to `peer` is closed because of a fault of the peer. `lines`
+    limits the warnings about one host, because a peer can repeat its fault on new links."""
+    left_out = "" if lines is None else lines.passes((CLOSING, peer.host))
+    if left_out is not None:
+        logger.warning("closing the link to %s: %s%s", peer, reason, left_out)
+
+
+def deliver(
+    link: Link, handler: LinkHandler, frame: memoryview, lines: LogLimit | None = None
+) -> Exception | None:
     """Pass `frame` to `handler`. Return the exception that it raised, or None.
 
-    An exception aborts the link. A ProtocolError is the peer's fault and is logged as a warning. It
-    is returned without its stack frames, because they refer to the peer's frame and the link keeps
-    the error. Any other exception goes to the loop's exception handler, which stops the node
-    (`quorum/node/unhandled.py`). A handler must therefore catch the exceptions of a single request
-    and answer them itself."""
+    An exception aborts the link. A ProtocolError is the peer's fault and makes a warning
+    (`log_closing`). It is returned without its stack frames, because they refer to the peer's frame
+    and the link keeps the error. Any other exception goes to the loop's exception handler, which
+    stops the node (`quorum/node/unhandled.py`). A handler must therefore catch the exceptions of a
+    single request and answer them itself."""
     try:
         handler.on_frame(frame)
     except ProtocolError as error:
-        logger.warning("closing the link to %s: %s", link.peer, error)
+        log_closing(link.peer, error, lines)
         link.abort()
         drop_stack_frames(error)
         return error

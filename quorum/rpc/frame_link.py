@@ -8,13 +8,13 @@ loop iteration between the socket and the handler.
 from __future__ import annotations
 
 import asyncio
-import logging
 from abc import abstractmethod
 from collections.abc import Callable
 from time import perf_counter
 from typing import cast
 
-from quorate.quorum.rpc.delivery import deliver
+from quorate.quorum.log_limit import LogLimit
+from quorate.quorum.rpc.delivery import deliver, log_closing
 from quorate.quorum.seams import (
     Accept,
     Address,
@@ -24,7 +24,6 @@ from quorate.quorum.seams import (
     ProtocolError,
 )
 
-logger = logging.getLogger(__name__)
 COPY_BELOW_BYTES = 16 * 1024  # smaller parts are joined: a copy is cheaper than a system call
 MAX_DELIVERY_S = 0.002  # after the first frame; the last frame may exceed it
 REPORT_ABOVE_BYTES = 16 * 1024
@@ -53,6 +52,8 @@ class FrameLink(asyncio.Protocol):
     Invariant: frames are not delivered while the handler has paused the link, and not after the
     link is closed."""
 
+    lines: LogLimit | None = None
+    """Limits the lines about the faults of peers. None on a link that this node has opened."""
     reports_drains = True
     """True because this link calls `on_drained`. A handler of another link must poll
     `pending_bytes`."""
@@ -183,7 +184,8 @@ class FrameLink(asyncio.Protocol):
         other links."""
         end_s = 0.0
         while not self._paused and not self.closed and (frame := self._next_frame()) is not None:
-            self._error = deliver(cast(Link, self), self._handler, frame) or self._error
+            error = deliver(cast(Link, self), self._handler, frame, self.lines)
+            self._error = error or self._error
             if not self._input:
                 return
             now_s = perf_counter()
@@ -227,6 +229,6 @@ class FrameLink(asyncio.Protocol):
         return data
 
     def _refuse(self, reason: str) -> None:
-        logger.warning("closing the link to %s: %s", self.peer, reason)
+        log_closing(self.peer, reason, self.lines)
         self._error = ProtocolError(reason)
         self.abort()

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, cast
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.open_files import open_files
+from quorate.quorum.rpc.delivery import log_closing
 from quorate.quorum.rpc.dial_failures import unreachable
-from quorate.quorum.rpc.frame_link import address_of
+from quorate.quorum.rpc.frame_link import FrameLink, address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.rpc.ports import drop, is_self_connected
@@ -216,7 +217,7 @@ class AioListener:
         self._open: dict[Link | _Sniffer, None] = {}
         self._unidentified: dict[Link | _Sniffer, None] = {}  # the oldest first
         self._max_unidentified = max(1, min(MAX_UNIDENTIFIED, open_files() // UNIDENTIFIED_FILES))
-        self._lines = LogLimit(AsyncioClock())
+        self.lines = LogLimit(AsyncioClock())
         self._websockets: WebSocketSide | None = None
         self._closing = False
         self._drained = asyncio.Event()
@@ -241,6 +242,8 @@ class AioListener:
     def opened(self, connection: Link | _Sniffer) -> None:
         """Record an open connection. If too many are unidentified, close the oldest of these."""
         self._open[connection] = None
+        if isinstance(connection, FrameLink):
+            connection.lines = self.lines
         if isinstance(connection, _Sniffer | HttpLink):
             self._unidentified[connection] = None
             if len(self._unidentified) > self._max_unidentified:
@@ -258,7 +261,7 @@ class AioListener:
         response is not sent yet. A new connection is always accepted."""
         oldest = next(iter(self._unidentified))
         del self._unidentified[oldest]
-        if (left_out := self._lines.passes("unidentified")) is not None:
+        if (left_out := self.lines.passes("unidentified")) is not None:
             logger.warning(
                 "closing the oldest of more than %d connections to %s that have not sent "
                 "a request%s",
@@ -361,5 +364,5 @@ class _Sniffer(asyncio.Protocol):
             self._timer.cancel()
 
     def _close(self, reason: str) -> None:
-        logger.warning("closing the link to %s: %s", address_of(self._transport), reason)
+        log_closing(address_of(self._transport), reason, self._listener.lines)
         self._transport.abort()

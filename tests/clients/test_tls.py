@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
@@ -178,21 +178,6 @@ def test_the_principal_is_the_subject_of_the_certificate(tls: Secured, mutual: S
         client.list_topics(timeout=TIMEOUT_S)
         assert of.principals() == {f"User:{principal}"}
         del client
-
-
-@pytest.mark.parametrize("wrong", ["none", "stranger", "expired", "wrong authority", "plaintext"])
-def test_a_client_with_a_wrong_setting_is_refused(mutual: Secured, wrong: str) -> None:
-    own = {"none": None, "stranger": mutual.stranger, "expired": mutual.expired}
-    config = librdkafka(mutual, own.get(wrong, mutual.alice), log_level=0)
-    if wrong == "wrong authority":
-        other = mutual.alice.ca.with_name("other.pem")
-        other.write_bytes(authority("stranger").certificate_pem)
-        config["ssl.ca.location"] = str(other)
-    if wrong == "plaintext":
-        config = {"bootstrap.servers": mutual.bootstrap, "log_level": 0}
-    client = AdminClient(config, logger=SILENT)
-    with pytest.raises(KafkaException):
-        client.list_topics(timeout=3)
 
 
 def java(of: Secured, tmp: Path) -> str:

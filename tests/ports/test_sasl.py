@@ -283,3 +283,14 @@ def test_passwords_without_encryption_are_named_at_the_start(
 )
 def test_a_loopback_address_is_no_network(host: str, expected: bool) -> None:
     assert is_loopback(host) == expected
+
+
+def test_a_client_with_sasl_at_a_port_without_makes_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with running() as node, caplog.at_level(logging.WARNING, "quorate.kafka"):
+        for _ in range(3):
+            answer = shake_hands(node, node.connect(BROKER_PORT), "PLAIN")
+            assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    (line,) = (each for each in caplog.messages if "SaslHandshake" in each)
+    assert "on a listener without SASL" in line

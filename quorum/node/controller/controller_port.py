@@ -52,7 +52,7 @@ from quorate.quorum.rpc.kafka.connection_quotas import (
 )
 from quorate.quorum.rpc.kafka.describe_acls import DescribeAclsHandler
 from quorate.quorum.rpc.kafka.metering import Metering
-from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
+from quorate.quorum.rpc.kafka.sasl import sasl_handlers
 from quorate.quorum.rpc.kafka.server import (
     Handler,
     KafkaServer,
@@ -127,7 +127,7 @@ class ControllerPort:
         self._voters = VoterAdmin(core)
         handlers: dict[int, Handler] = {
             ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
-            **SASL_HANDLERS,
+            **sasl_handlers(core.seams.clock),
             ApiKey.DESCRIBE_CONFIGS: DescribeConfigsHandler(
                 node=core.config, image=lambda: core.image
             ).handle,

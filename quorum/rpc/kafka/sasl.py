@@ -7,8 +7,11 @@ with an error, because a client that is configured for SASL could not interpret 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from functools import partial
 
+from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.sasl_authenticate import (
@@ -20,13 +23,23 @@ from quorate.quorum.protocol.schemas.sasl_handshake import (
     SaslHandshakeResponse,
 )
 from quorate.quorum.rpc.kafka.server import Handler, RequestContext
+from quorate.quorum.seams import Clock
 
+logger = logging.getLogger("quorate.kafka")
 TOO_LATE = "SaslAuthenticate request received after successful authentication"
 """Kafka's message, also on ports without SASL."""
 
 
-def no_handshake(context: RequestContext, request: SaslHandshakeRequest) -> None:
-    """Answer ILLEGAL_SASL_STATE without mechanisms."""
+def no_handshake(lines: LogLimit, context: RequestContext, request: SaslHandshakeRequest) -> None:
+    """Answer ILLEGAL_SASL_STATE without mechanisms, and write a line that `lines` limits."""
+    left_out = lines.passes(context.peer.host)
+    if left_out is not None:
+        logger.warning(
+            "a client at %s sends a SaslHandshake on a listener without SASL, or once it is "
+            "authenticated. Does it need security.protocol=PLAINTEXT or SSL?%s",
+            context.peer,
+            left_out,
+        )
     context.respond(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=()))
 
 
@@ -37,8 +50,9 @@ def no_authentication(context: RequestContext, request: SaslAuthenticateRequest)
     )
 
 
-SASL_HANDLERS: Mapping[int, Handler] = {
-    ApiKey.SASL_HANDSHAKE: no_handshake,
-    ApiKey.SASL_AUTHENTICATE: no_authentication,
-}
-"""The handlers by API."""
+def sasl_handlers(clock: Clock) -> Mapping[int, Handler]:
+    """Return the handlers of one port by API."""
+    return {
+        ApiKey.SASL_HANDSHAKE: partial(no_handshake, LogLimit(clock)),
+        ApiKey.SASL_AUTHENTICATE: no_authentication,
+    }

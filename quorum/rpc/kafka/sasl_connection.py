@@ -208,7 +208,10 @@ class SaslConnection(Connection):
             )
 
     def _close(self, frame: memoryview) -> None:
-        failure = AuthenticationFailed(f"an unexpected frame: {self._state.value}", self._user)
+        reason = f"an unexpected frame: {self._state.value}"
+        if self._state in (State.INITIAL, State.VERSIONS_TOLD):
+            reason = "a request before its authentication (security.protocol=PLAINTEXT or SSL?)"
+        failure = AuthenticationFailed(reason, self._user)
         self._gate.report_failure(self.peer, self._mechanism, failure)
         self.close_with("it does not authenticate", logging.DEBUG)
 

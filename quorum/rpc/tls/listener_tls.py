@@ -173,10 +173,11 @@ class ListenerTls:
         self.completed += 1
 
     def failed(self, peer: Address, reason: str, error: Exception | None) -> None:
-        """Count a failed handshake, and write a line. The lines of one reason are limited."""
+        """Count a failed handshake, and write a line. The lines of one reason are limited, those
+        about refused certificates by OpenSSL's text."""
         known = reason in self.failures or len(self.failures) < MAX_REASONS
         self.failures[reason if known else "other"] += 1
-        left_out = self._lines.passes(reason)
+        left_out = self._lines.passes((reason, getattr(error, "verify_message", "")))
         if left_out is not None:
             logger.warning(
                 "the TLS handshake of %s with listener %s failed: %s%s",

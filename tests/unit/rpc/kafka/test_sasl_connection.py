@@ -30,7 +30,7 @@ from quorate.quorum.protocol.schemas.sasl_handshake import (
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler, Features
 from quorate.quorum.rpc.kafka.context import RequestContext
-from quorate.quorum.rpc.kafka.sasl import SASL_HANDLERS
+from quorate.quorum.rpc.kafka.sasl import sasl_handlers
 from quorate.quorum.rpc.kafka.sasl_connection import MIN_REAUTH_INTERVAL_MS, SaslConnection
 from quorate.quorum.rpc.kafka.sasl_gate import SaslGate, SaslSettings
 from quorate.quorum.rpc.kafka.server import KafkaServer
@@ -82,7 +82,7 @@ class Port:
         versions = ApiVersionsHandler((18, 17, 36, 16), lambda: features)
         self.server = KafkaServer(
             {
-                **SASL_HANDLERS,
+                **sasl_handlers(self.clock),
                 ApiKey.API_VERSIONS: versions.handle,
                 ApiKey.LIST_GROUPS: self.serve,
                 ApiKey.DESCRIBE_PRODUCERS: self.serve,

@@ -165,8 +165,9 @@ def test_a_tls_client_at_a_plaintext_port_gets_a_clear_line(
         listener = await AioTransport().listen(
             Address("127.0.0.1", 0), {Wire.KAFKA: Recorder()}, max_frame_bytes=MAX_FRAME_BYTES
         )
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            await connect(listener.address)
+        for _ in range(3):  # clients try again; they must not fill the log
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await connect(listener.address)
         await listener.close()
 
     with caplog.at_level(logging.WARNING, "quorate"):

@@ -24,7 +24,7 @@ from quorate.quorum.rpc.tls.issuing import Issued
 from quorate.quorum.rpc.tls.listener_tls import ListenerTls
 from quorate.quorum.rpc.tls.loaded import load, shown_certificate
 from quorate.quorum.rpc.tls.settings import TlsSettings
-from quorate.quorum.seams import ANONYMOUS_PEER
+from quorate.quorum.seams import ANONYMOUS_PEER, Address
 from quorate.quorum.watch.tls import tls_metrics
 from tests.certificates import authority, certificate
 from tests.unit.rpc.tls.test_settings import loaded
@@ -268,6 +268,21 @@ async def test_a_node_notices_changes_and_signals(
             await asyncio.sleep(0.01)
     assert shown(listener) == der(renewed)
     node_of.close()
+
+
+async def test_different_refusals_of_certificates_have_lines_of_their_own(
+    caplog: pytest.LogCaptureFixture, store: Store
+) -> None:
+    tls = store.tls()
+    for text in ("certificate has expired", "self-signed certificate") * 3:
+        error = ssl.SSLCertVerificationError()
+        error.verify_message = text
+        tls.failed(Address("10.0.0.1", 1), "CERTIFICATE_VERIFY_FAILED", error)
+    assert [line.rpartition(": ")[2] for line in caplog.messages] == [
+        "certificate has expired",
+        "self-signed certificate",
+    ]
+    assert tls.failures == {"CERTIFICATE_VERIFY_FAILED": 6}
 
 
 async def test_the_metrics_of_certificates(store: Store) -> None:
