@@ -209,11 +209,18 @@ class ReplicaMove:
         self._context.logs.futures.discard(self.name)
 
     def _failed(self, error: BaseException) -> None:
-        """End the move because of an error. A disk error may take a directory offline."""
+        """End the move because of an error. A disk error may take a directory offline. If that is
+        the one of the current log, the future log stays for the next start, which may find no
+        other log."""
+        logs = self._context.logs
         if not self.over:
             logger.error("%r cannot be moved to %s: %s", self.hosted, self.target.path, error)
             self.failed = True
-            self.cancel()
+            if logs.failed_directory(error) == logs.home_of(self.name):
+                self.stop()
+                logs.futures.keep(self.name)
+            else:
+                self.cancel()
             self._queue.ended(self)
         if not isinstance(error, LogError):
             self._context.on_failure(error)

@@ -750,6 +750,37 @@ def test_the_source_of_a_move_fails(cluster: ReplicaCluster) -> None:
     assert len(contents(cluster, topic)) == 30
 
 
+@pytest.mark.parametrize("value", [b"v", b"v" * replica_move.TAIL_BYTES], ids=["tail", "piece"])
+def test_a_move_that_cannot_read_the_source_leaves_its_copy(
+    cluster: ReplicaCluster, value: bytes
+) -> None:
+    """The directory of the current log fails, so the copy may be the only log that is left."""
+    cluster.on_assigned = lambda broker_id, key, directory, accepted: None
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 30)
+    alter(cluster, "t-0", B)
+    cluster.run(400)
+    disk = cluster.nodes[1].disk
+
+    def unreadable(operation: str, path: str) -> None:
+        if operation == "pread":
+            broken(A)(operation, path)
+
+    disk.before = unreadable
+    assert produce(cluster, topic, 2, value) == 2
+    cluster.run(1000)
+    assert cluster.offline_dirs == [(1, A)]
+    assert cluster.nodes[1].replicas.moves.failed == 1
+    assert future_directories(cluster, B, "t-0")
+    disk = cluster.kill(1)
+    disk.before = lambda operation, path: None
+    committed(cluster)
+    cluster.start(1, disk)
+    moved(cluster, "t-0", B)
+    assert len(contents(cluster, topic)) == 32
+
+
 def test_the_source_of_many_waiting_moves_fails(cluster: ReplicaCluster) -> None:
     """One failed move begins the next one without a deeper call, so that the node goes on."""
     cluster.on_assigned = lambda broker_id, key, directory, accepted: None
