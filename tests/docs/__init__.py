@@ -1,6 +1,7 @@
 """The generated parts of docs/protocol: state diagrams, and scripts with their traces.
 
-The folder `site` builds the documentation site from all pages.
+The folder `site` builds the documentation site from all pages, and `reference` makes pages for it.
+`json_output.py` writes docs/json-output.md, and `printed_commands.py` runs the how-tos.
 
 A page of docs/protocol has a generated part between two markers:
 
