@@ -53,10 +53,10 @@ def list_(output: str) -> None:
         click.echo(json.dumps(rows))
         return
     for each in scenarios:
-        click.echo(f"{each.name:<20}{each.title}")
+        click.echo(f"{each.name:<22}{each.title}")
         if len(each.variants) > 1:
             for variant in each.variants:
-                click.echo(f"{'':<20}  --variant {variant.name}: {variant.title}")
+                click.echo(f"{'':<22}  --variant {variant.name}: {variant.title}")
 
 
 @chaos.command()

@@ -16,12 +16,13 @@ function choose(event) {
 }
 
 async function addButtons() {
+  const actions = document.createElement('details'), name = document.createElement('summary');
   const bar = document.createElement('div');
   const dialog = new ActionDialog();
-  bar.id = 'actions';
+  actions.id = 'actions';
+  name.textContent = 'actions';
   bar.className = 'bar';
-  bar.setAttribute('role', 'group');
-  bar.setAttribute('aria-label', 'actions');
+  actions.append(name, bar);
   for (const action of await get('/api/actions')) {
     const button = document.createElement('button');
     button.type = 'button';
@@ -30,7 +31,7 @@ async function addButtons() {
     button.addEventListener('click', () => dialog.open(action, chosen));
     bar.append(button);
   }
-  at('tabs').before(bar);
+  at('tabs').before(actions);
   for (const kind of ['click', 'keydown']) at('rows').addEventListener(kind, choose);
 }
 

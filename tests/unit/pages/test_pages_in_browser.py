@@ -37,7 +37,7 @@ REACHABLE = """(() => {
     if (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0)
       window.reached.add(event.target);
   });
-  window.wanted = [...document.querySelectorAll('button, input, a[href], [tabindex="0"]')]
+  window.wanted = [...document.querySelectorAll('button, input, summary, a[href], [tabindex="0"]')]
     .filter(each => each.tabIndex >= 0 && each.offsetParent !== null);
   return wanted.length;
 })()"""
@@ -59,6 +59,7 @@ async def loaded(page: BrowserSession, name: str) -> None:
             "document.querySelectorAll('.row').length > 10 && document.getElementById('run')"
             " && document.querySelectorAll('#actions button').length > 5"
         )
+        await page.value("document.querySelector('#actions summary').click()")
 
 
 @pytest.mark.parametrize("name", NAMES)

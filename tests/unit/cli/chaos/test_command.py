@@ -53,6 +53,8 @@ def test_the_list() -> None:
     assert "--variant partition: all traffic between it and" in listed.output
     names = [each["name"] for each in json.loads(run("list", "--format", "json").output)]
     assert names == list(bundled_scenarios())
+    first_words = [line.split()[0] for line in listed.output.splitlines() if line[0] != " "]
+    assert first_words == names, "a space follows each name"
 
 
 def test_the_list_of_steps() -> None:

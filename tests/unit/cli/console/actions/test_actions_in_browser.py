@@ -51,6 +51,9 @@ async def click(page: BrowserSession, selector: str) -> None:
 async def begin(page: BrowserSession, action: str) -> None:
     """Open the dialog of an action by keyboard."""
     await page.until(f"{BUTTONS} === {len(ACTIONS)}")
+    if not await page.value("document.getElementById('actions').open"):
+        await page.value("document.querySelector('#actions summary').focus()")
+        await page.press("Enter")
     await page.value(f"document.querySelector('[data-action={action}]').focus()")
     await page.press("Enter")
     assert await page.value(OPEN)
