@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 
 from quorate.config.key import ConfigError
 
@@ -88,6 +89,14 @@ class Listeners:
     def with_tls(self) -> tuple[str, ...]:
         """Return the names of the listeners that do TLS."""
         return tuple(name for name, each in self.protocols.items() if each in TLS_PROTOCOLS)
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if only processes of this machine can connect to `host`."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def refused(key: str, text: str, allowed: str) -> ConfigError:

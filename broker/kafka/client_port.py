@@ -38,6 +38,7 @@ from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
+from quorate.quorum.rpc.kafka.clear_credentials import ClearCredentials
 from quorate.quorum.rpc.kafka.describe_acls import DescribeAclsHandler
 from quorate.quorum.rpc.kafka.metering import Metering
 from quorate.quorum.rpc.kafka.sasl import sasl_handlers
@@ -73,18 +74,19 @@ def client_port(services: Services, listener: str) -> KafkaServer:
     )
     for key in FORWARDED_API_KEYS:
         raw[key] = forwarding.handle
+    permits = None if authorizer is None else authorizer.permits
     alter_configs = AlterConfigsHandler(
         node=config,
         image=services.image,
         forwarding=forwarding,
         try_tls=services.try_tls,
-        permits=None if authorizer is None else authorizer.permits,
+        permits=permits,
     ).handle
     raw[ApiKey.DESCRIBE_QUORUM] = DescribeQuorumHandler(
-        lost=services.lost_quorum,
-        forwarding=forwarding,
-        permits=None if authorizer is None else authorizer.permits,
+        lost=services.lost_quorum, forwarding=forwarding, permits=permits
     ).handle
+    credentials = ClearCredentials(services.clock)
+    raw[ApiKey.ALTER_USER_SCRAM_CREDENTIALS] = credentials.noted(forwarding.handle)
     raw[ApiKey.ALTER_CONFIGS] = raw[ApiKey.INCREMENTAL_ALTER_CONFIGS] = alter_configs
     if authorizer is None:
         del raw[ApiKey.CREATE_ACLS], raw[ApiKey.DELETE_ACLS]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from functools import partial
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from quorate.broker.kafka.services import Services
-from quorate.config.listeners import SASL_PLAINTEXT
+from quorate.config.listeners import SASL_PLAINTEXT, is_loopback
 from quorate.config.node_config import NodeConfig
 from quorate.config.oauthbearer_keys import OAUTHBEARER
 from quorate.config.sasl_keys import FAILURE_DELAY, PLAIN
@@ -93,11 +92,3 @@ def warn_of_clear_passwords(services: Services, listener: str) -> None:
                 sent,
                 mechanism,
             )
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only processes on this machine reach `host`."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

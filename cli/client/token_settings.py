@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.token_source import URL_KEY, TokenSettings, TokenSource
 from quorate.config.jaas import OAUTHBEARER_MODULE, parse_jaas
 from quorate.config.key import ConfigError
+from quorate.config.listeners import is_loopback
 from quorate.config.oauthbearer_keys import TRUSTSTORE
 
 if TYPE_CHECKING:
@@ -98,20 +98,14 @@ def _checked_scheme(url: str) -> str:
         raise Refused(f"{URL_KEY}: value {url!r} is no URL") from None
     if parts.scheme == "file" and parts.path and parts.netloc in ("", "localhost"):
         return parts.scheme
-    if good and (parts.scheme == "https" or (parts.scheme == "http" and _is_here(parts.hostname))):
+    if good and (
+        parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    ):
         return parts.scheme
     raise Refused(
         f"{URL_KEY}: value {url!r} must begin with https:// or file:///. With http:// the secret "
         "of the client would travel in clear, so that it may only be a server on this machine"
     )
-
-
-def _is_here(host: str | None) -> bool:
-    """Return True if only processes on this machine reach `host`."""
-    try:
-        return host == "localhost" or ip_address(host or "").is_loopback
-    except ValueError:
-        return False
 
 
 def _endpoint_tls(client: Mapping[str, str], jaas: Mapping[str, str]) -> ssl.SSLContext:

@@ -13,13 +13,13 @@ from aiohttp import web
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import admin_settings, cluster_options
-from quorate.cli.console.access.request_rules import is_loopback
 from quorate.cli.console.actions.routes import Actions
 from quorate.cli.console.chaos_runs import ChaosRuns
 from quorate.cli.console.past import Past
 from quorate.cli.console.server import ConsoleServer, Extra
 from quorate.cli.console.watcher import Watcher
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
+from quorate.config.listeners import is_loopback
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_S = 5.0

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from ipaddress import ip_address
 
-from quorate.config.listeners import Listener
+from quorate.config.listeners import Listener, is_loopback
 from quorate.config.node_config import NodeConfig
 from quorate.config.node_tls import NODE_TLS_KEY, REQUIRE, demands_tls
 from quorate.quorum.seams import Address
@@ -28,7 +27,7 @@ def log_listening(listener: Listener, bound: Address, serves: str) -> None:
 
 def warn_if_exposed(listener: Listener, config: NodeConfig) -> None:
     """Write a warning if other machines can reach the port of nodes without TLS."""
-    if demands_tls(config) or loopback(listener):
+    if demands_tls(config) or is_loopback(listener.host):
         return
     if config.node_listeners_do_tls:
         logger.warning(
@@ -46,14 +45,6 @@ def warn_if_exposed(listener: Listener, config: NodeConfig) -> None:
             "the protocol SSL",
             listener,
         )
-
-
-def loopback(listener: Listener) -> bool:
-    """Return True if only this machine can reach the listener."""
-    try:
-        return ip_address(listener.host).is_loopback
-    except ValueError:
-        return listener.host == "localhost"
 
 
 CHOSEN = (

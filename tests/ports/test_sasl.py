@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.kafka.sasl_listener import is_loopback
 from quorate.broker.metrics.scrape import broker_metrics
+from quorate.config.listeners import is_loopback
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode

@@ -14,7 +14,6 @@ The console reads the cluster with its operator's credentials. Therefore:
 from __future__ import annotations
 
 import hmac
-import ipaddress
 from collections.abc import Mapping
 
 from quorate.quorum.rpc.http_head import HeadRefused, check_host
@@ -41,14 +40,6 @@ class RequestRefused(Exception):
         """Create a refusal, whose reason is the text of the response."""
         super().__init__(reason)
         self.status = status
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only processes of this machine can connect to the address `host`."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def check_sender(headers: Mapping[str, str], listen_host: str) -> None:

@@ -1,7 +1,8 @@
 """The role of a controller: requests to the pure rules of `quorum/controller`, and their records to
 the log.
 
-- controller_node.py: the parts of the role. controller_port.py: requests in Kafka's protocol.
+- controller_node.py: the parts of the role. controller_port.py with decided_apis.py:
+  requests in Kafka's protocol.
 - controller_shell.py with controller_queue.py: one decision after another. controller_decision.py,
   long_decision.py: one decision. uncommitted_decisions.py, controller_batch.py: what waits for its
   commit.

@@ -26,6 +26,7 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.controller.client_of_envelope import client_of_envelope
 from quorate.quorum.node.controller.controller_batch import Refusal
 from quorate.quorum.node.controller.controller_shell import ControllerShell
+from quorate.quorum.node.controller.decided_apis import RULED, VOTER_APIS
 from quorate.quorum.node.controller.describe_configs import DescribeConfigsHandler
 from quorate.quorum.node.controller.unchecked_tls import unchecked_tls
 from quorate.quorum.node.controller.voter_admin import VoterAdmin
@@ -45,6 +46,7 @@ from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS, without_authorizer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
+from quorate.quorum.rpc.kafka.clear_credentials import ClearCredentials
 from quorate.quorum.rpc.kafka.connection_quotas import (
     OTHERS_FILES,
     ConnectionLimits,
@@ -72,22 +74,6 @@ if TYPE_CHECKING:
 CONTROLLERS = 2  # endpoint type of KIP-919
 ENDPOINT_TYPE_SINCE = 1
 """The first version of DescribeCluster with a field for the endpoint type."""
-RULED = (
-    ApiKey.CREATE_TOPICS,
-    ApiKey.DELETE_TOPICS,
-    ApiKey.CREATE_PARTITIONS,
-    ApiKey.ALTER_CONFIGS,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    ApiKey.ELECT_LEADERS,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS,
-    ApiKey.UNREGISTER_BROKER,
-    ApiKey.UPDATE_FEATURES,
-    ApiKey.ALTER_CLIENT_QUOTAS,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-)
-"""The requests that the rules decide, apart from an UpdateFeatures of kraft.version."""
-VOTER_APIS = (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
 # Kafka's error for each refusal, for admin clients and for brokers that forward a request.
 REFUSALS = {
     Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
@@ -140,6 +126,8 @@ class ControllerPort:
             handlers[ApiKey.CREATE_ACLS] = handlers[ApiKey.DELETE_ACLS] = self._direct
         for key in (*RULED, ApiKey.DESCRIBE_QUORUM, *VOTER_APIS):
             handlers[key] = self._direct
+        credentials = ClearCredentials(core.seams.clock)
+        handlers[ApiKey.ALTER_USER_SCRAM_CREDENTIALS] = credentials.noted(self._direct)
         api_keys = (*handlers, ApiKey.API_VERSIONS)
         handlers[ApiKey.API_VERSIONS] = ApiVersionsHandler(api_keys, core.features).handle
         clock, config = core.seams.clock, core.config

@@ -9,8 +9,8 @@ from quorate.cli.console.access.request_rules import (
     RequestRefused,
     check_sender,
     check_token,
-    is_loopback,
 )
+from quorate.config.listeners import is_loopback
 
 OWN = {"Host": "127.0.0.1:8787"}
 
