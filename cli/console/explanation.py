@@ -4,12 +4,13 @@ The events are those of the timeline, newest first. All functions are pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from quorate.cli.console.cluster_tables import ClusterTables
 from quorate.cli.console.views.change_events import QUORUM
+from quorate.cli.console.views.change_rows import IN_FLIGHT
 from quorate.cli.console.views.table import Row, Table, Value
 
 MAX_EVENTS = 200
@@ -25,7 +26,8 @@ def explanation(tables: ClusterTables, subject: str) -> dict[str, Any]:
 
     `subject` is "quorum", "broker 4", "topic orders", or the name of a partition, "orders-3"
     (`Event.subject`). One that does not exist has neither a state nor events. `now` has the names
-    and values of the state, and `total` is the number of all events that are known."""
+    and values of the state, `in_flight` has a sentence for each change that a node delays, and
+    `total` is the number of all events that are known."""
     timeline = tables.tables["timeline"]
     concerns = concern_of(timeline.columns, subject)
     found = [row for row in timeline.rows if concerns(row)]
@@ -33,6 +35,7 @@ def explanation(tables: ClusterTables, subject: str) -> dict[str, Any]:
     return {
         "subject": subject,
         "now": state_of(tables, subject),
+        "in_flight": list(islice(in_flight(tables.tables["changes"], subject), MAX_EVENTS)),
         "columns": SHOWN,
         "events": [[row[place] for place in places] for row in islice(found, MAX_EVENTS)],
         "total": len(found),
@@ -56,6 +59,19 @@ def concern_of(columns: Sequence[str], subject: str) -> Callable[[Row], bool]:
 
 def _ids(value: Value) -> tuple[int, ...]:
     return value if isinstance(value, tuple) else ()
+
+
+def in_flight(changes: Table, subject: str) -> Iterator[str]:
+    """Yield a sentence for each change of the subject that a node delays. `changes` are the rows of
+    `change_rows`. Those of a broker are the ones that this broker delays."""
+    for offset, topic, number, state, change, _, took, waits in changes.rows:
+        concerned = subject in (f"{topic}-{number}", f"topic {topic}")
+        node = f"{subject.replace('broker', 'node')} "
+        if state == IN_FLIGHT and (concerned or node in f"{waits} "):
+            yield (
+                f"The change of {topic}-{number} at offset {offset} ({change}) has been in flight "
+                f"for {took}. It waits for {waits}."
+            )
 
 
 def state_of(tables: ClusterTables, subject: str) -> list[tuple[str, Value]]:

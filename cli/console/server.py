@@ -185,5 +185,6 @@ class ConsoleServer:
         subject = request.query.get("subject", "")
         if not subject or len(subject) > MAX_SUBJECT_CHARS:
             raise RequestRefused(400, f"subject: it must have 1 to {MAX_SUBJECT_CHARS} characters")
-        self._look("timeline")
+        for name in ("timeline", "changes"):
+            self._look(name)
         return web.json_response(explanation(self._current().tables, subject))

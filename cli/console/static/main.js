@@ -5,7 +5,7 @@ import {TimeTravel} from './time_travel.js';
 import {VirtualTable} from './virtual_table.js';
 
 const TABLES = ['partitions', 'topics', 'brokers', 'replicas', 'groups', 'lags', 'reassignments',
-  'configs', 'timeline'];
+  'configs', 'timeline', 'changes', 'nodes'];
 const RETRY_MS = 2000;
 const at = id => document.getElementById(id);
 const fail = error => { at('error').hidden = false; at('error').textContent = error.message; };

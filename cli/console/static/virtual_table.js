@@ -3,7 +3,8 @@
 import {get} from './requests.js';
 
 const ROW_PX = 26, PAGE_ROWS = 100, MARGIN_ROWS = 10;
-const GOOD = new Set(['ok', 'up', 'Stable', 'Empty', 'leader', 'in sync', 'being added', 'moving']);
+const GOOD = new Set(['ok', 'up', 'Stable', 'Empty', 'leader', 'in sync', 'being added', 'moving',
+  'complete', 'active']);
 
 export class VirtualTable {
   constructor(view, space, heads, counted, failed, activated) {

@@ -8,6 +8,7 @@
 - replicas.py, replica_rows.py: the lag of each replica behind its leader.
 - configs.py, config_rows.py: the configs of brokers and topics.
 - reassignments.py, reassignment_rows.py: the progress of reassignments, and what delays them.
+- changes.py, change_rows.py: the newest changes with their stages, and the stages of all nodes.
 - timeline.py, change_events.py, partition_lines.py: the events of the metadata log.
 
 The modules with `_rows` in their names, change_events.py and partition_lines.py are pure.

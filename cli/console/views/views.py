@@ -14,6 +14,7 @@ from typing import Protocol
 import click
 
 from quorate.cli.client.admin import Admin
+from quorate.cli.console.views.changes import ChangesView
 from quorate.cli.console.views.configs import ConfigsView
 from quorate.cli.console.views.groups import GroupsView
 from quorate.cli.console.views.reassignments import ReassignmentsView
@@ -46,6 +47,7 @@ VIEWS: Mapping[Callable[[], View], Mapping[str, tuple[str, ...]]] = {
     ReassignmentsView: ReassignmentsView.COLUMNS,
     ConfigsView: ConfigsView.COLUMNS,
     TimelineView: TimelineView.COLUMNS,
+    ChangesView: ChangesView.COLUMNS,
 }
 """Each view with its tables, and the columns of each table."""
 VIEW_OF = {name: view for view, tables in VIEWS.items() for name in tables}

@@ -7,7 +7,8 @@ import pytest
 from quorate.cli.console.cluster_tables import ClusterTables
 from quorate.cli.console.explanation import MAX_EVENTS, explanation
 from quorate.cli.console.views.change_events import Event
-from quorate.cli.console.views.table import Table
+from quorate.cli.console.views.change_rows import CHANGES, COMPLETE, IN_FLIGHT
+from quorate.cli.console.views.table import Row, Table
 from tests.unit.cli.console.readings import partition, tables, topic
 
 
@@ -58,3 +59,23 @@ def test_each_subject_has_its_own_events_and_its_state(
 def test_the_number_of_events_is_bounded() -> None:
     found = explanation(with_events(*(event(n, "a-0") for n in range(MAX_EVENTS + 5))), "a-0")
     assert (len(found["events"]), found["total"]) == (MAX_EVENTS, MAX_EVENTS + 5)
+
+
+@pytest.mark.parametrize(
+    ("subject", "offsets"),
+    [("a-0", [6]), ("topic a", [6, 7]), ("broker 4", [6]), ("broker 41", [7]), ("quorum", [])],
+)
+def test_the_changes_that_a_node_delays_are_named(subject: str, offsets: list[int]) -> None:
+    def change(offset: int, partition_id: int, state: str, waits: str) -> Row:
+        return (offset, "a", partition_id, state, "leader 5", "cause", "4000 ms", waits)
+
+    rows = [
+        change(6, 0, IN_FLIGHT, "node 4 to act on it"),
+        change(7, 1, IN_FLIGHT, "node 41 to answer"),
+        change(5, 0, COMPLETE, ""),
+    ]
+    found = explanation(with_events().with_views({"changes": Table(CHANGES, rows)}), subject)
+    assert [
+        f"at offset {each} (leader 5)" in str(text)
+        for each, text in zip(offsets, found["in_flight"], strict=True)
+    ] == [True] * len(offsets)

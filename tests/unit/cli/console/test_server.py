@@ -106,7 +106,7 @@ async def test_a_subject_is_explained_and_a_long_one_refused() -> None:
         async with client.get(f"{console.url}/api/explain?subject=orders-11") as answer:
             found = await answer.json()
         assert found["now"][:3] == [["topic", "orders"], ["partition", 11], ["state", "offline"]]
-        assert console.looked_at == ["timeline"]
+        assert console.looked_at == ["timeline", "changes"]
         for subject in ("", "x" * 301):
             async with client.get(f"{console.url}/api/explain?subject={subject}") as answer:
                 assert answer.status == 400

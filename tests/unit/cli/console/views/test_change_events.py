@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from quorate.cli.console.views import change_events
 from quorate.cli.console.views.change_events import Event, EventReader
 from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.metadata.causes import Cause, describe
@@ -96,3 +99,10 @@ def test_brokers_the_quorum_and_configs() -> None:
     config = line("CONFIG_RECORD", resourceType=2, resourceName="a", name="k", value=None)
     assert only(reader, config)[2:5] == ("topic a", "", "k was unset.")
     assert reader.event_of(line("NO_OP_RECORD")) is None
+
+
+def test_the_number_of_known_partitions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_events, "MAX_PARTITIONS", 0)
+    reader = EventReader()
+    assert only(reader, created()).what.startswith("Created")
+    assert only(reader, changed(leader=2)).what == "Broker 2 leads."

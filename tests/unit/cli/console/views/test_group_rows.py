@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from quorate.cli.client.membership import assignment
 from quorate.cli.console.views.group_rows import (
     UNKNOWN,
     Group,
@@ -11,6 +14,8 @@ from quorate.cli.console.views.group_rows import (
     offset_rows,
     within,
 )
+from quorate.cli.console.views.groups import owners_of
+from quorate.quorum.protocol.schemas.group_admin import DescribedGroup, DescribedGroupMember
 
 
 def group(name: str, *lags: int | None) -> Group:
@@ -60,3 +65,27 @@ def test_the_number_of_kept_offsets_is_bounded() -> None:
     assert left_out == 2
     assert [each.lag for each in kept.values()] == [2, None, None]
     assert kept["b"].name == "b", "it stays in the table"
+
+
+def test_only_members_of_consumer_groups_own_partitions() -> None:
+    member = DescribedGroupMember(
+        member_id="m",
+        client_id="app",
+        client_host="/h",
+        member_metadata=b"",
+        member_assignment=assignment([("t", 3)]),
+    )
+    damaged = dataclasses.replace(member, member_assignment=b"x")
+
+    def described(protocol_type: str) -> DescribedGroup:
+        return DescribedGroup(
+            error_code=0,
+            group_id="g",
+            group_state="Stable",
+            protocol_type=protocol_type,
+            protocol_data="range",
+            members=(damaged, member),
+        )
+
+    assert owners_of(described("consumer")) == {("t", 3): ("app", "/h")}
+    assert owners_of(described("connect")) == {}

@@ -8,8 +8,15 @@ import pytest
 
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.config_changes import alter_configs
+from quorate.cli.client.groups import Groups
 from quorate.cli.client.membership import Membership
 from quorate.cli.client.producer import Producer
+from quorate.cli.console.views import configs as configs_module
+from quorate.cli.console.views import groups as groups_module
+from quorate.cli.console.views import reassignments as reassignments_module
+from quorate.cli.console.views import replicas as replicas_module
+from quorate.cli.console.views import timeline as timeline_module
+from quorate.cli.console.views.changes import ChangesView
 from quorate.cli.console.views.configs import ConfigsView
 from quorate.cli.console.views.groups import GroupsView
 from quorate.cli.console.views.reassignments import ReassignmentsView
@@ -77,6 +84,18 @@ def test_each_replica_has_its_own_log_end(cluster: ThreadedCluster, admin: Admin
     assert table.note == ""
 
 
+def test_the_changes_have_their_stages_on_all_nodes(cluster: ThreadedCluster, admin: Admin) -> None:
+    leader = cluster.leader("orders")
+    other = next(each for each in cluster.broker_ids if each != leader)
+    reassign(admin, {("orders", 0): (other, leader)})
+    tables = read(ChangesView(), admin)
+    changed = [row for row in tables["changes"].rows if row[1:3] == ("orders", 0)]
+    assert changed and {row[3] for row in tables["changes"].rows} <= {"in flight", "complete"}
+    states = {row[0]: row[1] for row in tables["nodes"].rows}
+    assert states == {1: "active", **dict.fromkeys(cluster.broker_ids, "ok")}
+    assert "acted" in str(tables["nodes"].rows[-1][2])
+
+
 def test_the_configs_of_brokers_and_topics(cluster: ThreadedCluster, admin: Admin) -> None:
     change = configs.IncrementalAlterableConfig(
         name="max.message.bytes", config_operation=0, value="12345"
@@ -99,7 +118,7 @@ def test_the_configs_of_brokers_and_topics(cluster: ThreadedCluster, admin: Admi
 
 
 def test_a_reassignment_that_cannot_end_names_its_reason(
-    cluster: ThreadedCluster, admin: Admin
+    cluster: ThreadedCluster, admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Producer(admin, "alone").send([(None, b"v" * 500)])
     holder = cluster.leader("alone")
@@ -112,6 +131,9 @@ def test_a_reassignment_that_cannot_end_names_its_reason(
         (row,) = table.rows
         assert row[:6] == ("alone", 0, "moving", 0, (target,), (holder,))
         assert f"broker {target}" in str(row[6])
+        monkeypatch.setattr(reassignments_module, "MAX_MOVING", 0)
+        (table,) = read(ReassignmentsView(), other).values()
+        assert (table.rows, table.note) == ([], "the first 0 of 1 reassignments are shown")
     finally:
         other.close()
         cluster.resume(target)
@@ -150,3 +172,44 @@ def test_the_timeline_tells_what_happened_and_why() -> None:
         assert moved[6] == tuple(cluster_ids)
         assert any(row[2] == f"broker {first}" and row[4] == "It was fenced." for row in new)
         admin.close()
+
+
+def test_each_view_is_bounded_and_says_what_is_missing(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = Groups(admin)
+    for name in ("audit", "billing", "stock"):
+        groups.commit(name, {("orders", 0): 1})
+    monkeypatch.setattr(groups_module, "GROUPS_PER_READING", 1)
+    monkeypatch.setattr(groups_module, "MAX_GROUPS", 2)
+    view = GroupsView()
+    table = read(view, admin)["groups"]
+    assert {row[0] for row in table.rows} == {"audit", "billing"}
+    assert "3 groups exist" in table.note and "1 groups are not described" in table.note
+    assert "not described" not in read(view, admin)["groups"].note
+    monkeypatch.setattr(groups_module, "MAX_OFFSETS", 1)
+    assert "the lags of 1 groups are left out" in read(view, admin)["groups"].note
+
+    monkeypatch.setattr(replicas_module, "MAX_PARTITIONS", 2)
+    monkeypatch.setattr(replicas_module, "PARTITIONS_PER_READING", 1)
+    replicas = ReplicasView()
+    (table,) = read(replicas, admin).values()
+    assert len({row[:2] for row in table.rows}) == 1
+    assert "the first 2 of" in table.note and "1 partitions are not read yet" in table.note
+    for _ in range(3):
+        (table,) = read(replicas, admin).values()
+    assert len({row[:2] for row in table.rows}) == 2
+
+    monkeypatch.setattr(configs_module, "MAX_TOPICS", 1)
+    monkeypatch.setattr(configs_module, "MAX_ROWS", 7)
+    (table,) = read(ConfigsView(), admin).values()
+    assert len(table.rows) == 7
+    assert "the first 1 of" in table.note and "rows are left out" in table.note
+
+    monkeypatch.setattr(timeline_module, "LOOK_BACK", 3)
+    (table,) = read(TimelineView(), admin).values()
+    assert table.note.startswith("since offset ") and table.note != "since offset 0"
+    monkeypatch.setattr(timeline_module, "LOOK_BACK", 50_000)
+    monkeypatch.setattr(timeline_module, "MAX_EVENTS", 2)
+    (table,) = read(TimelineView(), admin).values()
+    assert len(table.rows) == 2 and "older ones are left out" in table.note
