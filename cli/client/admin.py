@@ -20,6 +20,7 @@ from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.node_http import NodeHttp
+from quorate.cli.client.tls_probe import TlsProbe
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
@@ -78,6 +79,7 @@ class Admin:
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
         self._connections: dict[tuple[str, int], Connection] = {}
+        self._probe = TlsProbe()
         self._any: tuple[str, int] | None = None
         self._nodes: dict[int, tuple[str, int]] = {}
 
@@ -311,7 +313,7 @@ class Admin:
                 client_id=settings.client_id,
                 tls=settings.security.tls,
                 login=settings.security.login,
-                explains=True,
+                probe=self._probe,
             )
             self._connections[address] = connection
         return connection

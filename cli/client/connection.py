@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.sasl_login import Login, log_in
-from quorate.cli.client.tls_probe import speaks_tls
+from quorate.cli.client.tls_probe import TlsProbe
 from quorate.quorum.protocol.apis import APIS, Api
 from quorate.quorum.protocol.codec import decode, reader, writer
 from quorate.quorum.protocol.headers import request_header
@@ -62,15 +62,16 @@ class Connection:
         client_id: str,
         tls: ssl.SSLContext | None = None,
         login: Login | None = None,
-        explains: bool = False,
+        probe: TlsProbe | None = None,
     ) -> None:
         """Connect within `timeout_s`, and again that for the handshake of `tls`. The first request
-        is preceded by the `login`. If a node closes a connection without TLS and `explains` is
-        set, a second connection finds out whether it demands TLS. Raise ConnectionLost if that
+        is preceded by the `login`. If a node closes a connection without TLS, the `probe` finds out
+        whether the node demands it. Raise ConnectionLost if that
         fails, and Refused if one end does not accept the other's certificate, protocol versions or
         cipher suites."""
         self.address = f"{host}:{port}"
-        self._plain_place = (host, port) if explains and tls is None else None
+        self._place = host, port
+        self._probe = probe if tls is None else None
         self._client_id = client_id
         self._correlation_id = 0
         try:
@@ -158,7 +159,7 @@ class Connection:
             try:
                 answer = cast(ApiVersionsResponse, self._exchange(api, version, request, timeout_s))
             except ConnectionLost:
-                if self._plain_place and speaks_tls(*self._plain_place):
+                if self._probe is not None and self._probe.demands_tls(*self._place):
                     raise Refused(
                         f"{self.address} demands TLS: give --command-config a file with "
                         "security.protocol=SSL or SASL_SSL"

@@ -8,14 +8,35 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-TLS_ANSWERS = (0x15, 0x16)
+TLS_ANSWERS = (b"\x15", b"\x16")
 """The first byte of a server that speaks TLS: an alert, or its part of the handshake."""
 PROBE_TIMEOUT_S = 1.0
 
 
-def speaks_tls(host: str, port: int) -> bool:
-    """Return True if the port answers the beginning of a TLS handshake. Blocks for
-    PROBE_TIMEOUT_S at most, and trusts nobody."""
+class TlsProbe:
+    """Finds out whether ports demand TLS. It asks each port once, because a broker without TLS
+    writes a warning about the question."""
+
+    def __init__(self) -> None:
+        self._asked: set[tuple[str, int]] = set()
+        """The ports that have answered, at most one for each node of the cluster."""
+
+    def demands_tls(self, host: str, port: int) -> bool:
+        """Return True if the port answers the beginning of a TLS handshake, and has not been asked
+        before. Blocks for PROBE_TIMEOUT_S at most, and trusts nobody."""
+        if (host, port) in self._asked:
+            return False
+        try:
+            answer = _answer(host, port)
+        except OSError:
+            return False
+        self._asked.add((host, port))
+        return answer[:1] in TLS_ANSWERS
+
+
+def _answer(host: str, port: int) -> bytes:
+    """Send the beginning of a TLS handshake, and return the beginning of the answer, or nothing if
+    the port closes the connection. Raise OSError if it cannot be reached."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -25,10 +46,9 @@ def speaks_tls(host: str, port: int) -> bool:
     session = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=host)
     with suppress(ssl.SSLWantReadError):
         session.do_handshake()
-    try:
-        with socket.create_connection((host, port), PROBE_TIMEOUT_S) as connection:
+    with socket.create_connection((host, port), PROBE_TIMEOUT_S) as connection:
+        try:
             connection.sendall(outgoing.read())
-            answer = connection.recv(1)
-    except OSError:
-        return False
-    return bool(answer) and answer[0] in TLS_ANSWERS
+            return connection.recv(1)
+        except ConnectionError:
+            return b""

@@ -13,14 +13,15 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
+from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 
+from quorate.cli.main import main
 from quorate.testing import LocalCluster, ThreadedCluster
 from tests.certificates import ALICE, Files, authority, certificate, files
-from tests.clients.cluster import run_quorate
 from tests.clients.kafka_python import KafkaConsumer, KafkaProducer
 from tests.clients.librdkafka import SILENT
 
@@ -213,8 +214,8 @@ def run_topics(of: Secured, tmp: Path, text: str, *arguments: str) -> tuple[int,
     file = tmp / "client.properties"
     file.write_text(text)
     options = ("--bootstrap-server", of.bootstrap, "--command-config", str(file))
-    ended = run_quorate("topics", *options, "--timeout", "3", *arguments)
-    return ended.returncode, ended.stdout + ended.stderr
+    ended = CliRunner().invoke(main, ["topics", *options, "--timeout", "3", *arguments])
+    return ended.exit_code, ended.output
 
 
 @pytest.mark.parametrize("family", ["java", "librdkafka"])
@@ -257,6 +258,6 @@ def test_status_says_how_long_certificates_are_valid(
     file = tmp_path / "client.properties"
     file.write_text(of_librdkafka(mutual, mutual.alice))
     options = ("--bootstrap-server", mutual.bootstrap, "--command-config", str(file))
-    ended = run_quorate("status", *options, "--format", output)
-    assert ended.returncode == 0, ended.stderr
-    assert re.search(r"certificate valid for 6 days; renew it", ended.stdout), ended.stdout
+    ended = CliRunner().invoke(main, ["status", *options, "--format", output])
+    assert ended.exit_code == 0, ended.output
+    assert re.search(r"certificate valid for 6 days; renew it", ended.output), ended.output
