@@ -2,24 +2,28 @@
 
 Nodes are restarted, a controller dies and is replaced, one disk is wiped and one is full, a broker
 leaves for good, and the quorum is lost and comes back. After each event the operator reads the
-logs, `quorate status`, `/readyz` and `/metrics`, and finds the sentences that the step asserts.
-Clients write with acks=all from morning to evening, and every acknowledged record is there at the
-end."""
+logs, `quorate status`, `/readyz`, `/metrics` and the console, and finds the sentences that the step
+asserts. Clients write with acks=all from morning to evening, and every acknowledged record is there
+at the end."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from quorate.cli.console.access.request_rules import TOKEN_HEADER
 from tests.clients.cluster import wait_for
 from tests.deployment.addresses import Addresses
-from tests.deployment.machines import Machine, problems, run, status
+from tests.deployment.machines import QUORATE, Machine, problems, run, status
 from tests.system.load import Reader, Writer, working
 
 pytestmark = [pytest.mark.long, pytest.mark.clients]
@@ -28,6 +32,32 @@ PLACES = [(TOPIC, number) for number in range(PARTITIONS)]
 SMALL_DISK = "64m"
 IMMEDIATELY_S = 10.0
 """An operator gets a status within this time, even on a loaded machine."""
+
+
+class Console:
+    """`quorate console`, which is open all day, as its page sees it."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._process = subprocess.Popen(
+            [QUORATE, "console", "--bootstrap-server", bootstrap, "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        self._url, _, self._token = said.strip().rpartition("console at ")[2].partition("/#token=")
+
+    def overview(self) -> dict[str, Any]:
+        """Return the values above the tables of the page."""
+        request = urllib.request.Request(f"{self._url}/api/overview")
+        request.add_header(TOKEN_HEADER, self._token)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return dict(json.load(answer))
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=10)
 
 
 class Day:
@@ -89,14 +119,14 @@ def test_the_day(day: Day) -> None:
     start(day)
     writer = Writer("writer", day.bootstrap, PLACES)
     reader = Reader("reader", day.bootstrap, PLACES)
-    with working([reader]):
+    with contextlib.closing(Console(day.bootstrap)) as console, working([reader]):
         with working([writer]):
             rolling_restart(day)
             a_controller_dies_and_is_replaced(day)
             a_disk_is_wiped(day)
             a_disk_is_full(day)
             a_broker_leaves(day)
-            the_quorum_is_lost(day)
+            the_quorum_is_lost(day, console)
         wait_for(lambda: has_read_all(writer, reader), "every acknowledged record is read", 60.0)
     for place in PLACES:
         writer.history.check(place, enumerate(reader.read[place]))
@@ -261,8 +291,9 @@ def a_broker_leaves(day: Day) -> None:
     day.wait_until_whole()
 
 
-def the_quorum_is_lost(day: Day) -> None:
-    """Every node and the status say so immediately. Afterwards everything is back."""
+def the_quorum_is_lost(day: Day, console: Console) -> None:
+    """Every node, the status and the console say so immediately. Afterwards everything is back."""
+    assert console.overview()["lost"] is False
     *dead, alive = day.controllers
     for each in dead:
         each.kill()
@@ -277,11 +308,14 @@ def the_quorum_is_lost(day: Day) -> None:
     assert code == 1
     assert "Quorum: LOST: the metadata quorum is lost, as node " in text
     assert "it reaches 1 of 3 voters" in text
-    assert "quorate_" in alive.get("/metrics")[1]
+    assert "kafka_controller_kafkacontroller_activecontrollercount 0.0" in alive.get("/metrics")[1]
+    wait_for(lambda: console.overview()["lost"], "the console shows it")
+    assert "LOST" in console.overview()["quorum"]
     wait_for(lambda: "not ready for 3 s: the metadata quorum is lost" in alive.journal(), "a line")
     for each in dead:
         each.start()
     for each in day.machines:
         each.wait_until_ready()
     wait_for(lambda: status(day.bootstrap)[0] == 0, "the status is good again")
+    wait_for(lambda: not console.overview()["lost"], "the console, too")
     day.wait_until_whole()
