@@ -248,7 +248,10 @@ FILLED_BY: dict[type, dict[str, Fill]] = {
     r.ConfigRecord: {
         "topic": CONFIG_TOPIC,
         **_same("resource_type", "resource_name", "name"),
-        "value": Fill(_config_values),
+        # The names are for `public_configs`.
+        "value": Fill(
+            _config_values, ("value", "resource_type", "name"), lambda value, *_: _as_is(value)
+        ),
     },
     r.ClientQuotaRecord: {"name": Fill(_keys), "value": Fill(_quotas)},
     r.FeatureLevelRecord: _same("name", "feature_level"),

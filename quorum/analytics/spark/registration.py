@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,11 @@ def check_workers(spark: SparkSession) -> None:
     from pyspark.sql import functions as f
 
     try:
-        (said,) = spark.range(1).select(f.udf(probe())("id")).head() or ("",)
+        with warnings.catch_warnings():
+            # Spark 4.3 tries to translate each UDF into SQL, and warns if that is impossible.
+            warnings.simplefilter("ignore")
+            probed = f.udf(probe())
+        (said,) = spark.range(1).select(probed("id")).head() or ("",)
     except PySparkException as error:
         raise WorkersLack(
             f"Spark's Python workers run {_named(spark)}, which did not run a first task: "

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -29,29 +28,24 @@ from quorate.quorum.analytics.log.segments import Slice
 from quorate.quorum.analytics.spark.arrays import Column, named
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY, UUIDS, Fill, Numbers
 from quorate.quorum.analytics.spark.framed import Batch, Framed, framed
+from quorate.quorum.analytics.spark.kinds import HEAD_BYTES, Kind, heads_of, known, of_types
+from quorate.quorum.analytics.spark.public_configs import public_configs
 from quorate.quorum.analytics.spark.remarks import REMARK, is_newer, remarks_on
 from quorate.quorum.analytics.spark.vectors import Cursors, Ints, Mask, Spans, Values, constant
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.errors import MalformedRecord
-from quorate.quorum.metadata.framing import (
-    FRAME_VERSION,
-    READABLE_TYPES,
-    READABLE_VERSIONS,
-    TYPE_NAMES,
-)
 from quorate.quorum.metadata.record_text import (
     control_message,
     metadata_message,
     text_of,
     type_name,
 )
+from quorate.quorum.metadata.records import ConfigRecord
 from quorate.quorum.protocol.layout import layout
 from quorate.quorum.protocol.varint import DecodeError
 
 ROWS_PER_BATCH = 32_768
 """The number of rows after which an Arrow batch is completed."""
-HEAD_BYTES = 3
-"""The length of frame version, type and version, one byte each."""
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bigint": pa.int64(),
     "int": pa.int32(),
@@ -109,15 +103,15 @@ def arrow_batches(piece: Slice, request: Request = EVERYTHING) -> Iterator[pa.Re
 
 def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Iterator[pa.RecordBatch]:
     """Yield the Arrow batch of these records, or nothing if all of them are excluded."""
-    heads = _heads(framed)
-    kinds = {int(head): _known(int(head)) for head in np.unique(heads)}
+    heads = heads_of(framed)
+    kinds = {int(head): known(int(head)) for head in np.unique(heads)}
     keep = (framed.offset >= piece.first_offset) & (framed.offset < piece.before)
     if request.chosen is not None:
         last = np.flatnonzero(keep & effective(framed, piece))[-1:]
-        keep &= _of_types(request.chosen, heads, kinds)
+        keep &= of_types(request.chosen, heads, kinds)
         keep[last] = True
     if request.types is not None:
-        keep &= _of_types(request.types, heads, kinds)
+        keep &= of_types(request.types, heads, kinds)
     if keep.any():
         whole = framed
         if not keep.all():
@@ -138,48 +132,12 @@ def _made(framed: Framed, piece: Slice, request: Request, found: Found) -> Itera
         yield _with_values(made, request)
 
 
-def _of_types(types: frozenset[str], heads: Ints, kinds: dict[int, Kind | None]) -> Mask:
-    """Return a mask that is false for the rows of other known types."""
-    others = [head for head, kind in kinds.items() if kind and kind.name not in types]
-    return ~np.isin(heads, others)
-
-
 def _with_values(made: pa.RecordBatch, request: Request) -> pa.RecordBatch:
     for name, values in request.values:
         if name in request.columns:
             column = made.column(name)
             made = made.filter(pc.is_in(column, pa.array(list(values), column.type)))
     return made
-
-
-class Kind(NamedTuple):
-    """A record type and version that can be read with numpy."""
-
-    cls: type
-    version: int
-    name: str
-
-
-def _heads(framed: Framed) -> Ints:
-    """Return frame version, type and version of each row as one number, or -1.
-
-    Each of the three takes one byte in all records of present versions. Rows that differ get -1."""
-    at = Cursors(framed.data, framed.value_start, framed.value_end)
-    heads = (at.byte() << 16) | (at.byte() << 8) | at.byte()
-    usual = framed.regular & (at.at <= at.end) & (heads & 0x808080 == 0)
-    return np.where(usual, heads, -1)
-
-
-@cache
-def _known(head: int) -> Kind | None:
-    """Return the type and version for a head, or None if its records must be read one by one."""
-    frame, api_key, version = head >> 16, head >> 8 & 0xFF, head & 0xFF
-    cls: Any = READABLE_TYPES.get(api_key)
-    if head < 0 or frame != FRAME_VERSION or cls is None or version > READABLE_VERSIONS[cls]:
-        return None
-    if any(fill.at_once is None for fill in FILLED_BY.get(cls, {}).values()):
-        return None
-    return Kind(cls, version, TYPE_NAMES[cls])
 
 
 class _Rows:
@@ -201,7 +159,9 @@ class _Rows:
         """Read all records, those of known kinds with numpy and the others one by one."""
         left = np.ones(len(heads), np.bool_)
         for head, kind in kinds.items():
-            if kind is not None and (rows := np.flatnonzero(heads == head)).size:
+            if kind is None or not self._has_vectors(kind):
+                continue
+            if (rows := np.flatnonzero(heads == head)).size:
                 read = rows[self._read_at_once(kind, rows)]
                 left[read] = False
                 self._is(read, kind.name, kind.version)
@@ -210,6 +170,11 @@ class _Rows:
             self._write_json(np.flatnonzero(~left).tolist())
         return self
 
+    def _has_vectors(self, kind: Kind) -> bool:
+        """Return True if numpy can make all requested columns of this kind."""
+        fills = kind.fills(self._request.columns)
+        return all(fill.at_once is not None for fill in fills.values())
+
     def _is(self, rows: Ints | list[int], name: str, version: int) -> None:
         if name not in self._names:
             self._names.append(name)
@@ -217,14 +182,19 @@ class _Rows:
         self._version[rows] = version
 
     def _read_at_once(self, kind: Kind, rows: Ints) -> Mask:
-        """Read records of one kind. Return a mask of the rows that could be read."""
+        """Read records of one kind. Return a mask of the rows that could be read.
+
+        Configs with secret values are left to the other way, which hides the values."""
         framed = self._framed
         start = framed.value_start[rows] + HEAD_BYTES
         at = Cursors(framed.data, start, framed.value_end[rows], kind.version)
-        filled = FILLED_BY.get(kind.cls, {})
-        fills = {name: filled[name] for name in self._request.columns if name in filled}
+        fills = kind.fills(self._request.columns)
         values = _values(at, kind, {field for fill in fills.values() for field in fill.fields})
         ok = at.finish()
+        if kind.cls is ConfigRecord and "value" in fills:
+            resource_types, configs = values["resource_type"], values["name"]
+            assert isinstance(resource_types, np.ndarray) and isinstance(configs, Spans)
+            ok[ok] = public_configs(framed.data, resource_types[ok], configs.at(ok))
         for name, fill in fills.items():
             assert fill.at_once is not None
             made = fill.at_once(*(values[field] for field in fill.fields))

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
+from quorate.config.sensitive import HIDDEN
 from quorate.quorum.analytics.log.errors import DamagedLog
 from quorate.quorum.analytics.log.segments import history_slices, log_slices, metadata_dir
+from quorate.quorum.analytics.spark import rows
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
 from quorate.quorum.log.batch import batches as read_batches
@@ -33,7 +35,7 @@ from quorate.quorum.metadata.record_text import (
     text_of,
     type_name,
 )
-from quorate.quorum.metadata.records import NoOpRecord
+from quorate.quorum.metadata.records import ClientQuotaRecord, ConfigRecord, NoOpRecord
 from tests.unit.analytics.any_records import record_values
 from tests.unit.analytics.logs import (
     ABORT,
@@ -258,3 +260,40 @@ def test_a_history_begins_with_the_snapshot_that_reaches_the_first_segment(tmp_p
     ]
     last = one_by_one(b"".join(made))[-1]["offset"]
     assert offsets == list(range(end_offset, last + 1))
+
+
+CONFIGS = [
+    ConfigRecord(resource_type=kind, resource_name="x", name=name, value=value)
+    for kind, name, value in (
+        (2, "min.insync.replicas", "2"),
+        (4, "ssl.keystore.password", "s3cret"),
+        (4, "a.key.of.a.plug-in", "s3cret"),
+        (16, "a.key.of.a.plug-in", "shown"),
+        (2, "retention.ms", None),
+        (4, "ssl.keystore.password", None),
+    )
+]
+
+
+def test_configs_are_read_at_once_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_of([encode_record(each) for each in CONFIGS * 2])
+    request = Request(("name", "value"), with_json=False)
+    expected = [(row["name"], row["value"]) for row in one_by_one(log)]
+    assert [value for _, value in expected[:6]] == ["2", HIDDEN, HIDDEN, "shown", None, None]
+    single: list[int] = []
+    read = rows._Rows._read_one_by_one
+
+    def counted(self: rows._Rows, left: list[int]) -> None:
+        single.extend(left)
+        read(self, left)
+
+    monkeypatch.setattr(rows._Rows, "_read_one_by_one", counted)
+    assert [(row["name"], row["value"]) for row in at_once(log, request)] == expected
+    assert single == [1, 2, 5, 7, 8, 11], "only secrets are read one by one"
+
+
+def test_types_that_need_codecs_are_left_out_without_decoding_them() -> None:
+    quota = ClientQuotaRecord(entity=(), key="producer_byte_rate", value=1.0, remove=False)
+    log = log_of([encode_record(each) for each in (quota, CONFIGS[0], quota)])
+    (row,) = at_once(log, Request(types=frozenset({"CONFIG_RECORD"}), with_json=False))
+    assert (row["type"], row["offset"], row["value"]) == ("CONFIG_RECORD", 1, "2")

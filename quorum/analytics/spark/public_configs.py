@@ -1,0 +1,23 @@
+"""The configs whose values may be shown, found for many records in one step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quorate.config.sensitive import is_secret
+from quorate.quorum.analytics.spark.arrays import texts
+from quorate.quorum.analytics.spark.vectors import Bytes, Ints, Mask, Spans
+
+
+def public_configs(data: Bytes, resource_type: Ints, name: Spans) -> Mask:
+    """Return a mask that is false for the configs whose values are secret.
+
+    Each distinct config is looked up once, because there are few of them. Raise pa.ArrowInvalid if
+    a name is not valid UTF-8."""
+    encoded = texts(data, name).dictionary_encode()
+    names: list[str] = encoded.dictionary.to_pylist()
+    pairs = np.stack([resource_type, encoded.indices.to_numpy().astype(np.int64)])
+    distinct, which = np.unique(pairs, axis=1, return_inverse=True)
+    public = [not is_secret(int(kind), names[index]) for kind, index in distinct.T]
+    mask: Mask = np.array(public, np.bool_)[which.reshape(-1)]
+    return mask
