@@ -153,19 +153,19 @@ def test_a_snapshot_of_other_bytes_or_other_contents(stage: Simulation) -> None:
 
     def look() -> None:
         seen.snapshot = None
-        invariants._sweep_snapshots(active, running(active), seen)
+        invariants.snapshots.look(active, running(active), seen)
 
     look()
-    known = invariants.snapshots[snapshot]
-    invariants.snapshots[snapshot] = "other bytes"
+    known = invariants.snapshots.digests[snapshot]
+    invariants.snapshots.digests[snapshot] = "other bytes"
     with pytest.raises(Violation, match="bytes of a snapshot"):
         look()
-    invariants.snapshots[snapshot] = known
-    image = invariants._images[snapshot.offset]
-    invariants._images[snapshot.offset] = MetadataImage()
+    invariants.snapshots.digests[snapshot] = known
+    image = invariants.snapshots.replayed[snapshot.offset]
+    invariants.snapshots.replayed[snapshot.offset] = MetadataImage()
     with pytest.raises(Violation, match="replaying says"):
         look()
-    invariants._images[snapshot.offset] = image
+    invariants.snapshots.replayed[snapshot.offset] = image
     look()
 
 
@@ -229,7 +229,7 @@ def test_a_leader_outside_of_its_isr_and_epochs_that_go_back(stage: Simulation) 
     _, hosted = led(stage)
     partition = stage.cluster.newest_image().partition(*hosted.key)
     assert partition is not None
-    look = stage.invariants._changed
+    look = stage.invariants.claims.changed
     look(hosted.key, "data", Change(partition, partition))
     alone = tuple(each for each in partition.isr if each != partition.leader)
     with pytest.raises(Violation, match="is not in the ISR"):

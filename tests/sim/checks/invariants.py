@@ -10,7 +10,7 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | a leader commits it first, through a record of its own epoch (`commits.py`) | it is committed |
 | what a controller counts as durable is on its disk (`commits.py`) | sweep |
 | a controller that is cut off keeps its epoch, and resigns (`cut_off.py`) | sweep |
-| a snapshot has the same bytes on every node, and says what replaying everything says | sweep |
+| snapshots are the same on every node, and as replaying everything says (`snapshots.py`) | sweep |
 | Raft epoch and high watermark only grow within a life | it is committed; sweep |
 | a saved vote never changes (`persisted_votes.py`) | a node dies or starts; sweep |
 | a leader has the saved votes of a majority | a node becomes leader |
@@ -18,7 +18,7 @@ They are checked when an event may break them, or in a sweep every few virtual m
 | two logs with the same batch are the same before it (`log_matching.py`) | a node dies; sweep |
 | a new leader was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
 | an unclean election is of the longest log, its cause is true (`unclean_elections.py`) | ... |
-| a partition's epochs only grow; its leader is in its ISR | a delta is replayed |
+| a partition's epochs only grow; its leader is in its ISR (`claims.py`) | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
 | a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
 | a replica's high watermark only grows within a life | touched |
@@ -33,23 +33,21 @@ replicas. All checks are incremental: they cost as much as there are changes.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from quorate.broker.partition.isr_states import Committed
 from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.quorum.ids import EpochOffset, Uuid, uuid_to_text
+from quorate.quorum.ids import Uuid, uuid_to_text
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
-from quorate.quorum.metadata.delta import Change, ImageDelta
+from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import difference
-from quorate.quorum.metadata.image import MetadataImage, Partition
+from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader
-from quorate.quorum.metadata.records import NO_LEADER, PartitionChangeRecord
-from quorate.quorum.metadata.snapshot_file import read_snapshot
+from quorate.quorum.metadata.records import PartitionChangeRecord
 from quorate.quorum.raft.effects import Role, RoleChanged
+from tests.sim.checks.claims import PartitionClaims, claim
 from tests.sim.checks.commits import Commits
 from tests.sim.checks.committed_log import CommittedLog, Violation
 from tests.sim.checks.compacted_log import CompactedLog
@@ -59,6 +57,7 @@ from tests.sim.checks.log_matching import LogMatching
 from tests.sim.checks.persisted_votes import PersistedVotes
 from tests.sim.checks.proposals import Proposals
 from tests.sim.checks.rulings import Rulings
+from tests.sim.checks.snapshots import Snapshots
 from tests.sim.checks.unclean_elections import UncleanElections
 from tests.sim.checks.watermarks import Watermarks
 from tests.sim.faults.cut_off import CutOff
@@ -94,7 +93,8 @@ class Invariants:
         self.metadata = CommittedLog("__cluster_metadata")
         self.partitions: dict[Key, CommittedLog] = {}
         self.elections: list[Election] = []
-        self.snapshots: dict[EpochOffset, str] = {}
+        self.snapshots = Snapshots()
+        self.claims = PartitionClaims(cluster.note)
         self.generation = 0
         """Of the quorum; what nodes of an older one do is no longer this cluster's."""
         self.doubts_expected = False
@@ -119,13 +119,8 @@ class Invariants:
         self.watermarks = Watermarks(cluster, self._is_trusted, self._min_isr, self.is_unclean)
         self.progress = FollowerProgress(cluster, self._is_trusted)
         self.unclean = UncleanElections(cluster, self._is_trusted, self.elections)
-        self._images: dict[int, MetadataImage] = {}
-        self._snapshot_images: dict[EpochOffset, MetadataImage] = {}
-        """The image of each snapshot."""
         self._sweeps = 0
         self._raft_leaders: dict[int, str] = {}
-        self._leaders: dict[tuple[Key, int], int] = {}
-        self._isrs: dict[tuple[Key, int], tuple[int, ...]] = {}
         self._seen: dict[str, Seen] = {}
         self._rejoined: dict[tuple[str, int, Key], None] = {}
         cluster.started += [self._watch, self.proposals.watch, self._look_at_disk]
@@ -159,21 +154,10 @@ class Invariants:
         if lost_from is None:
             return known
         self.metadata.forget_from(lost_from)
-        self._images = {at: image for at, image in self._images.items() if at <= lost_from}
-        kept = self._images[lost_from]
+        kept = self.snapshots.forget_from(lost_from)
         self._oracle, self._rulings = Loader(kept), self._rulings_from(kept)
         for topic, partition_id, change in difference(kept, known).partitions():
-            key, old = (topic.id, partition_id), change.old
-            self._isrs = {
-                (each, epoch): isr
-                for (each, epoch), isr in self._isrs.items()
-                if each != key or (old is not None and epoch <= old.partition_epoch)
-            }
-            self._leaders = {
-                (each, epoch): leader
-                for (each, epoch), leader in self._leaders.items()
-                if each != key or (old is not None and epoch <= old.leader_epoch)
-            }
+            self.claims.forget_after((topic.id, partition_id), change.old)
         for seen in self._seen.values():
             seen.looks.clear()
         return known
@@ -206,14 +190,15 @@ class Invariants:
                 self._cluster.note(f"{machine.name} leads raft epoch {effect.epoch}")
                 now_s = self._cluster.loop.time()
                 self.elections.append(Election(now_s, effect.epoch, machine.id))
-                self._claim(self._raft_leaders, effect.epoch, machine.name, "raft leader of epoch")
+                claim(self._raft_leaders, effect.epoch, machine.name, "raft leader of epoch")
                 require(self.votes.elected(machine, process, effect.epoch))
 
         def image(image: MetadataImage, delta: ImageDelta) -> None:
             if self._is_past(process):
                 return
             for topic, partition_id, change in delta.partitions():
-                self._changed((topic.id, partition_id), f"{topic.name}-{partition_id}", change)
+                name = f"{topic.name}-{partition_id}"
+                self.claims.changed((topic.id, partition_id), name, change)
 
         def committed(high_watermark: int) -> None:
             self._committed(machine, process, seen, high_watermark)
@@ -259,7 +244,7 @@ class Invariants:
                         if isinstance(each, PartitionChangeRecord):
                             self._may_be_elected((each.topic_id, each.partition_id))
                     self._cover(batch)
-                    self._images[self._oracle.position] = self._oracle.image
+                    self.snapshots.replayed[self._oracle.position] = self._oracle.image
 
     def _cover(self, batch: MetadataBatch) -> None:
         for record in batch.records:
@@ -269,25 +254,6 @@ class Invariants:
 
     def _may_be_elected(self, key: Key) -> None:
         require(self.watermarks.electable(key, self._oracle.image.partition(*key)))
-
-    def _changed(self, key: Key, name: str, change: Change[Partition]) -> None:
-        old, new = change.old, change.new
-        if new is None:
-            return
-        if new.leader != NO_LEADER and new.leader not in new.isr:
-            raise Violation(f"{name}: leader {new.leader} is not in the ISR {new.isr}")
-        if old is not None and (
-            new.leader_epoch < old.leader_epoch or new.partition_epoch < old.partition_epoch
-        ):
-            raise Violation(f"{name}: epochs go back: {old} -> {new}")
-        if (key, new.partition_epoch) not in self._isrs:
-            self._cluster.note(
-                f"{name}: leader {new.leader} epoch {new.leader_epoch}.{new.partition_epoch} "
-                f"isr {list(new.isr)}"
-            )
-        self._claim_isr(key, new.partition_epoch, new.isr)
-        if new.leader != NO_LEADER:
-            self._claim(self._leaders, (key, new.leader_epoch), new.leader, f"leader of {name}")
 
     # -- partitions ------------------------------------------------------------------------------
 
@@ -307,7 +273,7 @@ class Invariants:
             if not self.doubts_expected:
                 require(self.cut_off.look(machine, process))
         if self._sweeps % SNAPSHOT_SWEEPS == 0:
-            self._sweep_snapshots(machine, process, seen)
+            self.snapshots.look(machine, process, seen)
             require(self.votes.look(machine))
             if problem := self.commits.look(machine):
                 raise Violation(f"{machine.name}: {problem}")
@@ -327,22 +293,6 @@ class Invariants:
         except OSError:
             if not machine.may_fail:
                 raise
-
-    def _sweep_snapshots(self, machine: Machine, process: Process, seen: Seen) -> None:
-        files = process.core.storage.snapshots
-        if files.latest is None or files.latest == seen.snapshot or machine.scarred:
-            return
-        seen.snapshot = snapshot = files.latest
-        digest = hashlib.sha256(b"".join(files.chunks(snapshot))).hexdigest()
-        self._claim(self.snapshots, snapshot, digest, f"bytes of a snapshot on {machine.name},")
-        # Read again also when it is known: disks fail by the number of what they are asked.
-        chunks = list(files.chunks(snapshot))
-        image = self._snapshot_images.get(snapshot)
-        if image is None:
-            image = self._snapshot_images[snapshot] = read_snapshot(snapshot, chunks).image
-        known = self._images.get(snapshot.offset)
-        if known is not None and image != known._replace(last_timestamp_ms=image.last_timestamp_ms):
-            raise Violation(f"{machine.name}: {snapshot} says {image}, replaying says {known}")
 
     def _look_at(self, machine: Machine, seen: Seen, hosted: HostedPartition) -> None:
         try:
@@ -368,11 +318,9 @@ class Invariants:
             raise Violation(f"{machine.name} {hosted}: high watermark {high_watermark} < {before}")
         leadership = partition.leadership
         if leadership is not None:
-            self._claim(
-                self._leaders, (key, leadership.epoch), machine.id, f"leader of {hosted} in epoch"
-            )
+            self.claims.leads(key, leadership.epoch, machine.id, str(hosted))
             if isinstance(leadership.isr, Committed):
-                self._claim_isr(key, leadership.partition_epoch, leadership.isr.committed)
+                self.claims.has_isr(key, leadership.partition_epoch, leadership.isr.committed)
         if high_watermark > before:
             seen.high_watermarks[key] = high_watermark
             if self.is_unclean(key):
@@ -444,19 +392,6 @@ class Invariants:
         found = self.votes.checks + self.logs.checks + self.watermarks.checks
         found += self.commits.checks + self.cut_off.checks + self.silence.checks
         return found + self.unclean.checks + self.progress.checks
-
-    # -- claims ----------------------------------------------------------------------------------
-
-    def _claim(self, claims: dict[Any, Any], what: Any, value: Any, meaning: str) -> None:
-        known = claims.setdefault(what, value)
-        if known != value:
-            raise Violation(f"{meaning} {what}: {value} and {known}")
-
-    def _claim_isr(self, key: Key, partition_epoch: int, isr: tuple[int, ...]) -> None:
-        known = self._isrs.setdefault((key, partition_epoch), isr)
-        if sorted(known) != sorted(isr):
-            name = f"{uuid_to_text(key[0])}-{key[1]}"
-            raise Violation(f"ISR of {name} in partition epoch {partition_epoch}: {isr}, {known}")
 
 
 def require(problem: str) -> None:
