@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from quorate.broker.logs.cleaner_settings import CleanerSettings
+from quorate.broker.replication.partitions.replication_throttle import UNLIMITED
 from quorate.broker.replication.replica_manager import ReplicaManager
-from quorate.broker.replication.replication_throttle import UNLIMITED
 from quorate.config.dynamic_broker_keys import (
     FOLLOWER_THROTTLED_RATE,
     LEADER_THROTTLED_RATE,

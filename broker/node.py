@@ -23,17 +23,17 @@ from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.isr_proposals import proposals
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.kafka.client_port import client_port
-from quorate.broker.kafka.producer_ids import ProducerIds
+from quorate.broker.kafka.cluster.suspects import Suspects
+from quorate.broker.kafka.records.producer_ids import ProducerIds
 from quorate.broker.kafka.sasl_listener import close_without_credential, token_listeners
 from quorate.broker.kafka.services import Services
-from quorate.broker.kafka.suspects import Suspects
 from quorate.broker.node_port import node_port
 from quorate.broker.readiness import broker_reasons
 from quorate.broker.registration_request import registration_request
-from quorate.broker.replication.offline_directories import BrokerDirectories
+from quorate.broker.replication.directories.offline_directories import BrokerDirectories
+from quorate.broker.replication.partitions.settings import ReplicationSettings
 from quorate.broker.replication.replica_logs import replica_logs_handler
 from quorate.broker.replication.replica_manager import ReplicaManager
-from quorate.broker.replication.settings import ReplicationSettings
 from quorate.broker.topic_settings import EffectiveTopicSettings
 from quorate.quorum.controller.state.messages import BrokerRegistrationRequest, ReplicaLogsRequest
 from quorate.quorum.incremental_work import IncrementalWork

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from quorate.broker.replication.replica_session import Respond
+from quorate.broker.replication.fetches.replica_session import Respond
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.open_files import open_files
 from quorate.quorum.protocol.apis import ApiKey

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
+from quorate.broker.replication.partitions.settings import ReplicationSettings, TopicSettings
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import effective_topic_configs, topic_defaults
 from quorate.quorum.metadata.image import TOPIC_RESOURCE, MetadataImage

@@ -46,10 +46,14 @@ class AppliedBy(enum.Enum):
         "and to a controller's"
     )
     CLEANER = "broker/logs/log_cleaner.py: the log cleaner"
-    THROTTLES = "broker/replication/replication_throttle.py: the throttles of replication"
+    THROTTLES = (
+        "broker/replication/partitions/replication_throttle.py: the throttles of replication"
+    )
     SASL = "quorum/sasl/unknown_users.py: the salts of users without SCRAM credentials"
     TLS = "quorum/node/peers/node_tls.py: the keys of config/dynamic_tls_keys.py"
-    FETCHERS = "broker/replication/replica_fetcher_manager.py: the connections to source brokers"
+    FETCHERS = (
+        "broker/replication/follower/replica_fetcher_manager.py: the connections to source brokers"
+    )
 
 
 @dataclass(frozen=True, slots=True)

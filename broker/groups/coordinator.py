@@ -36,7 +36,7 @@ from quorate.broker.groups.shard_context import (
     not_coordinator,
     still_loading,
 )
-from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.log_limit import LogLimit

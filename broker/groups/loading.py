@@ -17,7 +17,7 @@ the partition and loads the shard. The node stops if it cannot do without this d
 
 Other errors of the loading fail the shard. The node continues to run, with two exceptions.
 StateInDoubt stops it. Damaged bytes (CorruptLog) stop it if other replicas are in the ISR, because
-one of them can lead (`broker/replication/damage.py`).
+one of them can lead (`broker/replication/partitions/damage.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from collections.abc import Callable
 
 from quorate.broker.groups.records import decode_record
 from quorate.broker.groups.shard import Shard
-from quorate.broker.replication.damage import unreadable
-from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partitions.damage import unreadable
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.log.batch import batches, records_of
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode

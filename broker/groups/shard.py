@@ -2,8 +2,8 @@
 
 Answers are return values, KafkaError, or messages sent through a `Reply`. Records go to the
 journal, and an appended record is applied immediately. A response that depends on a record must
-wait until the record is committed. `broker/kafka/group_requests.py` waits for responses that are
-return values, and `Rebalance.answer` waits for messages through a `Reply`.
+wait until the record is committed. `broker/kafka/groups/group_requests.py` waits for responses that
+are return values, and `Rebalance.answer` waits for messages through a `Reply`.
 
 When this broker loses leadership, the whole shard is dropped. The next leader rebuilds it from the
 log.

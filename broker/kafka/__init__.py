@@ -20,20 +20,15 @@ Inputs: decoded requests or request bodies, with a `RequestContext` for the resp
 responses, appends through the replica manager, and calls of the group coordinator and of the active
 controller. All code runs on the broker's event loop, and no call blocks.
 
-Files in reading order:
+In reading order:
 
-- `client_port.py`: the table of handlers, and the parts of the broker that they use.
-- `metadata.py`, `describe_topic_partitions.py`, `describe_cluster.py`, `list_config_resources.py`,
-  `client_quotas.py`: answers from the image. `describe_scram.py`: there are no credentials.
-- `auto_create.py`, `suspects.py`: missing topics, and answers that wait for the controller.
-- `replicas.py`: the interface to the replica manager.
-- `produce.py`, `fetch.py`, `list_offsets.py`, `log_lookups.py`, `delete_records.py`,
-  `describe_log_dirs.py`, `describe_producers.py`: the logs on this broker.
-- `producer_ids.py`: ids for idempotent producers.
-- `find_coordinator.py`, `group_requests.py`, `group_membership.py`, `group_admin.py`,
-  `offset_commit.py`, `offset_fetch.py`, `offset_fetch_v7.py`, `offset_delete.py`: consumer groups.
-- `forwarding.py`: admin requests.
-- `request_parts.py`, `result_collector.py`: large requests in parts.
+- `client_port.py`, `services.py`: the table of handlers, and the parts of the broker that they use.
+- `sasl_listener.py`, `token_listener.py`, `broker_quotas.py`: the logins and quotas of a listener.
+- `cluster/`: the brokers, topics and settings of the cluster, answered from the image.
+- `records/`: the logs on this broker, for producers and consumers.
+- `groups/`: consumer groups.
+- `admin/`: this broker's configs and log directories.
+- `shared/`: large requests in parts, the way to the active controller, and the replica manager.
 
 Sources: the message definitions of Kafka 4.1, and the KIPs that the modules cite. Departures from
 Kafka are listed in docs/differences.md, and bounds in docs/limits.md.

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from quorate.broker.kafka.alter_configs import AlterConfigsHandler
-from quorate.broker.kafka.alter_replica_log_dirs import AlterReplicaLogDirsHandler
-from quorate.broker.kafka.authorized_records import checked
-from quorate.broker.kafka.auto_create import AutoCreation, internal_topics
-from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
-from quorate.broker.kafka.delete_records import DeleteRecordsHandler
-from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
-from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler
-from quorate.broker.kafka.describe_producers import DescribeProducersHandler
-from quorate.broker.kafka.describe_quorum import DescribeQuorumHandler
-from quorate.broker.kafka.describe_scram import DescribeScramHandler
-from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitionsHandler
-from quorate.broker.kafka.fetch import FetchHandler
-from quorate.broker.kafka.find_coordinator import FindCoordinatorHandler
-from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS, Forwarding
-from quorate.broker.kafka.group_admin import GroupAdminHandler
-from quorate.broker.kafka.group_membership import GroupMembershipHandler
-from quorate.broker.kafka.list_config_resources import ListConfigResourcesHandler
-from quorate.broker.kafka.list_offsets import ListOffsetsHandler
-from quorate.broker.kafka.metadata import MetadataHandler
-from quorate.broker.kafka.metered import MeteredFetchHandler, MeteredProduceHandler
-from quorate.broker.kafka.offset_commit import OffsetCommitHandler
-from quorate.broker.kafka.offset_delete import OffsetDeleteHandler
-from quorate.broker.kafka.offset_fetch import OffsetFetchHandler
-from quorate.broker.kafka.produce import ProduceHandler
-from quorate.broker.kafka.replicas import TopicDirectory
+from quorate.broker.kafka.admin.alter_configs import AlterConfigsHandler
+from quorate.broker.kafka.admin.alter_replica_log_dirs import AlterReplicaLogDirsHandler
+from quorate.broker.kafka.admin.describe_log_dirs import DescribeLogDirsHandler
+from quorate.broker.kafka.cluster.auto_create import AutoCreation, internal_topics
+from quorate.broker.kafka.cluster.client_quotas import DescribeClientQuotasHandler
+from quorate.broker.kafka.cluster.describe_cluster import DescribeClusterHandler
+from quorate.broker.kafka.cluster.describe_quorum import DescribeQuorumHandler
+from quorate.broker.kafka.cluster.describe_scram import DescribeScramHandler
+from quorate.broker.kafka.cluster.describe_topic_partitions import DescribeTopicPartitionsHandler
+from quorate.broker.kafka.cluster.list_config_resources import ListConfigResourcesHandler
+from quorate.broker.kafka.cluster.metadata import MetadataHandler
+from quorate.broker.kafka.groups.find_coordinator import FindCoordinatorHandler
+from quorate.broker.kafka.groups.group_admin import GroupAdminHandler
+from quorate.broker.kafka.groups.group_membership import GroupMembershipHandler
+from quorate.broker.kafka.groups.offset_commit import OffsetCommitHandler
+from quorate.broker.kafka.groups.offset_delete import OffsetDeleteHandler
+from quorate.broker.kafka.groups.offset_fetch import OffsetFetchHandler
+from quorate.broker.kafka.records.authorized_records import checked
+from quorate.broker.kafka.records.delete_records import DeleteRecordsHandler
+from quorate.broker.kafka.records.describe_producers import DescribeProducersHandler
+from quorate.broker.kafka.records.fetch import FetchHandler
+from quorate.broker.kafka.records.list_offsets import ListOffsetsHandler
+from quorate.broker.kafka.records.metered import MeteredFetchHandler, MeteredProduceHandler
+from quorate.broker.kafka.records.produce import ProduceHandler
 from quorate.broker.kafka.sasl_listener import require_authentication
 from quorate.broker.kafka.services import Services
+from quorate.broker.kafka.shared.forwarding import FORWARDED_API_KEYS, Forwarding
+from quorate.broker.kafka.shared.replicas import TopicDirectory
 from quorate.quorum.authorization.apis import BROKER_CHECKS
 from quorate.quorum.authorization.metadata_checks import metadata_without_creation
 from quorate.quorum.log_limit import LogLimit

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from quorate.broker.groups.coordinator import GroupCoordinator
+from quorate.broker.kafka.admin.tls_changes import TryOut
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
-from quorate.broker.kafka.forwarding import Forwarder
-from quorate.broker.kafka.log_lookups import LogLookups
-from quorate.broker.kafka.producer_ids import ProducerIds
-from quorate.broker.kafka.replicas import Replicas
-from quorate.broker.kafka.suspects import Suspects
-from quorate.broker.kafka.tls_changes import TryOut
+from quorate.broker.kafka.cluster.suspects import Suspects
+from quorate.broker.kafka.records.log_lookups import LogLookups
+from quorate.broker.kafka.records.producer_ids import ProducerIds
+from quorate.broker.kafka.shared.forwarding import Forwarder
+from quorate.broker.kafka.shared.replicas import Replicas
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.rpc.kafka.api_versions import Features

@@ -1,7 +1,7 @@
 """Opens the log of one partition with the parameters of its manager.
 
 The opening touches only the partition's directory, so that the disk's thread can run it in steps
-while the event loop goes on (`broker/replication/partition_opener.py`).
+while the event loop goes on (`broker/replication/partitions/partition_opener.py`).
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Two callers read them:
 
 - The opening of a log, in the disk's thread, which nothing else touches yet
   (`snapshotted_producers`).
-- The load for a log in use (`broker/replication/producer_loader.py`). The event loop lists the
-  parts of the log that must be read (`log_parts`), and the disk's thread reads them as files
-  (`read_parts`). The `Log` is not safe for two threads, so the thread does not use it.
+- The load for a log in use (`broker/replication/partitions/producer_loader.py`). The event loop
+  lists the parts of the log that must be read (`log_parts`), and the disk's thread reads them as
+  files (`read_parts`). The `Log` is not safe for two threads, so the thread does not use it.
 
 Each step reads about SCAN_BYTES.
 """

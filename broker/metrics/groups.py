@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.shard import Shard
 from quorate.broker.metrics import service_table
-from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.ids import ZERO_UUID
 
 Place = tuple[str, str, int]

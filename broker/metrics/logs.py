@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric
 
-from quorate.broker.kafka.describe_log_dirs import volume_bytes
+from quorate.broker.kafka.admin.describe_log_dirs import volume_bytes
 from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.metrics import service_table
-from quorate.broker.replication.recompressions import Recompressions
+from quorate.broker.replication.appends.recompressions import Recompressions
 from quorate.quorum.histogram import US_PER_MS
 
 

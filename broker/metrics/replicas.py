@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import Metric
 
 from quorate.broker.controller.alter_partition_sender import AlterPartitionSender
 from quorate.broker.metrics import replica_table
-from quorate.broker.replication.hosted_partition import HostedPartition
-from quorate.broker.replication.replica_moves import ReplicaMoves
+from quorate.broker.replication.directories.replica_moves import ReplicaMoves
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.watch.declaration import Gauge
 

@@ -9,8 +9,8 @@ from prometheus_client.metrics_core import Metric
 
 from quorate.broker.kafka.broker_quotas import BrokerQuotas
 from quorate.broker.metrics import service_table
-from quorate.broker.replication.delayed_operations import DelayedOperations
-from quorate.broker.replication.fetch_session_cache import SessionCache
+from quorate.broker.replication.appends.delayed_operations import DelayedOperations
+from quorate.broker.replication.fetches.fetch_session_cache import SessionCache
 from quorate.quorum.histogram import US_PER_MS, Histogram
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.quotas.connection_rates import CONNECTION_CREATION_RATE

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 from prometheus_client.metrics_core import Metric
 
 from quorate.broker.metrics import replica_table
+from quorate.broker.replication.partitions.traffic import TopicTraffic, Traffic
 from quorate.broker.replication.replica_manager import ReplicaManager
-from quorate.broker.replication.traffic import TopicTraffic, Traffic
 from quorate.quorum.watch.declaration import Counter
 
 OF_TOPIC: tuple[tuple[Counter, Callable[[TopicTraffic], int]], ...] = (

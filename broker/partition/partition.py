@@ -352,7 +352,7 @@ class Partition(LocalReplica):
         """Note that the follower had fetched everything there was at `at_ms`.
 
         A fetch that waits at the leader sends nothing while the log does not grow, but it proves
-        that its follower is caught up (`broker/replication/replica_session.py`)."""
+        that its follower is caught up (`broker/replication/fetches/replica_session.py`)."""
         if self.leadership is not None and replica_id in self.leadership.replicas:
             self.leadership.replicas[replica_id].seen_caught_up(at_ms)
 

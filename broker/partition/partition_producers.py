@@ -3,7 +3,7 @@
 The states follow from the log alone. They are unknown after a start without a usable snapshot, and
 after a truncation that removed every known batch of a producer. The log is then read again, which
 takes seconds for each gigabyte. The disk's thread reads it in steps, and the event loop goes on
-(`broker/replication/producer_loader.py`).
+(`broker/replication/partitions/producer_loader.py`).
 
 | while the states are unknown    | the replica                                                  |
 |---------------------------------|--------------------------------------------------------------|

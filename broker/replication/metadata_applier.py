@@ -19,15 +19,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from quorate.broker.logs.log_manager import LogManager
-from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.broker.replication.missing_logs import missing_logs_warning
-from quorate.broker.replication.partition_opener import OpenRequest, PartitionOpener
-from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.broker.replication.replica_configuration import ReplicaConfiguration, TopicSettingsOf
-from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
-from quorate.broker.replication.replica_placement import ReplicaPlacement
-from quorate.broker.replication.replica_sessions import ReplicaSessions
-from quorate.broker.replication.state_change_log import StateChangeLog
+from quorate.broker.replication.directories.missing_logs import missing_logs_warning
+from quorate.broker.replication.directories.replica_placement import ReplicaPlacement
+from quorate.broker.replication.fetches.replica_sessions import ReplicaSessions
+from quorate.broker.replication.follower.replica_fetcher_manager import ReplicaFetcherManager
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partitions.partition_opener import OpenRequest, PartitionOpener
+from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
+from quorate.broker.replication.partitions.replica_configuration import (
+    ReplicaConfiguration,
+    TopicSettingsOf,
+)
+from quorate.broker.replication.partitions.state_change_log import StateChangeLog
 from quorate.quorum.log.errors import LogError
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images

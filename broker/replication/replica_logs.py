@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.controller.state.messages import (
     ReplicaLog,
     ReplicaLogsRequest,

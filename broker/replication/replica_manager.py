@@ -1,9 +1,7 @@
 """The replicas of one broker: makes the parts of replication, and owns their timers.
 
-The rules are elsewhere: produce in `produce.py`, fetch in `consumer_fetches.py`,
-`consumer_sessions.py` and `replica_sessions.py`, following in `replica_fetcher.py`, metadata in
-`metadata_applier.py`, the log directory in `broker/logs`, and the rules of one replica in
-`broker/partition`.
+The rules are in the folders beside this file, the log directory in `broker/logs`, and the rules of
+one replica in `broker/partition`.
 """
 
 from __future__ import annotations
@@ -13,34 +11,37 @@ from itertools import islice
 
 from quorate.broker.logs.log_cleaner import LogCleaner
 from quorate.broker.logs.log_manager import LogManager
-from quorate.broker.replication.compacted_partition import CompactedPartition
-from quorate.broker.replication.consumer_fetches import ConsumerFetches
-from quorate.broker.replication.consumer_sessions import ConsumerSessions
-from quorate.broker.replication.delayed_operations import CoalescedCallbacks, DelayedOperations
-from quorate.broker.replication.delete_records import DeleteRecords
-from quorate.broker.replication.fetch_session_cache import SessionCache
-from quorate.broker.replication.hosted_partition import HostedPartition, Key, Propose
-from quorate.broker.replication.metadata_applier import MetadataApplier
-from quorate.broker.replication.offline_directories import (
+from quorate.broker.replication.appends.delayed_operations import (
+    CoalescedCallbacks,
+    DelayedOperations,
+)
+from quorate.broker.replication.appends.delete_records import DeleteRecords
+from quorate.broker.replication.appends.produce import RecordAppender
+from quorate.broker.replication.directories.offline_directories import (
     NO_DIRECTORIES,
     BrokerDirectories,
     OfflineDirectories,
 )
-from quorate.broker.replication.partition_fetch_state import FetcherContext
-from quorate.broker.replication.partition_opener import PartitionOpener
-from quorate.broker.replication.partition_registry import PartitionRegistry
-from quorate.broker.replication.produce import RecordAppender
-from quorate.broker.replication.producer_loader import ProducerLoader
-from quorate.broker.replication.read_replicas import ReadReplicas
-from quorate.broker.replication.replica_configuration import TopicSettingsOf
-from quorate.broker.replication.replica_fetcher_manager import ReplicaFetcherManager
-from quorate.broker.replication.replica_move import MoveContext
-from quorate.broker.replication.replica_moves import ReplicaMoves
-from quorate.broker.replication.replica_placement import ReplicaPlacement
-from quorate.broker.replication.replica_sessions import ReplicaSessions
-from quorate.broker.replication.replication_throttle import ReplicationThrottle
-from quorate.broker.replication.settings import ReplicationSettings
-from quorate.broker.replication.state_change_log import StateChangeLog
+from quorate.broker.replication.directories.replica_move import MoveContext
+from quorate.broker.replication.directories.replica_moves import ReplicaMoves
+from quorate.broker.replication.directories.replica_placement import ReplicaPlacement
+from quorate.broker.replication.fetches.consumer_fetches import ConsumerFetches
+from quorate.broker.replication.fetches.consumer_sessions import ConsumerSessions
+from quorate.broker.replication.fetches.fetch_session_cache import SessionCache
+from quorate.broker.replication.fetches.read_replicas import ReadReplicas
+from quorate.broker.replication.fetches.replica_sessions import ReplicaSessions
+from quorate.broker.replication.follower.partition_fetch_state import FetcherContext
+from quorate.broker.replication.follower.replica_fetcher_manager import ReplicaFetcherManager
+from quorate.broker.replication.metadata_applier import MetadataApplier
+from quorate.broker.replication.partitions.compacted_partition import CompactedPartition
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key, Propose
+from quorate.broker.replication.partitions.partition_opener import PartitionOpener
+from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
+from quorate.broker.replication.partitions.producer_loader import ProducerLoader
+from quorate.broker.replication.partitions.replica_configuration import TopicSettingsOf
+from quorate.broker.replication.partitions.replication_throttle import ReplicationThrottle
+from quorate.broker.replication.partitions.settings import ReplicationSettings
+from quorate.broker.replication.partitions.state_change_log import StateChangeLog
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
@@ -61,12 +62,11 @@ RETAINED_PER_SLICE = 64
 class ReplicaManager:
     """The replicas of one broker (Kafka's ReplicaManager). The event loop owns it.
 
-    Life: `start` reads the log directory, `apply` makes the replicas of each committed image, and
-    `close` flushes and closes all logs. `stop` ends all work without closing the logs.
+    Life: `start` reads the log directory, `apply` makes the replicas of each committed image,
+    `close` flushes and closes all logs, and `stop` ends all work without closing them.
 
-    The operations are methods of the parts: `append` (`RecordAppender`), `delete_records`
-    (`DeleteRecords`), `fetch_as_consumer` (`ConsumerSessions.fetch`), `consumer_fetches.fetch`,
-    `replica_sessions.fetch`, and `load_producers` (`ProducerLoader.load`)."""
+    Its operations are methods of its parts, such as `append` of RecordAppender and `fetch` of
+    ConsumerSessions."""
 
     def __init__(
         self,

@@ -2,7 +2,8 @@
 
 The brokers check the requests that they answer. The active controller checks the requests that only
 it can decide, on its latest image, also if a broker forwards them. Produce and Fetch have no row,
-because their requests are not decoded here: `broker/kafka/authorized_records.py` checks them.
+because their requests are not decoded here. `broker/kafka/records/authorized_records.py` checks
+them.
 
 | column | meaning |
 |---|---|

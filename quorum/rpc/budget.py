@@ -28,7 +28,7 @@ Rules for requests, responses and nodes:
   PROGRESS of these bytes. The time in which this budget stops the reading of a connection does not
   count.
 
-`broker/replication/fetch_session_cache.py` keeps the budget of sessions.
+`broker/replication/fetches/fetch_session_cache.py` keeps the budget of sessions.
 """
 
 from __future__ import annotations

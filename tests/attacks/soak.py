@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quorate.broker.replication.fetch_session_cache import EVICTION_MS
+from quorate.broker.replication.fetches.fetch_session_cache import EVICTION_MS
 from tests.attacks.newcomers import Disturbances, Unserved, told
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
 from tests.attacks.run import Site, attacker

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from quorate.broker.kafka.forwarding import _ConnectionQueue
+from quorate.broker.kafka.shared.forwarding import _ConnectionQueue
 from quorate.broker.partition.producer_state import Producer
-from quorate.broker.replication.consumer_sessions import ConsumerSession
+from quorate.broker.replication.fetches.consumer_sessions import ConsumerSession
 from quorate.config.authorizer_keys import STANDARD_AUTHORIZER
 from quorate.quorum.log.disk import OsDisk
 from quorate.quorum.log.snapshot_reader import SnapshotReader

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.kafka.forwarding import FORWARDED_API_KEYS
+from quorate.broker.kafka.shared.forwarding import FORWARDED_API_KEYS
 from quorate.quorum.protocol.acl_codes import Operation
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.errors import ErrorCode

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.kafka.produce import PARTITIONS_PER_STEP
-from quorate.broker.kafka.request_parts import PARTITIONS_PER_PART
+from quorate.broker.kafka.records.produce import PARTITIONS_PER_STEP
+from quorate.broker.kafka.shared.request_parts import PARTITIONS_PER_PART
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.kafka.find_coordinator import NO_TRANSACTIONS, TRANSACTION
+from quorate.broker.kafka.groups.find_coordinator import NO_TRANSACTIONS, TRANSACTION
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.find_coordinator import FindCoordinatorRequest

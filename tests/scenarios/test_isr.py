@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from quorate.broker.kafka.list_offsets import CONSUMER, LATEST, ListOffsetsHandler
+from quorate.broker.kafka.records.list_offsets import CONSUMER, LATEST, ListOffsetsHandler
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.log.batch import CRC_FROM
 from quorate.quorum.metadata.delta import Change

@@ -2,7 +2,7 @@
 
 The table is keyed by Kafka's resource type. A key that is not known is refused. A broker's key must
 be one that nodes can change at run time (`config/dynamic_keys.py`). The broker that a client asks
-first also compares the values with its own settings (`broker/kafka/alter_configs.py`).
+first also compares the values with its own settings (`broker/kafka/admin/alter_configs.py`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The rule that TLS configs are set through their own broker.
 
-Only that broker can check them (`broker/kafka/tls_changes.py`). A controller therefore refuses a
-client that sets them at the controller's own port. It accepts a deletion there, so that an operator
-can remove them while the broker is down.
+Only that broker can check them (`broker/kafka/admin/tls_changes.py`). A controller therefore
+refuses a client that sets them at the controller's own port. It accepts a deletion there, so that
+an operator can remove them while the broker is down.
 """
 
 from __future__ import annotations

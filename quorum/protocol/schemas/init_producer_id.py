@@ -3,7 +3,8 @@
 Quorate serves versions 0 to 5, so the fields of version 6 never travel. It has no transactions, so
 it refuses a request with a transactional id with INVALID_REQUEST. The answer to any other request
 is a new producer id with epoch 0. If the broker has no ids and gets none from the controller, the
-answer is the retriable error COORDINATOR_LOAD_IN_PROGRESS (`broker/kafka/producer_ids.py`)."""
+answer is the retriable error COORDINATOR_LOAD_IN_PROGRESS
+(`broker/kafka/records/producer_ids.py`)."""
 
 from __future__ import annotations
 

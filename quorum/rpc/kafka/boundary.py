@@ -42,8 +42,9 @@ Kind = tuple[str, type[BaseException], str, int]
 def is_node_failure(error: Exception) -> bool:
     """Return True if `error` shows that the node's own state or disk is at fault.
 
-    CorruptLog means damaged stored data. `broker/replication/damage.py` raises it only if the node
-    must stop. An OSError for lack of file descriptors or memory is not a failure of the disk."""
+    CorruptLog means damaged stored data. `broker/replication/partitions/damage.py` raises it only
+    if the node must stop. An OSError for lack of file descriptors or memory is not a failure of the
+    disk."""
     if isinstance(error, OSError):
         return error.errno in DISK_ERRORS
     return isinstance(error, (StateInDoubt, CorruptLog))

@@ -11,7 +11,7 @@ from quorate.broker.logs.directory_choice import Candidate
 from quorate.broker.logs.found_logs import FoundLogs
 from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.log_manager import LogManager
-from quorate.broker.replication import move_copy, offline_directories
+from quorate.broker.replication.directories import move_copy, offline_directories
 from quorate.quorum.controller.brokers import log_directories
 from quorate.quorum.controller.partitions import partition_change
 from quorate.quorum.ids import Uuid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quorate.broker.replication.replication_throttle import ALL_PARTITIONS, UNLIMITED
+from quorate.broker.replication.partitions.replication_throttle import ALL_PARTITIONS, UNLIMITED
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
 from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterableConfig,

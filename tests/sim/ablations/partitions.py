@@ -9,8 +9,8 @@ from typing import Any
 from quorate.broker.partition import isr_states as isr
 from quorate.broker.partition import leadership, local_replica, partition, producer_state
 from quorate.broker.partition.replica_state import ReplicaState
-from quorate.broker.replication import consumer_fetches as fetches
-from quorate.broker.replication import reading, replica_session
+from quorate.broker.replication.fetches import consumer_fetches as fetches
+from quorate.broker.replication.fetches import reading, replica_session
 from quorate.quorum.controller.brokers import registration
 from quorate.quorum.controller.configs import alter_configs as configs
 from quorate.quorum.controller.partitions import alter_partition, partition_change, unclean_recovery

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quorate.broker.replication.consumer_fetches import ConsumerFetches, Fetch, ReadSome
+from quorate.broker.replication.fetches.consumer_fetches import ConsumerFetches, Fetch, ReadSome
 from quorate.quorum.authorization.authorizer import Authorizer
 from quorate.quorum.authorization.decision import Client
 from quorate.quorum.authorization.permits import Permits

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
+from quorate.broker.kafka.cluster.describe_cluster import DescribeClusterHandler
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.log.batch import HEADER_BYTES, build_batch
 from quorate.quorum.log.record import Record

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quorate.broker.replication.hosted_partition import Key
+from quorate.broker.replication.partitions.hosted_partition import Key
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.metadata.delta import Change
 from quorate.quorum.metadata.image import Partition

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from tests.sim.checks.watermarks import Trusted, knows_process
 from tests.sim.world.cluster import SimCluster
 

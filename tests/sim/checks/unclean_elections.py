@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from quorate.broker.replication.hosted_partition import Key
+from quorate.broker.replication.partitions.hosted_partition import Key
 from quorate.quorum.log.batch import batches
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quorate.broker.partition.partition import Partition as Replica
-from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset
 from tests.sim.world.touched import Touched
 

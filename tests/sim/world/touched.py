@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from quorate.broker.replication.hosted_partition import HostedPartition
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 
 
 class Touched:

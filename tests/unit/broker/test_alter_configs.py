@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.alter_configs import AlterConfigsHandler
-from quorate.broker.kafka.forwarding import Forwarding
-from quorate.broker.kafka.tls_changes import TryOut
+from quorate.broker.kafka.admin.alter_configs import AlterConfigsHandler
+from quorate.broker.kafka.admin.tls_changes import TryOut
+from quorate.broker.kafka.shared.forwarding import Forwarding
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.client_quotas import DescribeClientQuotasHandler
+from quorate.broker.kafka.cluster.client_quotas import DescribeClientQuotasHandler
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.metadata.image import ClientQuotaEntity, MetadataImage
 from quorate.quorum.metadata.persistent_map import PersistentMap

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.describe_cluster import DescribeClusterHandler
-from quorate.broker.kafka.describe_topic_partitions import DescribeTopicPartitionsHandler
+from quorate.broker.kafka.cluster.describe_cluster import DescribeClusterHandler
+from quorate.broker.kafka.cluster.describe_topic_partitions import DescribeTopicPartitionsHandler
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import EpochOffset, Uuid

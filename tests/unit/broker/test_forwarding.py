@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from quorate.broker.kafka.forwarding import MAX_FORWARDED_BYTES, Forwarding, refusal
+from quorate.broker.kafka.shared.forwarding import MAX_FORWARDED_BYTES, Forwarding, refusal
 from quorate.quorum.controller.state.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import ApiKey

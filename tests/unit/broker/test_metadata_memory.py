@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.broker.kafka.metadata import PARTITION_ENTRIES, MetadataHandler
-from quorate.broker.kafka.suspects import Suspects
+from quorate.broker.kafka.cluster.metadata import PARTITION_ENTRIES, MetadataHandler
+from quorate.broker.kafka.cluster.suspects import Suspects
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import MetadataImage, Partition, Topic

@@ -4,7 +4,7 @@ bounded time.
 
 from __future__ import annotations
 
-from quorate.broker.kafka.suspects import GRACE_MS, HOLD_MS, LISTED_MS, Suspects
+from quorate.broker.kafka.cluster.suspects import GRACE_MS, HOLD_MS, LISTED_MS, Suspects
 from quorate.quorum.ids import ZERO_UUID, EpochOffset
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage

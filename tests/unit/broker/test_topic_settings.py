@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quorate.broker import topic_settings
-from quorate.broker.replication.settings import ReplicationSettings
+from quorate.broker.replication.partitions.settings import ReplicationSettings
 from quorate.broker.topic_settings import EffectiveTopicSettings
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage

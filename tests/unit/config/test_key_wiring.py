@@ -12,10 +12,10 @@ import pytest
 
 from quorate.broker.controller.lifecycle import LifecycleSettings
 from quorate.broker.groups.settings import GroupSettings
-from quorate.broker.kafka.auto_create import internal_topics
+from quorate.broker.kafka.cluster.auto_create import internal_topics
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.replica_selectors import RACK_AWARE
-from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
+from quorate.broker.replication.partitions.settings import ReplicationSettings, TopicSettings
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import TOPIC_KEYS, effective_topic_configs, topic_defaults

@@ -22,7 +22,7 @@ from quorate.broker.groups.records import (
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.shard_context import ShardContext
-from quorate.broker.replication.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.broker.groups import shard
 from quorate.broker.groups.coordinator import GroupCoordinator
-from quorate.broker.kafka.group_admin import GroupAdminHandler
+from quorate.broker.kafka.groups.group_admin import GroupAdminHandler
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_admin import DeleteGroupsRequest

@@ -9,7 +9,7 @@ import pytest
 
 from quorate.broker.groups.coordinator import GroupCoordinator
 from quorate.broker.groups.state import State
-from quorate.broker.kafka.group_membership import MEMBERS_PER_PART, GroupMembershipHandler
+from quorate.broker.kafka.groups.group_membership import MEMBERS_PER_PART, GroupMembershipHandler
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_membership import LeaveGroupRequest, MemberIdentity

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.consumer_fetches import Fetch
-from quorate.broker.replication.hosted_partition import HostedPartition, Key
-from quorate.broker.replication.offline_directories import BrokerDirectories
-from quorate.broker.replication.read_replicas import Reader
+from quorate.broker.replication.directories.offline_directories import BrokerDirectories
+from quorate.broker.replication.fetches.consumer_fetches import Fetch
+from quorate.broker.replication.fetches.read_replicas import Reader
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
+from quorate.broker.replication.partitions.replication_throttle import NO_PARTITIONS
+from quorate.broker.replication.partitions.settings import ReplicationSettings, TopicSettings
 from quorate.broker.replication.replica_manager import ReplicaManager
-from quorate.broker.replication.replication_throttle import NO_PARTITIONS
-from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
 from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches, build_batch

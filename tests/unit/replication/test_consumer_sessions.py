@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.replication import consumer_sessions
-from quorate.broker.replication import fetch_session_cache as session_cache
-from quorate.broker.replication.fetch_session_cache import EVICTION_MS
+from quorate.broker.replication.fetches import consumer_sessions
+from quorate.broker.replication.fetches import fetch_session_cache as session_cache
+from quorate.broker.replication.fetches.fetch_session_cache import EVICTION_MS
 from quorate.quorum.ids import ZERO_UUID, Uuid
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.errors import ErrorCode

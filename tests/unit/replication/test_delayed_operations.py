@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.replication.delayed_operations import (
+from quorate.broker.replication.appends.delayed_operations import (
     MAX_EMPTY_TICKS,
     MAX_TIMEOUT_MS,
     TICK_MS,

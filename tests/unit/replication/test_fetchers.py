@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.broker.replication import replica_fetcher_manager
-from quorate.broker.replication.fetcher_numbers import (
+from quorate.broker.replication.follower import replica_fetcher_manager
+from quorate.broker.replication.partitions.fetcher_numbers import (
     MAX_FETCHERS,
     client_id_of,
     fetcher_in,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.broker.replication import produce
-from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
+from quorate.broker.replication.appends import produce
+from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.log import checkpoints
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.settings import LogSettings

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from quorate.broker.partition.replica_selectors import LEAST_LOADED, RACK_AWARE
-from quorate.broker.replication.read_replicas import Reader
-from quorate.broker.replication.reading import DEBUGGING_CONSUMER
+from quorate.broker.replication.fetches.read_replicas import Reader
+from quorate.broker.replication.fetches.reading import DEBUGGING_CONSUMER
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import batches
 from quorate.quorum.protocol.errors import ErrorCode

@@ -16,7 +16,7 @@ from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.log_cleaner import LogCleaner
 from quorate.broker.metrics.cleaner import of_cleaner
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.settings import ReplicationSettings, TopicSettings
+from quorate.broker.replication.partitions.settings import ReplicationSettings, TopicSettings
 from quorate.config.topic_keys import effective_topic_configs, topic_defaults
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log import checkpoints

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
+from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record

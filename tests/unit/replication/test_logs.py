@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from quorate.broker.kafka.delete_records import DeleteRecordsHandler
-from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler, volume_bytes
-from quorate.broker.kafka.describe_producers import DescribeProducersHandler
+from quorate.broker.kafka.admin.describe_log_dirs import DescribeLogDirsHandler, volume_bytes
+from quorate.broker.kafka.records.delete_records import DeleteRecordsHandler
+from quorate.broker.kafka.records.describe_producers import DescribeProducersHandler
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
+from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork, finished
 from quorate.quorum.protocol.errors import ErrorCode

@@ -11,10 +11,10 @@ from typing import cast
 
 import pytest
 
-from quorate.broker.kafka.describe_producers import DescribeProducersHandler
-from quorate.broker.kafka.list_offsets import CONSUMER, ListOffsetsHandler
-from quorate.broker.kafka.log_lookups import LogLookups
-from quorate.broker.replication import producer_loader
+from quorate.broker.kafka.records.describe_producers import DescribeProducersHandler
+from quorate.broker.kafka.records.list_offsets import CONSUMER, ListOffsetsHandler
+from quorate.broker.kafka.records.log_lookups import LogLookups
+from quorate.broker.replication.partitions import producer_loader
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.log import timestamp_lookup as lookup

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from quorate.broker.replication.missing_logs import NAMED, missing_logs_warning
+from quorate.broker.replication.directories.missing_logs import NAMED, missing_logs_warning
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.image import Partition
 from tests.sim.world.disk import SimDisk

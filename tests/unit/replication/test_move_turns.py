@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.broker.metrics.replicas import of_moves
-from quorate.broker.replication import replica_moves
+from quorate.broker.replication.directories import replica_moves
 from tests.unit.replication.cluster import ReplicaCluster
 from tests.unit.replication.moves import (
     A,

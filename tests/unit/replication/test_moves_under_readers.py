@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.broker.kafka import list_offsets
+from quorate.broker.kafka.records import list_offsets
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.partition_producers import ProducersNotLoaded
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.compacted_partition import CompactedPartition
+from quorate.broker.replication.partitions.compacted_partition import CompactedPartition
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.names import PartitionName
 from quorate.quorum.log.segment import HEADERS_PER_STEP

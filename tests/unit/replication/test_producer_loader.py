@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.kafka import describe_producers
-from quorate.broker.kafka.describe_producers import DescribeProducersHandler
+from quorate.broker.kafka.records import describe_producers
+from quorate.broker.kafka.records.describe_producers import DescribeProducersHandler
 from quorate.broker.logs import producer_loading
 from quorate.broker.partition import partition_producers
 from quorate.broker.partition.producer_state import ProducerStates
-from quorate.broker.replication import produce
+from quorate.broker.replication.appends import produce
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.errors import CorruptLog
 from quorate.quorum.log.log import Log

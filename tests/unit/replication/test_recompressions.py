@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.replication import recompressions
+from quorate.broker.replication.appends import recompressions
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batch import HEADER_BYTES, assemble, batches, build_batch, read_header
 from quorate.quorum.log.compression import Codec

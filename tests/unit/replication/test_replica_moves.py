@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.broker.kafka.alter_replica_log_dirs import AlterReplicaLogDirsHandler
-from quorate.broker.kafka.describe_log_dirs import DescribeLogDirsHandler
+from quorate.broker.kafka.admin.alter_replica_log_dirs import AlterReplicaLogDirsHandler
+from quorate.broker.kafka.admin.describe_log_dirs import DescribeLogDirsHandler
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication import move_copy, replica_move, replica_moves
-from quorate.broker.replication.replication_throttle import UNLIMITED
+from quorate.broker.replication.directories import move_copy, replica_move, replica_moves
+from quorate.broker.replication.partitions.replication_throttle import UNLIMITED
 from quorate.quorum.directory_ids import UNASSIGNED
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import finished

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.replication import replica_session
-from quorate.broker.replication import replica_sessions as sessions
-from quorate.broker.replication.partition_registry import PartitionRegistry
+from quorate.broker.replication.fetches import replica_session
+from quorate.broker.replication.fetches import replica_sessions as sessions
+from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult

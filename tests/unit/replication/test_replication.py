@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.replication.consumer_fetches import Fetch
-from quorate.broker.replication.replica_configuration import CONFIGURED_PER_SLICE
+from quorate.broker.replication.fetches.consumer_fetches import Fetch
+from quorate.broker.replication.partitions.replica_configuration import CONFIGURED_PER_SLICE
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta

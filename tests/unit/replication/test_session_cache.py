@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from quorate.broker.replication import fetch_session_cache as session_cache
-from quorate.broker.replication.fetch_session_cache import EVICTION_MS, SessionCache
+from quorate.broker.replication.fetches import fetch_session_cache as session_cache
+from quorate.broker.replication.fetches.fetch_session_cache import EVICTION_MS, SessionCache
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.rpc.kafka.fakes import FakeClock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.broker.replication.simple_rate import SimpleRate
+from quorate.broker.replication.partitions.simple_rate import SimpleRate
 
 # A random history of org.apache.kafka.common.metrics.stats.SimpleRate with 3 windows of 2 s: values
 # that were recorded ("r") and rates that were measured ("m") at times in ms.

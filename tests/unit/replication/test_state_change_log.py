@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from quorate.broker.replication import state_change_log
+from quorate.broker.replication.partitions import state_change_log
 from quorate.cli.nodes.line_limit import MAX_LINES, LineLimit
 from quorate.quorum.protocol.schemas.topics import (
     CreatableTopic,

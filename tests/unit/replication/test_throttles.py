@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.broker.replication.partition_fetch_state import PartitionFetchState
-from quorate.broker.replication.replication_throttle import (
+from quorate.broker.replication.follower.partition_fetch_state import PartitionFetchState
+from quorate.broker.replication.partitions.replication_throttle import (
     ALL_PARTITIONS,
     UNLIMITED,
     throttled_partitions,

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from quorate.broker.kafka.list_offsets import CONSUMER, EARLIEST, LATEST, ListOffsetsHandler
-from quorate.broker.replication.reading import DEBUGGING_CONSUMER
+from quorate.broker.kafka.records.list_offsets import CONSUMER, EARLIEST, LATEST, ListOffsetsHandler
+from quorate.broker.replication.fetches.reading import DEBUGGING_CONSUMER
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,

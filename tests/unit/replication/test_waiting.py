@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from quorate.broker.replication import hosted_partition as hosted_module
-from quorate.broker.replication import traffic
-from quorate.broker.replication.delete_records import DeletionRequest, DeletionResult
-from quorate.broker.replication.traffic import Traffic
+from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
+from quorate.broker.replication.partitions import hosted_partition as hosted_module
+from quorate.broker.replication.partitions import traffic
+from quorate.broker.replication.partitions.traffic import Traffic
 from quorate.quorum.log.batch import build_batch
 from quorate.quorum.log.record import Record
 from quorate.quorum.protocol.errors import ErrorCode

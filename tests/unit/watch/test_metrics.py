@@ -9,10 +9,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from quorate.broker.metrics.requests import DELAYED
-from quorate.broker.replication.consumer_fetches import DelayedFetch
-from quorate.broker.replication.delayed_produce import DelayedProduce
-from quorate.broker.replication.delete_records import DelayedDeleteRecords
-from quorate.broker.replication.traffic import TopicTraffic, Traffic
+from quorate.broker.replication.appends.delayed_produce import DelayedProduce
+from quorate.broker.replication.appends.delete_records import DelayedDeleteRecords
+from quorate.broker.replication.fetches.consumer_fetches import DelayedFetch
+from quorate.broker.replication.partitions.traffic import TopicTraffic, Traffic
 from quorate.quorum.controller.state.messages import AllocateProducerIdsRequest
 from quorate.quorum.histogram import Histogram
 from quorate.quorum.ids import ZERO_UUID

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quorate.broker.kafka.tls_changes import tls_change
+from quorate.broker.kafka.admin.tls_changes import tls_change
 from quorate.config.dynamic_keys import settings_with
 from quorate.config.dynamic_tls_keys import DYNAMIC_TLS_KEYS, dynamic_tls_key, listeners_of
 from quorate.config.key import ConfigError, Update
