@@ -17,6 +17,9 @@ from quorate.quorum.rpc.tls.settings import TlsSettings
 
 MAX_TRIALS = 64
 """The maximum number of trials that wait."""
+TRIAL_TIMEOUT_S = 10.0
+"""The maximum time of one trial. The text of an encrypted key decides how long its decryption
+takes."""
 Done = Callable[[str | None], None]
 """Gets the reason for which the settings cannot be used, or None."""
 
@@ -52,7 +55,10 @@ class TlsTrials:
 async def _refusal(trial: _Trial) -> str | None:
     for listener, settings in trial.changed:
         try:
-            await asyncio.to_thread(listener.check, settings)
+            async with asyncio.timeout(TRIAL_TIMEOUT_S):
+                await asyncio.to_thread(listener.check, settings)
+        except TimeoutError:
+            return f"listener {listener.listener}: the stores take more than {TRIAL_TIMEOUT_S:g} s"
         except Exception as error:  # a file that no library expects must not stop the node
             return f"listener {listener.listener}: {error}"
     return None

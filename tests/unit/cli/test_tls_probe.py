@@ -33,9 +33,11 @@ def server(answer: bytes) -> Iterator[tuple[int, list[bytes]]]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield listening.getsockname()[1], heard
-        listening.shutdown(socket.SHUT_RDWR)
-    thread.join()
+        try:
+            yield listening.getsockname()[1], heard
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,18 @@ async def test_a_pipe_does_not_hold_up_the_node(node: Node) -> None:
     os.mkfifo(pipe)
     found = await node.tried({LOCATION: str(pipe)})
     assert found is not None and "no regular file" in found
+
+
+async def test_a_slow_key_does_not_hold_up_the_node(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The iterations in an encrypted key may take minutes."""
+    monkeypatch.setattr(tls_trials, "TRIAL_TIMEOUT_S", 0.05)
+    listener = node.tls.of("OUT")
+    assert listener is not None
+    monkeypatch.setattr(listener, "check", lambda settings: time.sleep(1))
+    found = await node.tried({LOCATION: "/slow"})
+    assert found is not None and "the stores take more than 0.05 s" in found
 
 
 async def test_the_trials_that_wait_are_bounded(
