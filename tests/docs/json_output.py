@@ -150,8 +150,9 @@ def seen() -> dict[str, list[Any]]:
         prepare(values["at"])
         for command, line in {**ON_A_LOG, **ON_A_WHOLE_CLUSTER}.items():
             found[command] = output(line.format(**values))
-        cluster.kill_broker(cluster.leader(TOPIC))
-        cluster.wait_ready()
+        killed = cluster.leader(TOPIC)
+        cluster.kill_broker(killed)
+        cluster.wait_fenced(killed)
         for command, line in WITHOUT_A_BROKER.items():
             found[command] = output(line.format(**values))
     return found
