@@ -28,6 +28,7 @@ ONLY_IF_CONFIGURED = (
     "kafka_server_socket_server_metrics_",
     "quorate_broker_authorizer_",
     "quorate_controller_authorizer_",
+    "quorate_oauthbearer_",
 )
 OF_THE_PROCESS = ("process_", "python_")
 
