@@ -39,7 +39,7 @@ export class ActionDialog {
   showQuestion() {
     const question = this.action.question.replace(/{(\w+)}/g, (_, name) =>
       this.values[name] || this.action.fields.find(field => field.name === name).blank);
-    const back = this.button('button', 'back', () => this.open(this.action, this.values));
+    const back = this.button('button', 'back', () => this.again());
     this.show(question, this.fields(true), () => this.take(),
       this.button('submit', this.action.label), back);
     if (!this.fields(true).length) back.focus();
@@ -49,18 +49,19 @@ export class ActionDialog {
     this.show('The cluster carries out the action.', [], () => {});
     this.busy = true;
     try {
-      this.showResult((await post(`/api/actions/${this.action.name}`, this.values)).done);
+      const {done} = await post(`/api/actions/${this.action.name}`, this.values);
+      this.show(done, [], () => this.close(), this.button('submit', 'close'));
     } catch (error) {
-      this.showResult(error.message, 'bad');
+      this.show(error.message, [], () => this.close(), this.button('submit', 'close'),
+        this.button('button', 'back', () => this.again()));
+      this.form.className = 'bad';
     } finally {
       this.busy = false;
     }
   }
 
-  showResult(text, mark = '') {
-    this.show(text, [], () => this.close(), this.button('submit', 'close'));
-    this.form.className = mark;
-  }
+  // Return to the fields, with their values.
+  again() { this.close(); this.open(this.action, this.values); }
 
   show(text, fields, next, ...buttons) {
     const said = made('p', {id: 'said', role: 'status'}, text);

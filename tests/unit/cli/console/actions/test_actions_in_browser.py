@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from quorate.cli.console.actions import routes
 from quorate.cli.console.actions.fields import Values
 from quorate.cli.console.actions.table import ACTIONS
 from tests.unit.analytics.browser import MEASURES, VARIABLE, find_browser
+from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.cli.console.browser_session import BrowserSession, browsing
 from tests.unit.cli.console.readings import reading
 from tests.unit.cli.console.served import TOKEN, served
@@ -80,12 +82,12 @@ async def test_a_topic_is_deleted_by_keyboard_after_its_name_was_typed(
         await page.until(f"{SAID}.endsWith('must be orders')")
         assert cluster.taken == []
         page.problems.clear()  # the browser reports the status 400
+        await page.press("Tab")
         await page.press("Enter")
-        assert not await page.value(OPEN)
-        await begin(page, "delete-topic")
-        for _ in range(2):
-            await page.type("orders")
-            await page.press("Enter")
+        assert await page.value("document.querySelector('#action input').value") == "orders"
+        await page.press("Enter")
+        await page.type("orders")
+        await page.press("Enter")
         await page.until(f"{SAID} === 'It is done.'")
         assert cluster.taken == [{"topic": "orders", "again": "orders"}]
         assert page.problems == []
@@ -130,6 +132,27 @@ async def test_the_explained_row_fills_in_the_fields_and_escape_changes_nothing(
         await click(page, "#action [type=submit]")
         await page.until(f"{SAID} === 'no broker has the id 99'")
         assert cluster.taken == [{"topic": "orders", "partition": 11, "brokers": (4, 99)}]
+
+
+async def test_an_earlier_state_has_no_actions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_segment(tmp_path, 0, b"".join(batches()))
+    shown = "document.getElementById('actions').offsetParent !== null"
+    async with (
+        served(reading(12), Cluster(monkeypatch).actions, past=tmp_path) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}") as page,
+    ):
+        await page.until(f"{BUTTONS} > 0 && document.querySelector('#travel input').max > 30")
+        assert await page.value(shown)
+        await page.value(
+            "(() => { const slider = document.querySelector('#travel input'); slider.value = 25;"
+            "slider.dispatchEvent(new Event('input')); })()"
+        )
+        await page.until("document.querySelector('#travel.past') !== null")
+        assert not await page.value(shown)
+        await page.value("document.querySelector('#travel button').click()")
+        await page.until(shown)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

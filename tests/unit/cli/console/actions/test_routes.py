@@ -1,4 +1,4 @@
-"""The requests about actions, over real sockets: who may send them, their bounds, their log."""
+"""The requests about actions, over real sockets: their senders, their bounds, and their log."""
 
 from __future__ import annotations
 
