@@ -17,7 +17,7 @@ from tests.test_architecture import ROOT, name_of, sources
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 LOGGERS = re.compile(r"_?(log|logger|logging|audit)")
 SECRET_WORDS = re.compile(
-    r"(^|[_.])(passwords?|passwd|secrets?|jaas|salted|proof|signature|credentials?"
+    r"(^|[_.])(passwords?|passwd|secrets?|jaas|salted|bearer|tokens?|proof|signature|credentials?"
     r"|(stored|server|client|private)_key|keystore_pem|key_pem)($|[_.])"
 )
 COMPARING = ("quorum/sasl", "quorum/rpc/kafka/sasl", "broker/kafka/sasl")

@@ -61,7 +61,7 @@ def test_first_messages(message: bytes, expected: tuple[str, str]) -> None:
         b"n,,\x01x1=y\x01auth=Bearer t\x01\x01",
         b"n,,\x01auth=Bearer \xff\x01\x01",
         client_first("x" * (MAX_TOKEN_CHARS + 1)),
-        client_first("x") + b"\x01" * (2 * MAX_TOKEN_CHARS),
+        client_first("x")[:-1] + b"extension=value\x01" * (MAX_TOKEN_CHARS // 4) + b"\x01",
     ],
 )
 def test_malformed_first_messages(message: bytes) -> None:

@@ -101,6 +101,27 @@ def test_forged_and_malformed_tokens_are_refused(token: str) -> None:
     assert not token or len(token) < 10 or token not in raised.value.reason
 
 
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ({"zip": "DEF"}, "the header of the token is not supported"),
+        ({"enc": "A256GCM"}, "the header of the token is not supported"),
+        ({"x": "y" * 9000}, "the token is no signed JSON Web Token"),
+    ],
+)
+def test_a_header_that_is_not_understood(header: dict[str, Any], reason: str) -> None:
+    """The signature of these tokens is valid."""
+    with pytest.raises(TokenRefused, match=reason):
+        verify(PROVIDER.token(NOW_MS, header=header))
+
+
+def test_the_algorithm_is_checked_before_the_keys() -> None:
+    """Nothing but the list of algorithms keeps a key from being used in another way."""
+    for algorithm in ("none", "HS256", "RS1"):
+        with pytest.raises(TokenRefused, match=f"the algorithm '{algorithm}' of the token is not"):
+            verify(forged(algorithm, PUBLIC_PEM))
+
+
 def test_a_public_key_is_no_symmetric_key() -> None:
     entry = jwk("k1", "ES256", private_key("ES256")) | {"alg": "HS256"}
     symmetric = {"kty": "oct", "kid": "k1", "k": base64.urlsafe_b64encode(PUBLIC_PEM).decode()}

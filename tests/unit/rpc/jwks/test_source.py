@@ -41,7 +41,7 @@ class Provider:
         app.router.add_get("/keys", self.keys)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate.keystore)
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
         await site.start()
@@ -87,6 +87,7 @@ async def test_an_answer_is_bounded(provider: Provider, monkeypatch: pytest.Monk
         provider.answer = web.Response(body=b"x" * (4 * MAX_JWKS_BYTES))
         assert len(await endpoint.read()) == MAX_JWKS_BYTES + 1
         monkeypatch.setattr(source, "FETCH_TIMEOUT_S", 0.05)
+        provider.answer = web.Response(body=KEYS)
         provider.delay_s = 0.5
         with pytest.raises(SourceFailed, match=r"no whole answer within 0\.05 s"):
             await endpoint.read()
