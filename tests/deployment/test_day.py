@@ -308,7 +308,8 @@ def the_quorum_is_lost(day: Day, console: Console) -> None:
     assert code == 1
     assert "Quorum: LOST: the metadata quorum is lost, as node " in text
     assert "it reaches 1 of 3 voters" in text
-    assert "kafka_controller_kafkacontroller_activecontrollercount 0.0" in alive.get("/metrics")[1]
+    none = "kafka_controller_kafkacontroller_activecontrollercount 0.0\n"
+    wait_for(lambda: none in alive.get("/metrics")[1], "a leader without a majority has resigned")
     wait_for(lambda: console.overview()["lost"], "the console shows it")
     assert "LOST" in console.overview()["quorum"]
     wait_for(lambda: "not ready for 3 s: the metadata quorum is lost" in alive.journal(), "a line")
