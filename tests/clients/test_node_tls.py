@@ -35,6 +35,7 @@ from quorate.quorum.rpc.node_identity import NodeProof, node_uri
 from quorate.quorum.rpc.tls.dialing_transport import DialingTransport
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Address, Link, PeerIdentity, TransportError, Wire
+from quorate.quorum.watch import http_tokens
 from tests.certificates import Files, authority, certificate, files
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
@@ -119,7 +120,8 @@ class Secured:
 
 
 @pytest.fixture
-async def secured(tmp_path: Path) -> AsyncIterator[Secured]:
+async def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Secured]:
+    monkeypatch.setattr(http_tokens, "CHECK_INTERVAL_S", 0.05)
     made = Secured(tmp_path)
     try:
         await made.cluster.start()
@@ -255,6 +257,15 @@ async def test_http_needs_a_certificate_or_the_token(secured: Secured) -> None:
     found = await asyncio.to_thread(NodeHttp(security).get, (host, port), "/v1/targets")
     assert found is not None
     assert {each["labels"]["__scheme__"] for each in json.loads(found.body)} == {"https"}
+    (secured.root / "token").write_text(TOKEN * 2)
+    ask = NodeHttp(ClientSecurity(anonymous.dial_context, http_token=TOKEN * 2)).get
+    async with asyncio.timeout(10):
+        status = 401
+        while status == 401:
+            await asyncio.sleep(0.05)
+            renewed = await asyncio.to_thread(ask, (host, port), "/metrics")
+            status = 0 if renewed is None else renewed.status
+    assert status == 200
 
 
 async def produced(bootstrap: str, stop: asyncio.Event) -> int:

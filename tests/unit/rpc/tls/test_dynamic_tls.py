@@ -20,7 +20,11 @@ from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.config.sensitive import is_secret
 from quorate.quorum.clock import AsyncioClock
-from quorate.quorum.node.peers import tls_trials
+from quorate.quorum.ids import EpochOffset
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import ConfigRecord
+from quorate.quorum.metadata.replay import replay
+from quorate.quorum.node.peers import node_tls, tls_trials
 from quorate.quorum.node.peers.node_tls import NodeTls
 from quorate.quorum.rpc.tls.issuing import Issued
 from quorate.quorum.rpc.tls.loaded import shown_certificate
@@ -107,6 +111,20 @@ async def test_a_dynamic_keystore_is_used_and_its_removal_returns_to_the_file(no
     assert node.shown() == der(node.first), "a trial changes nothing"
     assert await node.configured(texts) == der(second)
     assert await node.configured({}) == der(node.first)
+
+
+async def test_a_value_that_is_set_again_makes_the_node_look_at_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_tls, "CHECK_INTERVAL_S", 60)
+    node, renewed = Node(tmp_path), certificate("CN=node")
+    node.file("first", renewed.keystore_pem)
+    record = ConfigRecord(resource_type=BROKER, resource_name="4", name=LOCATION, value="/x")
+    node.tls.image_changed(*replay(MetadataImage(), [record], EpochOffset(1, 1), 0))
+    async with asyncio.timeout(5):
+        while node.shown() != der(renewed):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    node.tls.close()
 
 
 async def test_texts_in_pem_and_other_keys_are_used(node: Node) -> None:
