@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -21,12 +22,12 @@ pytest.importorskip("pyspark", minversion="4.2", reason="streams need Spark 4.2"
 from pyspark.sql import functions as f
 
 from quorate.cli.main import main
-from quorate.quorum.analytics.current import following
 from quorate.quorum.analytics.current.directory import (
     COMMIT,
     FAN,
     Commit,
     Contents,
+    Part,
     commit,
     committed,
     to_merge,
@@ -88,26 +89,39 @@ def follow_in_batches(rows: DataFrame, out: Path, ends: Sequence[int]) -> None:
         begin = end
 
 
-def test_a_batch_that_failed_is_applied_again_without_a_trace(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_records_that_were_applied_before_have_no_effect(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The second batch fails before its commit. Its next run repeats rows of the first batch."""
+    """The second batch repeats rows of the first one, as after a crash before Spark's commit."""
     rows, out, names = log_of(tmp_path, b"".join(batches()), spark), tmp_path / "out", ("sessions",)
     apply(between(rows, 0, 20), out, names)
-    first = committed(out)
+    apply(between(rows, 10, 40), out, names)
+    assert_current(rows, out, names)
+
+
+def test_a_step_that_fails_leaves_the_tables_of_the_step_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after(step: int) -> Commit:
+        folder = f"isr/step={step}/final=true"
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "rows.parquet").touch()
+        return Commit(step, {"isr": Contents((Part(folder, step),))})
 
     def fail(*_: object) -> None:
         raise OSError("no space left")
 
-    with monkeypatch.context() as patched:
-        patched.setattr(following, "commit", fail)
-        with pytest.raises(OSError, match="no space left"):
-            apply(between(rows, 20, 30), out, names)
-    assert committed(out) == first
-    apply(between(rows, 10, 40), out, names)
-    assert_current(rows, out, names)
-    folders = {str(path.relative_to(out)) for path in out.glob("*/step=*/*/")}
-    assert folders == first.folders() | committed(out).folders()
+    last = Commit()
+    for step in (1, 2, 3):
+        before, last = last, after(step)
+        commit(tmp_path, last, before)
+        assert committed(tmp_path) == last
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="no space left"):
+        patched.setattr(os, "fsync", fail)
+        commit(tmp_path, after(4), last)
+    assert committed(tmp_path) == last
+    steps = {path.name for path in tmp_path.glob("isr/*")}
+    assert steps == {"step=2", "step=3", "step=4"}, "step 1 is older than the one before"
 
 
 def test_a_directory_of_other_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
