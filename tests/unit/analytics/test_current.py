@@ -124,6 +124,22 @@ def test_a_step_that_fails_leaves_the_tables_of_the_step_before(
     assert steps == {"step=2", "step=3", "step=4"}, "step 1 is older than the one before"
 
 
+def test_a_step_is_on_the_disk_before_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = tmp_path / "isr" / "step=1" / "final=true"
+    part.mkdir(parents=True)
+    (part / "rows.parquet").touch()
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda file: flushed.append(os.fstat(file).st_ino))
+    new = Commit(1, {"isr": Contents((Part("isr/step=1/final=true", 1),))})
+    commit(tmp_path, new, Commit())
+    paths = (part / "rows.parquet", part, part.parent, tmp_path / "isr", tmp_path / COMMIT)
+    written = [path.stat().st_ino for path in paths]
+    assert set(written) < set(flushed)
+    assert flushed[-2:] == [written[-1], tmp_path.stat().st_ino]
+
+
 def test_a_directory_of_other_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     def refused(tables: Sequence[str], reason: str) -> None:
         with pytest.raises(BadOption, match=reason):
