@@ -66,14 +66,15 @@ SUFFIXES = {
     "summary": ("_sum", "_count"),
 }
 """The ends of the names of samples, by the type of their metric."""
+CONFIGURED = ("quorate_tls_", "quorate_oauthbearer_")
+"""The prefixes of the metrics of listeners that the scraped node does not have."""
 DECLARED = {each.name: each for table in TABLES for each in declared(table)}
 
 
 @pytest.fixture(scope="module")
 def scrape(tmp_path_factory: pytest.TempPathFactory) -> Scrape:
     """The labels of the samples of a real node with both roles, by the name of the sample, which
-    may have none. A node without TLS has no metrics of TLS, so these come from their
-    declarations."""
+    may have none. Those of CONFIGURED come from their declarations."""
     text = asyncio.run(scraped(tmp_path_factory.mktemp("node") / "node"))
     found: Scrape = {}
     for family in text_string_to_metric_families(text):
@@ -81,7 +82,7 @@ def scrape(tmp_path_factory: pytest.TempPathFactory) -> Scrape:
             found[family.name + suffix] = []
         for sample in family.samples:
             found[sample.name].append(dict(sample.labels))
-    return found | {name: [] for name in DECLARED if name.startswith("quorate_tls_")}
+    return found | {name: [] for name in DECLARED if name.startswith(CONFIGURED)}
 
 
 async def scraped(directory: Path) -> str:
