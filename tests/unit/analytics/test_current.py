@@ -93,7 +93,8 @@ def test_records_that_were_applied_before_have_no_effect(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The second batch repeats rows of the first one, as after a crash before Spark's commit."""
-    rows, out, names = log_of(tmp_path, b"".join(batches()), spark), tmp_path / "out", ("sessions",)
+    rows, out = log_of(tmp_path, b"".join(batches()), spark), tmp_path / "out"
+    names = ("leadership",)
     apply(between(rows, 0, 20), out, names)
     apply(between(rows, 10, 40), out, names)
     assert_current(rows, out, names)
