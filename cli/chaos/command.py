@@ -18,6 +18,7 @@ from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.results.compare import compare
 from quorate.cli.chaos.results.outcome import NotRun, Outcome, exit_status, results_of
 from quorate.cli.chaos.results.progress_file import ProgressFile
+from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.results.summary import summary_lines, summary_table
 from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run.cluster_choice import ClusterChoice
@@ -177,7 +178,7 @@ def run(
     SCENARIO is a name of `quorate chaos list`, or a .toml file, or `all` for all scenarios of the
     list. The exit status is the verdict: 0 good, 1 bad, and 4 if all verdicts are good but the
     cluster could not run some scenarios of `all`. Every run ends with a verdict, also if the
-    cluster stays broken or a signal ends the run early."""
+    cluster stays broken or a signal ends the run early. A signal also ends `all`."""
     cluster = ClusterChoice(**of_cluster)
     cluster.refuse_contradictions()
     if scenario == ALL and (variant is not None or html is not None):
@@ -187,19 +188,17 @@ def run(
     file = progress_file(progress, cluster.directory)
     view = View(sys.stdout if output == "text" else None, file=file)
     chance = random.randrange(MAX_SEED + 1) if seed is None else seed
-    outcomes: list[Outcome] = []
-    for each in chosen:
+
+    def run_one(each: Scenario) -> Result:
         view.line(each.title if each.about == "-" else f"{each.title}. {each.about}")
-        try:
-            result = cluster.run(each, variants_named(each, variant), chance, view)
-        except (Refused, NotReachable) as refused:
-            if scenario != ALL:
-                raise
-            outcomes.append(NotRun(each.name, refused.message))
-            view.line(f"refused: {refused.message}")
-            continue
-        outcomes.append(result)
+        result = cluster.run(each, variants_named(each, variant), chance, view)
         view.end(result)
+        return result
+
+    if scenario == ALL:
+        outcomes = run_all(chosen, run_one, view)
+    else:
+        outcomes = [run_one(chosen[0])]
     found = [each.as_json() for each in outcomes]
     as_json = json.dumps(found if scenario == ALL else found[0])
     write_files(outcomes, as_json, html, json_file, junit_file)
@@ -211,6 +210,27 @@ def run(
         for left in result.left_behind:
             click.echo(left, err=True)
     raise SystemExit(exit_status(outcomes))
+
+
+def run_all(
+    scenarios: Sequence[Scenario], run_one: Callable[[Scenario], Result], view: View
+) -> list[Outcome]:
+    """Return the outcome of each scenario. After a signal, no further one is run."""
+    outcomes: list[Outcome] = []
+    signal_name: str | None = None
+    for each in scenarios:
+        if signal_name is not None:
+            outcomes.append(NotRun(each.name, f"{signal_name} ended the run of all scenarios"))
+            continue
+        try:
+            result = run_one(each)
+        except (Refused, NotReachable) as refused:
+            outcomes.append(NotRun(each.name, refused.message))
+            view.line(f"refused: {refused.message}")
+        else:
+            outcomes.append(result)
+            signal_name = result.ended_by
+    return outcomes
 
 
 def progress_file(progress: Path | None, directory: Path | None) -> ProgressFile | None:

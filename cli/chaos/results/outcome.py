@@ -1,4 +1,4 @@
-"""The outcomes of `chaos run all`: the results, and the scenarios that were refused. Pure."""
+"""The outcomes of `chaos run all`: the results, and the scenarios that were not run. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorate.cli.client.errors import PARTLY
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """A scenario that its cluster cannot run."""
+    """A scenario that its cluster cannot run, or that a signal to `run all` left out."""
 
     scenario: str
     reason: str

@@ -40,6 +40,8 @@ class Result:
     """The checks that have no evidence on this cluster."""
     left_behind: Sequence[str] = ()
     """The things that the run could not remove or restore, such as its topic."""
+    ended_by: str | None = None
+    """The name of the signal that ended the run early, or None."""
 
     @property
     def good(self) -> bool:

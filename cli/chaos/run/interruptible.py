@@ -38,7 +38,13 @@ async def interruptible(plan: Plan, cluster: Cluster, view: View) -> Result:
     """Run the plan, and let signals end it early. Raise nothing."""
     interruption = Interruption()
     interruption.install(asyncio.get_running_loop())
-    return await run_scenario(plan, cluster, view, interruption)
+    result = await run_scenario(plan, cluster, view, interruption)
+    return replace(result, ended_by=interruption.name)
+
+
+def ended_by(result: Result, error: BaseException) -> Result:
+    """Return the result with the signal, if `error` is one of `signals_as_interrupt`."""
+    return replace(result, ended_by=str(error)) if isinstance(error, KeyboardInterrupt) else result
 
 
 def without_leftovers(result: Result, what: str, remove: Callable[[], None]) -> Result:
@@ -49,5 +55,6 @@ def without_leftovers(result: Result, what: str, remove: Callable[[], None]) -> 
         with signals_as_interrupt():
             remove()
     except (Exception, KeyboardInterrupt) as error:  # the verdict must not be lost
-        return replace(result, left_behind=(*result.left_behind, f"{what}: {reason(error)}"))
+        left = (*result.left_behind, f"{what}: {reason(error)}")
+        return ended_by(replace(result, left_behind=left), error)
     return result

@@ -18,6 +18,7 @@ from quorate.cli.chaos.run.ending import reason
 from quorate.cli.chaos.run.evidence import failed_result
 from quorate.cli.chaos.run.existing_runs import file_of_clients, refuse_unknown_nodes
 from quorate.cli.chaos.run.interruptible import (
+    ended_by,
     interruptible,
     signals_as_interrupt,
     without_leftovers,
@@ -88,6 +89,7 @@ def run_on_temporary_cluster(
         duration_ms = round((time.monotonic() - begin_s) * 1000)
         why = f"the cluster could not be used: {reason(error)}"
         result = failed_result(plan, why, time.time_ns() // 1_000_000 - duration_ms, duration_ms)
+        result = ended_by(result, error)
 
     def remove() -> None:
         cluster.stop()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -245,6 +246,20 @@ def test_a_refused_scenario_does_not_end_the_run_of_all(
     assert run("run", "all").exit_code == 1, "nothing was tested"
     assert run("run", "leader-kill").exit_code == 1
     assert run("run", "power-loss").exit_code == 3
+
+
+def test_a_signal_ends_the_run_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def interrupted(scenario: Scenario, *others: object) -> object:
+        names.append(scenario.name)
+        return replace(result(), ended_by="SIGINT" if len(names) == 2 else None)
+
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", interrupted)
+    ended = run("run", "all")
+    assert names == list(bundled_scenarios())[:2]
+    assert ended.exit_code == PARTLY
+    assert ended.output.splitlines()[-1].endswith("SIGINT ended the run of all scenarios")
 
 
 def test_a_secure_cluster_is_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:

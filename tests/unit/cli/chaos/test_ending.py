@@ -14,6 +14,7 @@ import pytest
 from quorate.cli.chaos.loading.loader import load
 from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run.ending import Interrupted, Interruption, reason, stage
+from quorate.cli.chaos.run.interruptible import interruptible, without_leftovers
 from quorate.cli.chaos.run.run import run_scenario
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.workload.ledger import ROAMING, Ledger
@@ -21,6 +22,7 @@ from quorate.cli.chaos.workload.read_back import NO_PROGRESS_S, READ_BACK_S, Rea
 from quorate.cli.client.consumer import Consumed
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.quorum.log.record import Record
+from tests.unit.cli.chaos.histories import result
 
 
 @dataclass
@@ -133,6 +135,28 @@ async def test_a_run_that_cannot_start_has_a_verdict(cluster: Any, said: str) ->
     assert failed["steps"] == f"the run could not start: {said}"
     assert "lost" in failed
     assert result.as_json()["verdict"] == "bad"
+
+
+class Signalled:
+    """A cluster in whose first request a signal arrives."""
+
+    def active_controller(self) -> int:
+        """Raise the signal in the thread of the loop, and NotReachable."""
+        signal.raise_signal(signal.SIGTERM)
+        raise NotReachable("no broker answers")
+
+
+@pytest.mark.parametrize(("cluster", "ended_by"), [(Signalled(), "SIGTERM"), (Unreachable(), None)])
+def test_the_result_names_the_signal_that_ended_the_run(cluster: Any, ended_by: str | None) -> None:
+    scenario = load("leader-kill")
+    plan = Plan(scenario, scenario.variants, "t")
+    assert asyncio.run(interruptible(plan, cluster, View(None))).ended_by == ended_by
+
+
+def test_a_signal_while_leftovers_are_removed_is_in_the_result() -> None:
+    found = without_leftovers(result(), "topic t", lambda: signal.raise_signal(signal.SIGHUP))
+    assert found.ended_by == "SIGHUP"
+    assert found.left_behind == ("topic t: KeyboardInterrupt: SIGHUP",)
 
 
 @dataclass
