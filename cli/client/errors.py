@@ -8,18 +8,32 @@
 
 from __future__ import annotations
 
+import sys
+from typing import IO, Any
+
 import click
+
+from quorate.cli.terminal.safe_text import safe_text
 
 PARTLY = 4
 
 
-class Refused(click.ClickException):
+class Failure(click.ClickException):
+    """The base class of these errors. A message may have texts of peers."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message to `file`, by default standard error, as safe text."""
+        stream: IO[Any] = sys.stderr if file is None else file
+        click.echo(safe_text(f"Error: {self.format_message()}", stream), file=stream)
+
+
+class Refused(Failure):
     """The cluster, a directory or a rule refused the command."""
 
     exit_code = 1
 
 
-class NotReachable(click.ClickException):
+class NotReachable(Failure):
     """No node answered in time."""
 
     exit_code = 3

@@ -5,6 +5,7 @@ Resetting offsets is in resets.py, and the output lines are in group_view.py."""
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -31,6 +32,7 @@ from quorate.cli.groups.group_view import (
 )
 from quorate.cli.groups.resets import reset
 from quorate.cli.log_ends import LogEnds, parts_of
+from quorate.cli.terminal.safe_text import safe_lines, safe_text
 from quorate.cli.terminal.tables import show
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
@@ -136,8 +138,7 @@ def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[st
     elif options["state"]:
         show(listing_lines(found), [listing_table(found)])
     else:
-        for each in found:
-            click.echo(each.group_id)
+        echo(each.group_id for each in found)
 
 
 def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
@@ -176,7 +177,7 @@ def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, 
 
 def warn(described: DescribedGroup) -> None:
     """Print a warning to standard error if the group has no members or is rebalancing."""
-    name = described.group_id
+    name = safe_text(described.group_id, sys.stderr)
     if described.group_state == EMPTY:
         click.echo(f"\nConsumer group '{name}' has no active members.", err=True)
     elif described.group_state != STABLE:
@@ -188,7 +189,7 @@ def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, An
     results = {name: groups.delete(name) for name in names}
     failed = {name: error for name, error in results.items() if error}
     if not failed:
-        done = ", ".join(results)
+        done = safe_text(", ".join(results), sys.stdout)
         click.echo(f"Deletion of requested consumer groups ('{done}') was successful.")
         return
     lines = [
@@ -222,7 +223,7 @@ def delete_offsets(admin: Admin, groups: Groups, names: list[str], options: dict
 
 def echo(lines: Iterable[str]) -> None:
     """Print each line."""
-    for line in lines:
+    for line in safe_lines(lines, sys.stdout):
         click.echo(line)
 
 

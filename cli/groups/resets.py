@@ -5,6 +5,7 @@ Exactly one scenario option, such as --to-earliest, determines the offsets."""
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import Groups, Place
 from quorate.cli.groups.group_view import reset_lines
 from quorate.cli.log_ends import LogEnds, places_of
+from quorate.cli.terminal.safe_text import safe_lines
 
 DEAD, EMPTY = "Dead", "Empty"
 Target = Callable[[Place, int | None, LogEnds], int]
@@ -52,7 +54,7 @@ def reset(admin: Admin, groups: Groups, names: Sequence[str], options: dict[str,
         if options["execute"] and not options["dry_run"]:
             groups.commit(name, planned)
         lines = exported(name, planned, names) if options["export"] else reset_lines(name, planned)
-        for line in lines:
+        for line in safe_lines(lines, sys.stdout):
             click.echo(line)
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -27,6 +28,7 @@ from quorate.cli.history.stream import stream
 from quorate.cli.history.text import json_lines, moment_lines, shown_lines
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.progress import waiting_for, waiting_until_closed
+from quorate.cli.terminal.safe_text import safe_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -232,7 +234,7 @@ def at(
     if output == "json":
         click.echo(json.dumps(state))
         return
-    for line in moment_lines(state):
+    for line in safe_lines(moment_lines(state), sys.stdout):
         click.echo(line)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +16,7 @@ from quorate.cli.history.options import damages, permissive_option
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import story_json, story_lines
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import safe_lines
 from quorate.quorum.analytics.log.text import clock
 
 if TYPE_CHECKING:
@@ -75,11 +77,11 @@ def _print(
         click.echo(json.dumps({**more, "stories": [asdict(each) for each in chronicles]}))
         return
     for each in chronicles:
-        for line in chronicle_lines(each):
+        for line in safe_lines(chronicle_lines(each), sys.stdout):
             click.echo(line)
         if more:
             click.echo("")
-    for line in lines:
+    for line in safe_lines(lines, sys.stdout):
         click.echo(line)
 
 

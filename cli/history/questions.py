@@ -4,6 +4,7 @@ brokers, and rankings."""
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from quorate.cli.history.rehearsal import play, refuse_without_scenario, rehears
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import shown_lines
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import safe_lines
 from quorate.quorum.analytics.replay.differences import Point
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def diff(directory: Path, before: Point, after: Point, permissive: bool, output:
     if output == "json":
         click.echo(json.dumps(asdict(comparison)))
         return
-    for line in comparison_lines(comparison):
+    for line in safe_lines(comparison_lines(comparison), sys.stdout):
         click.echo(line)
 
 
@@ -155,14 +157,14 @@ def _print_loss(
         if output == "json":
             click.echo(json.dumps([what_if_json(each) for each in results]))
             return
-        for line in each_broker_lines(state, results):
+        for line in safe_lines(each_broker_lines(state, results), sys.stdout):
             click.echo(line)
         return
     result = what_if(state, {*brokers, *in_racks})
     if output == "json":
         click.echo(json.dumps(what_if_json(result)))
         return
-    for line in what_if_lines(state, result, limit):
+    for line in safe_lines(what_if_lines(state, result, limit), sys.stdout):
         click.echo(line)
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from quorate.cli.terminal.safe_text import safe_lines
 from quorate.cli.terminal.tables import MAX_ROWS, Table, Value, is_drawn, terminal_lines
 from quorate.quorum.analytics.log.text import clock, span
 
@@ -53,7 +54,8 @@ def shown_lines(
             yield from terminal_lines([Table(columns=names, rows=cells)])
             return
         following = chain(first, following)
-    yield from (f"{' ' * indent}{line}" for line in table_lines(names, following))
+    lines = (f"{' ' * indent}{line}" for line in table_lines(names, following))
+    yield from safe_lines(lines, sys.stdout)
 
 
 def _value(value: object) -> Value:

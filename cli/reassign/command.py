@@ -10,6 +10,7 @@ Departures from Kafka's tool:
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from quorate.cli.reassign import throttles as reassignment_throttles
 from quorate.cli.reassign.move_tables import progress_parts
 from quorate.cli.reassign.partition_files import Replica, TopicPartition, assignment_json, text_of
 from quorate.cli.reassign.plan import Assignment, Impossible, replica_counts, resized, spread
+from quorate.cli.terminal.safe_text import safe_text
 from quorate.cli.terminal.tables import show
 
 ACTIONS = ("generate", "execute", "verify", "cancel", "list")
@@ -72,7 +74,7 @@ class Failed(Refused):
 
     def show(self, file: Any = None) -> None:
         """Print the message to standard output, without click's prefix."""
-        click.echo(self.message)
+        click.echo(safe_text(self.message, sys.stdout))
 
 
 @click.command()

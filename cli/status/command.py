@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.unclean_elections import UncleanElections
 from quorate.cli.status.watch import watch_status
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import safe_lines
 from quorate.cli.terminal.tables import show
 
 DEFAULT_DIR = Path("quorate-data")
@@ -138,7 +140,7 @@ def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output:
     elif output == "json":
         click.echo(json.dumps(read().as_json()))
     else:
-        for line in read().lines(every=every):
+        for line in safe_lines(read().lines(every=every), sys.stdout):
             click.echo(line)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
+from quorate.cli.terminal.safe_text import safe_lines
 from quorate.cli.terminal.tables import Cell, Mark, Part, is_drawn, terminal_lines
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -143,7 +144,7 @@ def show_json(content: Content) -> None:
 
 def show_block(content: Content) -> None:
     """Print the time and the content as a block of lines."""
-    for line in (f"--- {now_text()}", *content.lines()):
+    for line in safe_lines((f"--- {now_text()}", *content.lines()), sys.stdout):
         click.echo(line)
 
 

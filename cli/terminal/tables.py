@@ -5,8 +5,8 @@ On a terminal, rich draws them in its width. In a pipe, the command's plain line
 they are, because programs read them. They are also printed if TERM is dumb. NO_COLOR removes the
 colours and leaves the tables.
 
-Invariant: a cell never controls the terminal, because peers choose some texts, such as the name of
-a rack. rich is imported only when a table is drawn, because the import takes time."""
+Invariant: neither a cell nor a plain line controls the terminal (`safe_text.py`). rich is imported
+only when a table is drawn, because the import takes time."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
 import click
+
+from quorate.cli.terminal.safe_text import printable, safe_lines
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -94,7 +96,7 @@ Part = Table | Cell | str
 def show(plain: Iterable[str], parts: Iterable[Part]) -> None:
     """Print `parts` on a terminal, and the lines of `plain` in any other output. Only one of them
     is iterated over, unless there are more than MAX_ROWS rows."""
-    lines = plain
+    lines = safe_lines(plain, sys.stdout)
     if is_drawn(sys.stdout):
         drawn = [*parts]
         if sum(len(each.rows) for each in drawn if isinstance(each, Table)) <= MAX_ROWS:
@@ -173,11 +175,6 @@ def text_of(value: Value, blocks: tuple[str, str]) -> Text:
     if isinstance(value, Cell):
         return Text(printable(value.text), style=value.mark.value if value.mark else "")
     return Text("-" if value is None else printable(str(value)))
-
-
-def printable(text: str) -> str:
-    """Return `text` with "?" for each character that is not printable, apart from line ends."""
-    return "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
 
 
 def can_encode(text: str, stream: TextIO) -> bool:
