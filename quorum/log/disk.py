@@ -37,9 +37,9 @@ DIRECTORY_MODE = 0o700
 """The data is the node's own: other users get no access, whatever the umask permits."""
 MAX_WORK_S = 0.010
 """The time after which long work of many steps ends, and other work of its thread gets a turn."""
-REST_SHARE = 3.0
+REST_SHARE = 7.0
 """The rest after one step, in times of its duration. The event loop thus has the interpreter's lock
-and the core for three quarters of the time."""
+and the core for seven eighths of the time."""
 MAX_REST_S = 0.004
 """The longest rest after one step. A step that takes longer has waited for the disk, or for the
 interpreter's lock."""
