@@ -4,7 +4,8 @@
 - 1: the cluster, a directory or a rule refused it.
 - 2: the usage is wrong (click's own code).
 - 3: no node answered in time.
-- 4: the cluster works, but some of its nodes do not run (`up`)."""
+- 4: the command succeeded in part: some nodes do not run (`up`) or were not healed (`chaos heal`),
+  or some scenarios were not run (`chaos run all`)."""
 
 from __future__ import annotations
 

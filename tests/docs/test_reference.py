@@ -6,9 +6,12 @@ import re
 
 import pytest
 
+from quorate.cli.client.errors import PARTLY
 from quorate.cli.examples import EXAMPLES
 from quorate.cli.main import main
 from quorate.cli.manual.description import Described, described
+from quorate.config.dynamic_keys import why_not_settable
+from quorate.config.dynamic_tls_keys import DYNAMIC_TLS_KEYS
 from quorate.config.key import Key, Kind, at_least
 from quorate.config.not_in_effect import REASONS
 from quorate.config.refused_keys import DECEIVING
@@ -54,6 +57,18 @@ def test_the_range_of_a_key_is_that_of_its_check() -> None:
     assert "while the node runs, for one broker or for all" in section
 
 
+@pytest.mark.parametrize("name", sorted(DYNAMIC_TLS_KEYS))
+def test_a_key_of_tls_changes_with_the_prefix_of_a_listener(name: str) -> None:
+    (section,) = re.findall(
+        rf"^## {re.escape(name)}$(.*?)(?=^## |\Z)", KEY_PAGES["reference/node-keys.md"], re.M | re.S
+    )
+    assert why_not_settable([f"listener.name.external.{name}"]) is None
+    assert (
+        f"while the node runs, for one broker and listener, as `listener.name.<listener>.{name}`"
+        in section
+    )
+
+
 def test_every_refused_and_every_ignored_property_is_named() -> None:
     page = keys_without_effect.pages()[keys_without_effect.PAGE]
     patterns = [each for _, several in REASONS for each in several]
@@ -67,7 +82,9 @@ def test_every_refused_and_every_ignored_property_is_named() -> None:
 def test_every_error_code_and_exit_code_is_named() -> None:
     page = errors.pages()[errors.PAGE]
     assert all(f"| {each.value} | `{each.name}` |" in page for each in ErrorCode)
-    assert [number for number, _ in errors.exit_meanings()] == ["0", "1", "2", "3", "4"]
+    meanings = dict(errors.exit_meanings())
+    assert [*meanings] == ["0", "1", "2", "3", "4"]
+    assert "`chaos run all`" in meanings[str(PARTLY)]
     assert all(each.__doc__ for _, each in errors.exceptions())
     assert {"NodeFailed", "NoMetadataLog"} <= {each.__name__ for _, each in errors.exceptions()}
 

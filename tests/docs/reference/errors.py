@@ -48,7 +48,7 @@ def _page() -> Iterator[str]:
 
 def exit_meanings() -> list[tuple[str, str]]:
     """Return the exit codes with their meanings, from the docstring of the module that has them."""
-    listed = re.findall(r"^- (\d+): (.+?)\.$", exit_codes.__doc__ or "", re.MULTILINE)
+    listed = re.findall(r"^- (\d+): (.+?)\.$", exit_codes.__doc__ or "", re.M | re.S)
     return [(number, text(meaning)) for number, meaning in listed]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from quorate.config.dynamic_broker_keys import DYNAMIC_BROKER_KEYS
 from quorate.config.dynamic_keys import DYNAMIC_KEYS
+from quorate.config.dynamic_tls_keys import DYNAMIC_TLS_KEYS
 from quorate.config.key import Key, Kind, Update, Value
 from quorate.config.node_keys import ALIASES, NODE_KEYS
 from quorate.config.not_in_effect import why_not_in_effect
@@ -75,6 +76,12 @@ def _facts(key: Key) -> Iterator[str]:
     if key.synonyms:
         names = (f"`{name}`" + (f" times {by:,}" if by != 1 else "") for name, by in key.synonyms)
         yield f"Node key: {', or '.join(names)}"
+    elif key.name in DYNAMIC_TLS_KEYS:
+        yield (
+            f"Changes: while the node runs, for one broker and listener, as "
+            f"`listener.name.<listener>.{key.name}`; without this prefix, "
+            f"{CHANGES[Update.READ_ONLY]}"
+        )
     elif key.name not in TOPIC_KEYS:
         row = DYNAMIC_KEYS.get(key.name)
         yield f"Changes: {CHANGES[row.update if row else Update.READ_ONLY]}"
