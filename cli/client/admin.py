@@ -104,15 +104,17 @@ class Admin:
         request: Message,
         response: type[R],
         errors: Callable[[R], Iterable[int]] = lambda _: (),
+        wait_s: float | None = None,
     ) -> R:
         """Send a read-only request to any node and return the response.
 
         `errors` returns the error codes in a response. On a transient error among them or a lost
         connection the request is sent again until the deadline. After the deadline the last
         response is returned with its errors. Without `errors` the first response is returned,
-        even if it contains errors. Raise NotReachable if no node answers. Raise Refused if the node
-        does not serve the API or its response cannot be decoded."""
-        return self._until(request, response, errors, again=True)
+        even if it contains errors. The deadline is after `wait_s` if that is less than the timeout
+        of the settings. Raise NotReachable if no node answers. Raise Refused if the node does not
+        serve the API or its response cannot be decoded."""
+        return self._until(request, response, errors, again=True, wait_s=wait_s)
 
     def change(
         self,
@@ -237,8 +239,10 @@ class Admin:
         errors: Callable[[R], Iterable[int]],
         *,
         again: bool,
+        wait_s: float | None = None,
     ) -> R:
-        deadline = time.monotonic() + self._settings.timeout_s
+        timeout_s = self._settings.timeout_s
+        deadline = time.monotonic() + (timeout_s if wait_s is None else min(wait_s, timeout_s))
         asked_again = PASSING | UNKNOWN_OUTCOME if again else PASSING
         while True:
             connection = self._any_connection()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import click
 
-from quorate.cli.client.admin import Admin, check
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.admin import PASSING, UNKNOWN_OUTCOME, Admin, check
+from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.force_voters import force_voters
@@ -20,6 +20,7 @@ from quorate.cli.metadata_quorum.voters import add_controller, remove_controller
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.tables import Cell, Mark, Table, Value, show
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -151,19 +152,36 @@ def is_lost(answer: DescribeQuorumResponse) -> bool:
     return (answer.error_message or "").startswith(LOST)
 
 
-def describe_quorum(admin: Admin) -> Quorum:
+def describe_quorum(admin: Admin, wait_s: float | None = None) -> Quorum:
     """Return the quorum's state from the cluster.
 
     Raise QuorumLost if the node reports that it reaches no majority of the voters, Refused on
-    another error, and NotReachable if no node answers."""
+    another error, and NotReachable if no node answers. If `wait_s` is given, raise QuorumLost if no
+    active controller answers for so long. The links to a voter that is paused or without power stay
+    open for some seconds, in which a node takes the voter for reachable."""
     topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),))
-    answer = admin.ask(DescribeQuorumRequest(topics=(topic,)), DescribeQuorumResponse, error_codes)
+    request = DescribeQuorumRequest(topics=(topic,))
+    silent = f"no active controller has answered for {wait_s or 0:g} s"
+    try:
+        answer = admin.ask(request, DescribeQuorumResponse, error_codes, wait_s)
+    except NotReachable:
+        if wait_s is None:
+            raise
+        raise QuorumLost(silent) from None
     if is_lost(answer):
         raise QuorumLost(answer.error_message or "")
+    if wait_s is not None and has_no_controller(answer):
+        raise QuorumLost(silent)
     check(answer.error_code, answer.error_message)
     state = answer.topics[0].partitions[0]
     check(state.error_code, state.error_message)
     return Quorum(state, answer.nodes)
+
+
+def has_no_controller(answer: DescribeQuorumResponse) -> bool:
+    """Return True if the node has found no active controller that answers."""
+    transient = PASSING | UNKNOWN_OUTCOME
+    return any(ErrorCode.of(code) in transient for code in error_codes(answer))
 
 
 def error_codes(answer: DescribeQuorumResponse) -> list[int]:

@@ -38,6 +38,9 @@ MAX_GROUPS = 20
 """The most groups of problems that the text lists."""
 MAX_ELECTIONS = 5
 """The most unclean elections that the text lists, unless all are requested."""
+QUORUM_WAIT_S = 5.0
+"""The time, in s, after which a quorum without an active controller counts as lost. An election
+takes less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,13 +177,14 @@ def read_status(
     """Return the state of the cluster, with the known causes. `topics` are the selected topics, if
     the caller has read them with `read_topics`.
 
-    If a broker reports that the quorum is lost, return what the brokers know. Raise Refused if the
+    If a broker reports that the quorum is lost, or no active controller answers for QUORUM_WAIT_S,
+    return what the brokers know. Raise Refused if the
     cluster reports another error, the quorum has no leader, or the pattern of topics is invalid,
     and NotReachable if no node answers."""
     selection = selection or Selection()
     cluster = describe_cluster(admin, fenced=True)
     try:
-        quorum, lost = describe_quorum(admin), ""
+        quorum, lost = describe_quorum(admin, QUORUM_WAIT_S), ""
     except QuorumLost as error:
         quorum, lost = None, error.reason
     up = frozenset(each.broker_id for each in cluster.brokers if not each.is_fenced)
@@ -231,7 +235,7 @@ def read_status(
 def read_topics(admin: Admin) -> list[TopicView]:
     """Return all topics with their min ISR. Raise as `read_status` does."""
     try:
-        describe_quorum(admin)
+        describe_quorum(admin, QUORUM_WAIT_S)
     except QuorumLost:
         return topics_of(admin, None, moving=False)
     return topics_of(admin, None, moving=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
+from quorate.cli.status import cluster_status
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import cluster, configs, metadata
@@ -240,6 +242,28 @@ def test_status_shows_what_is_wrong_and_why() -> None:
     assert "1 offline, 1 under min ISR, 0 under-replicated" in result.output
     why_not = "t-0 under-min-isr: leader 4, isr [4] of [4, 5]: broker 5 is down; cause unknown"
     assert why_not in result.output
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, None])
+def test_status_does_not_wait_for_controllers_that_are_paused(
+    error: ErrorCode | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their links stay open, so that the broker reports an error or, if it is None, nothing."""
+    monkeypatch.setattr(cluster_status, "QUORUM_WAIT_S", 0.2)
+    answers = {**DESCRIBE, **CLUSTER, configs.DescribeConfigsRequest: described_configs}
+    answers[metadata.MetadataRequest] = lambda _: metadata_answer("t")
+
+    def without_controller(_: object) -> cluster.DescribeQuorumResponse:
+        if error is None:
+            time.sleep(0.5)
+        return cluster.DescribeQuorumResponse(error_code=error or 0, topics=())
+
+    answers[cluster.DescribeQuorumRequest] = without_controller
+    result, requests = run(answers, "status")
+    assert result.exit_code == 1
+    assert "Quorum: LOST: no active controller has answered for 0.2 s. The state" in result.output
+    assert "1 offline, 1 under min ISR, 0 under-replicated" in result.output
+    assert not any(isinstance(each, ListPartitionReassignmentsRequest) for each in requests)
 
 
 def test_status_reports_a_lost_quorum_immediately() -> None:
