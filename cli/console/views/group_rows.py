@@ -50,10 +50,12 @@ class Group:
 
     @property
     def lag(self) -> int | None:
-        """Return the sum of the known lags, or None if the offsets are not known."""
+        """Return the sum of the known lags, or None if none of them is known. A group without
+        offsets has no lag."""
         if self.offsets is None:
             return None
-        return sum(each.lag or 0 for each in self.offsets)
+        known = [each.lag for each in self.offsets if each.lag is not None]
+        return None if self.offsets and not known else sum(known)
 
 
 def group_rows(groups: Iterable[Group]) -> list[Row]:

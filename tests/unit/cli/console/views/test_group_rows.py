@@ -38,6 +38,16 @@ def test_the_largest_lag_comes_first_and_an_unknown_one_last() -> None:
     ]
 
 
+def test_a_group_whose_partitions_have_no_leader_does_not_seem_to_be_without_lag() -> None:
+    rows = group_rows([group("a", None, None), group("b", None, 4), group("c", 0), group("d")])
+    assert [row[:4] for row in rows] == [
+        ("b", "Stable", 4, 2),
+        ("c", "Stable", 0, 1),
+        ("d", "Stable", 0, 0),
+        ("a", "Stable", UNKNOWN, 2),
+    ]
+
+
 def test_each_partition_of_each_group_has_a_row_by_its_lag() -> None:
     rows = offset_rows([group("b", 1, None), group("c", 5)])
     assert [row[:4] for row in rows] == [("c", "t", 0, 5), ("b", "t", 0, 1), ("b", "t", 1, UNKNOWN)]
