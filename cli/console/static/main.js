@@ -113,9 +113,11 @@ async function follow() {
     try {
       await visible();
       const {version} = await get(`/api/news?seen=${seen}&table=${table.name}`);
-      if (version === seen) continue;
-      seen = version;
+      // Also without news, because the console drops what no page asks for.
       details.renew();
+      if (version === seen) continue;
+      if (seen < 0) at('error').hidden = true;
+      seen = version;
       if (travel.offset !== null) continue;
       await showOverview();
       table.renew();

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from quorate.cli.console import server as server_module
 from quorate.cli.console.views.change_events import Event
 from quorate.cli.console.views.table import Table
 from tests.unit.analytics.browser import MEASURES, VARIABLE, find_browser
@@ -131,3 +133,44 @@ async def test_the_slider_shows_earlier_states_and_returns_to_the_present(tmp_pa
         await page.value("document.querySelector('#travel button').click()")
         await page.until(f"{ROWS} === 13")
         assert page.problems == []
+
+
+async def test_a_console_that_has_ended_is_named_until_it_answers_again(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, b"".join(batches()))
+    error = "document.getElementById('error')"
+    async with (
+        served(reading(12), past=tmp_path) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}") as page,
+    ):
+        await page.until(f"{ROWS} === 12 && document.querySelector('#travel input').max > 30")
+        await page.value(
+            "(() => { const slider = document.querySelector('#travel input'); slider.value = 25;"
+            "slider.dispatchEvent(new Event('input')); })()"
+        )
+        await page.until(f"{ROWS} === 2")
+        await page.value("window.answering = window.fetch")
+        await page.value("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))")
+        console.reading = replace(reading(12), version=2)
+        console.server.changed()
+        await page.until(f"{error}.innerText.startsWith('The console does not answer')")
+        await page.value("window.fetch = window.answering")
+        await page.until(f"{error}.hidden")
+        assert await page.value(ROWS) == 2, "the page still shows the earlier state"
+
+
+async def test_an_open_explanation_is_asked_for_when_nothing_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the console drops the timeline, and cannot read it again without a quorum."""
+    monkeypatch.setattr(server_module, "NEWS_S", 0.05)
+    async with (
+        served(reading(12)) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}") as page,
+    ):
+        await page.until(f"{ROWS} === 12")
+        await page.value("document.getElementById('quorum').click()")
+        await page.until("document.getElementById('details').open")
+        console.looked_at.clear()
+        async with asyncio.timeout(20):
+            while "timeline" not in console.looked_at:
+                await page.value("1")

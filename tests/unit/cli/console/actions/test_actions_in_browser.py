@@ -132,6 +132,10 @@ async def test_the_explained_row_fills_in_the_fields_and_escape_changes_nothing(
         await click(page, "#action [type=submit]")
         await page.until(f"{SAID} === 'no broker has the id 99'")
         assert cluster.taken == [{"topic": "orders", "partition": 11, "brokers": (4, 99)}]
+        await page.value("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))")
+        for button in ("button", "submit", "submit"):
+            await click(page, f"#action [type={button}]")
+        await page.until(f"{SAID}.includes('not known whether the action was taken')")
 
 
 async def test_an_earlier_state_has_no_actions(
