@@ -164,11 +164,11 @@ def up(
     readiness = Readiness({each["id"]: (each["host"], each["port"]) for each in entries}, security)
     supervisor = Supervisor(directory, configs, say, restart, faults)
     lifeline = lifeline_of_stdin() if until_eof else None
-    console = None
+    bootstrap, console = addresses(entries), None
     if console_port is not None:
-        console = ConsoleProcess(addresses(entries), command_config, console_port, directory.root)
+        console = ConsoleProcess(bootstrap, command_config, console_port, directory.root, say)
     if shape.secured is not None:
-        for line in ways_to_connect(shape.secured, addresses(entries)):
+        for line in ways_to_connect(shape.secured, bootstrap):
             say(line)
     if detach:
         sys.exit(detached(supervisor, readiness, lifeline, console))
