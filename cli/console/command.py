@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import secrets
 import signal
 from functools import partial
@@ -13,6 +14,7 @@ from aiohttp import web
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import admin_settings, cluster_options
+from quorate.cli.console.access.connections import listening_on
 from quorate.cli.console.actions.routes import Actions
 from quorate.cli.console.chaos_runs import ChaosRuns
 from quorate.cli.console.past import Past
@@ -85,11 +87,7 @@ def console(
     host = listen or LOOPBACK
     log = partial(click.echo, err=True)
     if not is_loopback(host):
-        click.echo(
-            f"Warning: other machines may reach {host}. Their readers see the cluster if they have "
-            "the token, which crosses the network unencrypted.",
-            err=True,
-        )
+        log(warning_of(host, allow_actions))
 
     lifeline = lifeline_of_stdin() if until_eof else None
 
@@ -110,22 +108,33 @@ def console(
         runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, host, port)
+            assert runner.server is not None
             try:
-                await site.start()
+                listening = await listening_on(runner.server, host, port)
             except OSError as error:
                 raise Refused(
-                    f"cannot listen on {host} port {port}: {error.strerror}. Choose another --port"
+                    f"cannot listen on {host} port {port}: {error.strerror}. Choose another "
+                    f"{'--port' if error.errno == errno.EADDRINUSE else '--listen or --port'}"
                 ) from None
-            used = runner.addresses[0][1]
+            used = listening.sockets[0].getsockname()[1]
             watcher.start()
             click.echo(f"console at http://{_in_url(host)}:{used}/#token={token}")
             await stop.wait()
+            listening.close()
         finally:
             watcher.stop()
             await runner.cleanup()
 
     asyncio.run(serve())
+
+
+def warning_of(host: str, allow_actions: bool) -> str:
+    """Return the warning about an address that other machines reach."""
+    may = "see and change" if allow_actions else "see"
+    return (
+        f"Warning: other machines may reach {host}. Their readers can {may} the cluster if they "
+        "have the token, which crosses the network unencrypted."
+    )
 
 
 def _in_url(host: str) -> str:

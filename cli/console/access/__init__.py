@@ -1,1 +1,5 @@
-"""The requests that the console refuses, and the headers of its responses: request_rules.py."""
+"""The access to the console.
+
+- request_rules.py: the requests that the console refuses, and the headers of its responses. Pure.
+- connections.py: the bound of the number of connections.
+"""
