@@ -23,6 +23,8 @@ FIRST_PAGE = 2000
 """The number of offsets in the first step backwards. Each step is four times as long as the last
 one, up to LARGEST_PAGE."""
 LARGEST_PAGE = 200_000
+MAX_KEPT = 100_000
+"""The most keys whose newest change is kept. Those of deleted topics are among them."""
 LIMIT = 10_000
 """The most lines that one request asks for. A step backwards may need several requests."""
 NEXT_OFFSET = "Quorate-Next-Offset"
@@ -121,7 +123,11 @@ class Explanations:
 
     def _read_on(self, end: int, get: Get) -> None:
         for line in lines_between(self._to, end, get):
-            self._latest.update(explained(line))
+            for key, explanation in explained(line).items():
+                self._latest.pop(key, None)
+                self._latest[key] = explanation
+            if len(self._latest) > MAX_KEPT:
+                del self._latest[next(iter(self._latest))]
             self._to = line["offset"] + 1
         self._to = max(self._to, end)
 
@@ -139,7 +145,8 @@ class Explanations:
                 for line in lines_between(None, self._from, get):
                     found.update(explained(line))
             for key, explanation in found.items():
-                self._latest.setdefault(key, explanation)
+                if key in missing or len(self._latest) < MAX_KEPT:
+                    self._latest.setdefault(key, explanation)
             self._from = start
             missing -= found.keys()
             size = min(size * 4, LARGEST_PAGE)

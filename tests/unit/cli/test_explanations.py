@@ -102,6 +102,18 @@ def test_what_is_known_is_not_looked_for_again() -> None:
     assert len(log.targets) == 5
 
 
+def test_the_number_of_kept_changes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console reads for days, while topics are created and deleted."""
+    monkeypatch.setattr(explanations, "MAX_KEPT", 3)
+    log = FakeLog({n: change("isr-expand", partitionId=n, isr=[5]) for n in range(1, 9)}, end=9)
+    known, keys = Explanations(), [("partition", "T", n) for n in range(20)]
+    assert known.of(keys[1:2], 9, log.get).keys() == {keys[1]}, "the wanted one is kept"
+    log.records |= {n: change("isr-expand", partitionId=n, isr=[5]) for n in range(9, 15)}
+    log.end = 15
+    assert known.of([], 15, log.get) == {}
+    assert list(known._latest) == keys[12:15], "the newest ones"
+
+
 def test_a_log_that_begins_later_is_read_from_its_start() -> None:
     log = FakeLog({8100: change("session-expired", isr=[5])}, end=9000, start=8050)
     assert Explanations().of([ORDERS_0], 9000, log.get)[ORDERS_0].offset == 8100
