@@ -26,15 +26,18 @@ def explanation(tables: ClusterTables, subject: str) -> dict[str, Any]:
 
     `subject` is "quorum", "broker 4", "topic orders", or the name of a partition, "orders-3"
     (`Event.subject`). One that does not exist has neither a state nor events. `now` has the names
-    and values of the state, `in_flight` has a sentence for each change that a node delays, and
-    `total` is the number of all events that are known."""
+    and values of the state. `missing` is True if it has none because it does not exist. `in_flight`
+    has a sentence for each change that a node delays, and `total` is the number of all events that
+    are known."""
     timeline = tables.tables["timeline"]
     concerns = concern_of(timeline.columns, subject)
     found = [row for row in timeline.rows if concerns(row)]
+    now = state_of(tables, subject)
     places = [timeline.columns.index(name) for name in SHOWN]
     return {
         "subject": subject,
-        "now": state_of(tables, subject),
+        "now": now,
+        "missing": not now and row_of(subject) is not None,
         "in_flight": list(islice(in_flight(tables.tables["changes"], subject), MAX_EVENTS)),
         "columns": SHOWN,
         "events": [[row[place] for place in places] for row in islice(found, MAX_EVENTS)],
@@ -78,13 +81,20 @@ def state_of(tables: ClusterTables, subject: str) -> list[tuple[str, Value]]:
     """Return the names and values of the present state, or nothing if the subject is unknown."""
     if subject == QUORUM:
         return [(QUORUM, tables.overview.get(QUORUM, ""))]
-    kind, _, name = subject.partition(" ")
+    place = row_of(subject)
+    return [] if place is None else row_with(tables.tables, *place)
+
+
+def row_of(subject: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the table that has a row for the subject while it exists, and the first values of the
+    row. Return None if no table has one, as for the owner of defaults, "broker (default)"."""
+    kind, space, name = subject.partition(" ")
+    if kind == "broker" and name.isdecimal():
+        return "brokers", (name,)
+    if space:
+        return ("topics", (name,)) if kind == "topic" else None
     topic, _, number = subject.rpartition("-")
-    table, key = {
-        "broker": ("brokers", (name,)),
-        "topic": ("topics", (name,)),
-    }.get(kind, ("partitions", (topic, number)))
-    return row_with(tables.tables, table, key)
+    return ("partitions", (topic, number)) if topic and number.isdecimal() else None
 
 
 def row_with(

@@ -46,7 +46,7 @@ export class Details {
     } catch (error) { this.failed(error); return false; }
   }
 
-  draw({subject, now, in_flight: delayed, columns, events, total, note}) {
+  draw({subject, now, missing, in_flight: delayed, columns, events, total, note}) {
     const close = element('button', 'close');
     close.type = 'button';
     close.addEventListener('click', () => this.dialog.close());
@@ -65,7 +65,7 @@ export class Details {
     }));
     const bar = leaderBar(events.map(event => [event[at('time')], event[at('leader')]]));
     this.dialog.replaceChildren(close, element('h2', subject), state,
-      ...(now.length ? [] : [element('p', 'It does not exist now.')]),
+      ...(missing ? [element('p', 'It does not exist now.')] : []),
       ...delayed.map(sentence => element('p', sentence)), ...(bar ? [bar] : []),
       element('p', `${events.length} of ${total} events, the newest first; ${note}`, 'soft'), list);
   }

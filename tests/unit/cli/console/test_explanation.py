@@ -56,6 +56,23 @@ def test_each_subject_has_its_own_events_and_its_state(
         assert (name, str(value)[:16]) == (state[0], str(state[1])[:16])
 
 
+@pytest.mark.parametrize(
+    ("subject", "missing"),
+    [
+        ("a-1", False),
+        ("a-9", True),
+        ("topic a", False),
+        ("topic gone", True),
+        ("broker 9", True),
+        ("quorum", False),
+        ("broker (default)", False),
+        ("group billing", False),
+    ],
+)
+def test_only_what_may_have_a_state_is_said_not_to_exist(subject: str, missing: bool) -> None:
+    assert explanation(with_events(), subject)["missing"] is missing
+
+
 def test_the_number_of_events_is_bounded() -> None:
     found = explanation(with_events(*(event(n, "a-0") for n in range(MAX_EVENTS + 5))), "a-0")
     assert (len(found["events"]), found["total"]) == (MAX_EVENTS, MAX_EVENTS + 5)
