@@ -119,9 +119,7 @@ class Watcher:
         found, servers = None, self._settings.servers
         try:
             topics = read_topics(self._admin)
-            status = read_status(
-                self._admin, self._explanations, elections=self._elections, topics=topics
-            )
+            status = self._read_status(topics)
             tables, error = tables_of(status, topics).with_views(self._views.tables()), ""
             servers = with_brokers(servers, [each.address for each in status.brokers])
             found = status, topics
@@ -134,6 +132,22 @@ class Watcher:
         self._use(servers)
         self._publish(tables, error)
         return found
+
+    def _read_status(self, topics: Sequence[TopicView]) -> Status:
+        """Return the status. If another cluster has the addresses of the last one, drop what was
+        read of the metadata log before, because the new log has its own offsets."""
+        status = self._status_of(topics)
+        last_id = self.current.tables.overview.get("cluster_id", status.cluster_id)
+        if status.cluster_id == last_id:
+            return status
+        self._explanations, self._elections = Explanations(), UncleanElections()
+        self._views.drop()
+        return self._status_of(topics)
+
+    def _status_of(self, topics: Sequence[TopicView]) -> Status:
+        return read_status(
+            self._admin, self._explanations, elections=self._elections, topics=topics
+        )
 
     def _read_views(self, status: Status, topics: Sequence[TopicView]) -> None:
         """Read and publish the views that pages show. They have a rest of their own, so that a

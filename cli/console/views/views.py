@@ -54,8 +54,8 @@ VIEW_OF = {name: view for view, tables in VIEWS.items() for name in tables}
 
 
 class Views:
-    """The views that pages look at. `look` may be called by any thread, `read` only by that of the
-    watcher. `now_s` is a monotonic clock."""
+    """The views that pages look at. `look` may be called by any thread, `read` and `drop` only by
+    that of the watcher. `now_s` is a monotonic clock."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -91,6 +91,10 @@ class Views:
             except Exception as failed:  # a defect of one view must not hide the others
                 self._tables[view] = noted(self._tables[view], f"the reading failed: {failed!r}")
         return self.tables()
+
+    def drop(self) -> None:
+        """Drop the tables and the state of all views, which belong to another cluster."""
+        self._open, self._tables = {}, {}
 
     def tables(self) -> dict[str, Table]:
         """Return the tables of all views. Those of a view that no page shows have no rows."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from quorate.cli.client.admin import AdminSettings
+from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.options import admin_settings
 from quorate.cli.console import watcher as watcher_module
 from quorate.cli.console.views.table import Table
 from quorate.cli.console.views.views import READING
 from quorate.cli.console.watcher import MAX_SERVERS, Reading, Watcher, next_first, with_brokers
+from quorate.cli.status.cluster_status import Status, read_status
+from quorate.cli.status.explanations import Explanations
 from quorate.config.listeners import parse_servers
 from quorate.testing import LocalCluster
 
@@ -114,6 +118,32 @@ def test_a_slow_view_delays_neither_the_tables_nor_the_next_reading(
         now_s[0] += watcher_module.REST_FACTOR * 50
         watcher.read_once()
         assert len(reads) == 2
+        watcher.close()
+
+
+def test_another_cluster_at_the_same_address_begins_with_an_empty_timeline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real, used = read_status, list[Explanations]()
+
+    def other(admin: Admin, explanations: Explanations, **rest: Any) -> Status:
+        used.append(explanations)
+        return replace(real(admin, explanations, **rest), cluster_id="another")
+
+    with LocalCluster() as cluster:
+        settings = AdminSettings(servers=parse_servers("-b", [cluster.bootstrap]), timeout_s=5.0)
+        watcher = Watcher(settings, lambda: None, lambda: 0.0)
+        watcher.look("timeline")
+        watcher.read_once()
+        assert watcher.current.tables.tables["timeline"].rows
+        watcher.read_once()
+        assert watcher.current.tables.tables["timeline"].rows, "it is the same cluster"
+        monkeypatch.setattr(watcher_module, "read_status", other)
+        watcher.read_once()
+        assert watcher.current.tables.tables["timeline"].note == READING
+        assert used[0] is not used[1], "the causes are read again"
+        watcher.read_once()
+        assert used[1:] == [used[1]] * 2, "once"
         watcher.close()
 
 
