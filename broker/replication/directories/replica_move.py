@@ -209,14 +209,15 @@ class ReplicaMove:
         self._context.logs.futures.discard(self.name)
 
     def _failed(self, error: BaseException) -> None:
-        """End the move because of an error. A disk error may take a directory offline. If that is
-        the one of the current log, the future log stays for the next start, which may find no
-        other log."""
+        """End the move because of an error. A disk error may take a directory offline, or stop the
+        node. Unless it is an error of the target, the future log stays for the next start, which
+        may find no other log."""
         logs = self._context.logs
         if not self.over:
             logger.error("%r cannot be moved to %s: %s", self.hosted, self.target.path, error)
             self.failed = True
-            if logs.failed_directory(error) == logs.home_of(self.name):
+            damaged = isinstance(error, LogError)
+            if not damaged and logs.failed_directory(error) != self.target.path:
                 self.stop()
                 logs.futures.keep(self.name)
             else:

@@ -781,6 +781,36 @@ def test_a_move_that_cannot_read_the_source_leaves_its_copy(
     assert len(contents(cluster, topic)) == 32
 
 
+def test_a_move_whose_error_stops_the_node_leaves_its_copy(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory of the current log is that of the metadata, as it is by default. The node stops
+    because of the error, and a new disk in its place leaves only the copy."""
+    directories = ReplicaCluster.directories
+    monkeypatch.setattr(
+        ReplicaCluster,
+        "directories",
+        lambda self, broker_id: replace(directories(self, broker_id), metadata_dir=A),
+    )
+    cluster = make_cluster(brokers=1, log_dirs=(A, B))
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 30)
+    alter(cluster, "t-0", B)
+    cluster.run(400)
+
+    def unreadable(operation: str, path: str) -> None:
+        if operation == "pread":
+            broken(A)(operation, path)
+
+    cluster.nodes[1].disk.before = unreadable
+    assert produce(cluster, topic, 1) == 1
+    cluster.loop.run_for(1)
+    (error,) = cluster.failures
+    assert isinstance(error, OSError) and cluster.nodes[1].replicas.moves.failed == 1
+    assert future_directories(cluster, B, "t-0")
+
+
 def test_the_source_of_many_waiting_moves_fails(cluster: ReplicaCluster) -> None:
     """One failed move begins the next one without a deeper call, so that the node goes on."""
     cluster.on_assigned = lambda broker_id, key, directory, accepted: None
