@@ -4,8 +4,8 @@ A log is compared with the one that is read for its cluster. The comparison uses
 logs, the names of snapshots, and the checksums of the first and the last common batch. It does not
 read all records.
 
-- Records of different epochs at one offset are a conflict that Raft resolves: a node removes its
-  uncommitted records when it rejoins.
+- Records of different epochs at one offset are a conflict that Raft resolves: it keeps the records
+  of one node, and all committed records.
 - Committed records that differ are an error: a snapshot holds committed records only, and two
   records with the same offset and epoch are the same record (log matching, Raft, section 5.3).
 """
@@ -54,7 +54,7 @@ def _between(log: NodeLog, best: NodeLog, best_end: LogEnd) -> tuple[Damage, ...
                 at,
                 end.end_offset,
                 f"From offset {at} on, {_name(log)} has records of another epoch than "
-                f"{_name(best)}. It removes them when it rejoins, if they are not committed.",
+                f"{_name(best)}. Raft keeps the records of one of them, and all committed records.",
             )
         )
     return tuple(found)
@@ -78,8 +78,10 @@ def _snapshots(log: NodeLog, best: NodeLog) -> Iterator[Damage]:
 def _contents(log: NodeLog, best: NodeLog, start: int, common: int) -> Iterator[Damage]:
     """Yield the first of two places where records with the same epoch differ."""
     for offset in dict.fromkeys((start, common - 1)):
+        if not start <= offset < common:
+            continue
         one, other = (batch_at(each.directory, offset) for each in (log, best))
-        if one is None or other is None or offset < start:
+        if one is None or other is None:
             continue
         if (one.base_offset, one.crc) != (other.base_offset, other.crc):
             yield Damage(

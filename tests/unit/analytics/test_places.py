@@ -161,11 +161,19 @@ def test_records_that_only_one_node_has_are_a_conflict(tmp_path: Path) -> None:
     root = up_directory(tmp_path, [[1, 1, 1, 1], [1, 1, 2, 2, 2], [1, 1, 2, 2], [1]])
     text = (
         "From offset 2 on, the log of node 1 has records of another epoch than the log of node 3. "
-        "It removes them when it rejoins, if they are not committed."
+        "Raft keeps the records of one of them, and all committed records."
     )
     assert said_in(root) == [(3, CONFLICT, 2, text)]
     assert said_in(root, nodes="all") == [(1, CONFLICT, 2, text)]
     assert said_in(tmp_path / "nodes" / "1", tmp_path / "nodes" / "4") == []
+
+
+def test_logs_that_differ_from_their_first_record_on_are_a_conflict(tmp_path: Path) -> None:
+    """Node 1 led epoch 1 alone. No record of it is known to be committed."""
+    root = up_directory(tmp_path, [[1, 1], [2, 2], [2, 2]])
+    log = root / "nodes" / "1" / "__cluster_metadata-0" / f"{0:020d}.log"
+    log.write_bytes(log_of([1, 1], late=0))
+    assert [each[1:3] for each in said_in(root)] == [(CONFLICT, 0)]
 
 
 def test_logs_that_share_no_offset_are_not_compared(tmp_path: Path) -> None:
