@@ -94,7 +94,7 @@ def commit(directory: Path, new: Commit, before: Commit) -> None:
         os.fsync(file.fileno())
     written.replace(path)
     _flush_directory(directory)
-    _remove_others(directory, new.folders() | before.folders())
+    _remove_others(directory, new.tables, new.folders() | before.folders())
 
 
 def to_merge(rows: Sequence[int]) -> int:
@@ -110,9 +110,11 @@ def to_merge(rows: Sequence[int]) -> int:
     return 0
 
 
-def _remove_others(directory: Path, named: set[str]) -> None:
-    """Remove all folders of steps that `named` does not have."""
-    for step in [*directory.glob("*/step=*")]:
+def _remove_others(directory: Path, tables: Iterable[str], named: set[str]) -> None:
+    """Remove the folders of steps of these tables that `named` does not have.
+
+    The user may have chosen a directory with other files, so nothing else is removed."""
+    for step in [step for table in (*tables, CARRIED) for step in directory.glob(f"{table}/step=*")]:
         for folder in [each for each in step.iterdir() if each.is_dir()]:
             if str(folder.relative_to(directory)) not in named:
                 shutil.rmtree(folder)

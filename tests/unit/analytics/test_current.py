@@ -112,6 +112,8 @@ def test_a_step_that_fails_leaves_the_tables_of_the_step_before(
     def fail(*_: object) -> None:
         raise OSError("no space left")
 
+    others = tmp_path / "models" / "step=1" / "x"
+    others.mkdir(parents=True)
     last = Commit()
     for step in (1, 2, 3):
         before, last = last, after(step)
@@ -123,6 +125,7 @@ def test_a_step_that_fails_leaves_the_tables_of_the_step_before(
     assert committed(tmp_path) == last
     steps = {path.name for path in tmp_path.glob("isr/*")}
     assert steps == {"step=2", "step=3", "step=4"}, "step 1 is older than the one before"
+    assert others.is_dir(), "it is not of a table"
 
 
 def test_a_step_is_on_the_disk_before_its_commit(
