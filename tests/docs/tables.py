@@ -23,8 +23,8 @@ directory OUT: `leadership`, `isr`, `sessions` and `availability`. A batch reads
 records, and the rows that the batch before carried to it. After each batch, the tables equal those
 of a query over all records. A later run with the same tables continues them.
 
-- Each record counts once, also if the process is killed at any time. A batch becomes visible in
-  one step, with the replacement of `OUT/_commit.json`.
+- Each record counts once, also if the process is killed at any time, or if two runs overlap. A
+  batch becomes visible in one step, with the replacement of `OUT/_commit.json`.
 - The files are Parquet files. `_commit.json` names the folders of each table: `final` rows, which
   no later record can change, and `open` rows, which last until a record ends them. Read these
   folders, or call `quorate.quorum.analytics.current_tables(spark, OUT)`. Other folders are older or

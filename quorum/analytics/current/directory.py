@@ -10,10 +10,12 @@ When `commit` returns, the folders and the commit are on the disk.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from quorate.quorum.analytics.log.errors import BadOption
 COMMIT = "_commit.json"
 CARRIED = "_carried"
 """The folder of the carried rows. Readers of Parquet ignore names that begin with `_`."""
+LOCK = "_lock"
+"""The file that is locked during a step."""
 FAN = 8
 """The smallest number of folders that are merged."""
 
@@ -82,6 +86,16 @@ def _parts_of(read: list[dict[str, Any]]) -> tuple[Part, ...]:
     return tuple(Part(**part) for part in read)
 
 
+@contextmanager
+def one_step(directory: Path) -> Iterator[None]:
+    """Wait until no other process makes a step in this directory, and keep others from it during
+    the block. Two steps would write the same folders. Block."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / LOCK).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def commit(directory: Path, new: Commit, before: Commit) -> None:
     """Make the step visible, and remove the folders of older steps. Block."""
     for folder in new.folders() - before.folders():
@@ -114,7 +128,9 @@ def _remove_others(directory: Path, tables: Iterable[str], named: set[str]) -> N
     """Remove the folders of steps of these tables that `named` does not have.
 
     The user may have chosen a directory with other files, so nothing else is removed."""
-    for step in [step for table in (*tables, CARRIED) for step in directory.glob(f"{table}/step=*")]:
+    for step in [
+        step for table in (*tables, CARRIED) for step in directory.glob(f"{table}/step=*")
+    ]:
         for folder in [each for each in step.iterdir() if each.is_dir()]:
             if str(folder.relative_to(directory)) not in named:
                 shutil.rmtree(folder)

@@ -18,6 +18,7 @@ from quorate.quorum.analytics.current.directory import (
     Part,
     commit,
     committed,
+    one_step,
     to_merge,
 )
 from quorate.quorum.analytics.current.steps import INCREMENTAL, Step, carried_schemas, steps
@@ -93,7 +94,13 @@ def _require_same(out: Path, chosen: tuple[str, ...]) -> None:
 def apply(batch: DataFrame, out: Path, tables: tuple[str, ...]) -> None:
     """Apply the rows of a batch to the tables in `out`. Block until the result is on the disk.
 
-    Rows that an earlier call applied have no effect, so a batch may be applied again."""
+    Rows that an earlier call applied have no effect, so a batch may be applied again, also by
+    another process that follows the same logs."""
+    with one_step(out):
+        _apply(batch, out, tables)
+
+
+def _apply(batch: DataFrame, out: Path, tables: tuple[str, ...]) -> None:
     before = committed(out)
     spark, step = batch.sparkSession, before.step + 1
     new = understood(records(batch)).cache()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -9,7 +10,7 @@ import random
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -22,9 +23,11 @@ pytest.importorskip("pyspark", minversion="4.2", reason="streams need Spark 4.2"
 from pyspark.sql import functions as f
 
 from quorate.cli.main import main
+from quorate.quorum.analytics.current import following
 from quorate.quorum.analytics.current.directory import (
     COMMIT,
     FAN,
+    LOCK,
     Commit,
     Contents,
     Part,
@@ -142,6 +145,21 @@ def test_a_step_is_on_the_disk_before_its_commit(
     written = [path.stat().st_ino for path in paths]
     assert set(written) < set(flushed)
     assert flushed[-2:] == [written[-1], tmp_path.stat().st_ino]
+
+
+def test_a_step_waits_for_that_of_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that begins during a batch of another run repeats this batch."""
+
+    def locked(out: Path) -> Commit:
+        with (out / LOCK).open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        raise BadOption("the step began")
+
+    monkeypatch.setattr(following, "committed", locked)
+    with pytest.raises(BadOption, match="the step began"):
+        apply(cast("DataFrame", None), tmp_path / "out", ("isr",))
 
 
 def test_a_directory_of_other_tables_is_refused(spark: SparkSession, tmp_path: Path) -> None:
