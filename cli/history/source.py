@@ -95,9 +95,11 @@ def _place(root: Path, log_dir: str, within: Path | None) -> Path | None:
     if within is None and written.is_dir():
         return written
     place = root / moved(log_dir)
-    if within is not None and not place.resolve().is_relative_to(within.resolve()):
+    try:
+        outside = within is not None and not place.resolve().is_relative_to(within.resolve())
+    except ValueError:  # no name of a file, such as one with a NUL
         return None
-    return place
+    return None if outside else place
 
 
 def _with_a_log(nodes: list[Path]) -> list[Path]:

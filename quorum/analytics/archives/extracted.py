@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from quorate.quorum.analytics.archives.unpacking import unpack
@@ -81,5 +82,6 @@ def _extract(archive: Path, place: Path) -> None:
 def _remove_unused(shared: Path) -> None:
     oldest_s = time.time() - KEPT_S
     for path in shared.iterdir():
-        if path.stat().st_mtime < oldest_s:
-            shutil.rmtree(path, ignore_errors=True)
+        with suppress(FileNotFoundError):  # Another process has renamed or removed it.
+            if path.stat().st_mtime < oldest_s:
+                shutil.rmtree(path, ignore_errors=True)

@@ -118,11 +118,11 @@ def cluster_nodes(location: str, within: Path | None = None) -> list[str] | None
     try:
         entry = json.loads(content)
         nodes = [str(node["log_dir"]) for node in (*entry["controllers"], *entry["brokers"])]
+        if within is not None:
+            places = [Path(location, moved(node)).resolve() for node in nodes]
+            return [str(place) for place in places if place.is_relative_to(within.resolve())]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise NoMetadataLog(f"{location}: its {CLUSTER_FILE} cannot be read: {error}") from None
-    if within is not None:
-        places = [Path(location, moved(node)).resolve() for node in nodes]
-        return [str(place) for place in places if place.is_relative_to(within.resolve())]
     is_local = local_path(location) is not None
     return [
         node if is_local and Path(node).is_dir() else below(absolute(location), moved(node))

@@ -303,6 +303,30 @@ def test_an_archive_of_a_cluster_leads_to_no_log_outside_of_it(
     assert len([*archives.iterdir()]) == 1
 
 
+@pytest.mark.parametrize("log_dir", ["/nodes/\0", "/nodes/\ud800"])
+def test_a_name_in_an_archive_that_no_file_can_have_is_refused(
+    tmp_path: Path, archives: Path, log_dir: str
+) -> None:
+    sent = tmp_path / "sent"
+    sent.mkdir()
+    entry = {"controllers": [{"log_dir": log_dir}], "brokers": []}
+    (sent / "cluster.json").write_text(json.dumps(entry))
+    with pytest.raises(NoMetadataLog, match=r"its cluster.json cannot be read"):
+        rows(archive_of(sent, "sent"))
+
+
+def test_another_process_may_remove_the_files_of_an_archive(
+    tmp_path: Path, archives: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is listed, and the directory is gone when its age is asked for."""
+    node(tmp_path / "east", 1, [1], "east", voters=1)
+    gone, listed = archives / "gone", Path.iterdir
+    monkeypatch.setattr(
+        Path, "iterdir", lambda self: iter([gone] if self == archives else listed(self))
+    )
+    assert offsets_in(archive_of(tmp_path / "east", "east")) == [("east", 0)]
+
+
 def test_an_archive_that_cannot_be_trusted_is_refused(
     tmp_path: Path, archives: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

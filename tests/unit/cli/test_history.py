@@ -364,7 +364,9 @@ def test_an_archive_leads_to_no_directory_outside_of_it(tmp_path: Path) -> None:
     assert result.exit_code == 1 and str(live) not in result.output
 
 
-@pytest.mark.parametrize("log_dir", ["/x/nodes/../../live/nodes/1/data", "/x/../live/nodes"])
+@pytest.mark.parametrize(
+    "log_dir", ["/x/nodes/../../live/nodes/1/data", "/x/../live/nodes", "/x/nodes/\ud800"]
+)
 def test_no_name_in_an_archive_leads_out_of_it(tmp_path: Path, log_dir: str) -> None:
     a_cluster(tmp_path / "live", 9)
     sent = tmp_path / "sent"
