@@ -184,13 +184,15 @@ class Channel:
 
     def expect_frame(self, within_ms: int) -> None:
         """Abort the link if requests wait for a response and no frame arrives within `within_ms`.
-        These requests then fail as LOST. Do nothing if no request waits."""
+        These requests then fail as LOST. Do nothing if no request waits. Later requests do not
+        count."""
         if self._outstanding:
             asked_ms = self._clock.now_ms()
             self._clock.call_later(within_ms, lambda: self._require_frame(asked_ms))
 
     def _require_frame(self, asked_ms: int) -> None:
-        if self._outstanding and self._heard_ms <= asked_ms:
+        oldest = next(iter(self._outstanding.values()), None)
+        if oldest is not None and oldest.sent_ms <= asked_ms and self._heard_ms <= asked_ms:
             self._link.abort()
 
     def on_frame(self, frame: memoryview) -> None:

@@ -213,6 +213,19 @@ def test_a_link_with_the_expected_frame_stays_open(loop: SimLoop) -> None:
     assert not bench.link.closed
 
 
+def test_no_frame_is_expected_because_of_later_requests(loop: SimLoop) -> None:
+    """The response arrives in the millisecond in which the frame is first expected."""
+    bench = Bench(loop)
+    bench.ask(timeout_ms=30_000)
+    loop.run_for(0.01)
+    bench.channel.expect_frame(100)
+    bench.receive((0, ENDED))
+    loop.run_for(0.09)
+    bench.ask(timeout_ms=30_000)
+    loop.run_for(0.02)
+    assert not bench.link.closed
+
+
 def test_no_frame_is_expected_while_no_request_waits(loop: SimLoop) -> None:
     bench = Bench(loop)
     bench.channel.expect_frame(100)
