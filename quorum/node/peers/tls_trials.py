@@ -2,14 +2,20 @@
 
 Only the node itself can read the files of its stores. It builds the contexts of the new settings
 in another thread, and discards them.
+
+A trial that takes too long cannot be interrupted. It has a thread of its own, because the threads
+of the event loop also resolve the names of other nodes. Until it ends, all changes are refused.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from quorate.config.key import ConfigError
 from quorate.quorum.rpc.tls.listener_tls import ListenerTls
@@ -35,6 +41,8 @@ class TlsTrials:
 
     def __init__(self) -> None:
         self._waiting: deque[_Trial] = deque()
+        self._thread: threading.Thread | None = None
+        """The thread of the last trial. It runs on if the trial took too long."""
 
     def add(self, changed: Iterable[tuple[ListenerTls, TlsSettings]], done: Done) -> None:
         """Try the settings of these listeners in the next `run`, then call `done` once. Raise
@@ -49,16 +57,49 @@ class TlsTrials:
         """Carry out the trials that wait, one after the other."""
         while self._waiting:
             trial = self._waiting.popleft()
-            trial.done(await _refusal(trial))
+            trial.done(await self._refusal(trial))
 
+    async def _refusal(self, trial: _Trial) -> str | None:
+        """Return the reason against the settings of a trial, or None."""
+        for listener, settings in trial.changed:
+            if self._thread is not None and self._thread.is_alive():
+                return (
+                    f"listener {listener.listener}: the check of an earlier change still runs, "
+                    f"because its stores take more than {TRIAL_TIMEOUT_S:g} s. Try again later"
+                )
+            try:
+                async with asyncio.timeout(TRIAL_TIMEOUT_S):
+                    await self._in_thread(partial(listener.check, settings))
+            except TimeoutError:
+                return (
+                    f"listener {listener.listener}: the stores take more than {TRIAL_TIMEOUT_S:g} s"
+                )
+            except Exception as error:  # a file that no library expects must not stop the node
+                return f"listener {listener.listener}: {error}"
+        return None
 
-async def _refusal(trial: _Trial) -> str | None:
-    for listener, settings in trial.changed:
-        try:
-            async with asyncio.timeout(TRIAL_TIMEOUT_S):
-                await asyncio.to_thread(listener.check, settings)
-        except TimeoutError:
-            return f"listener {listener.listener}: the stores take more than {TRIAL_TIMEOUT_S:g} s"
-        except Exception as error:  # a file that no library expects must not stop the node
-            return f"listener {listener.listener}: {error}"
-    return None
+    async def _in_thread(self, check: Callable[[], None]) -> None:
+        """Run `check` in a new thread, which does not hold up the end of the process, and raise its
+        exception."""
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[Exception | None] = loop.create_future()
+
+        def end(error: Exception | None) -> None:
+            if not ended.done():
+                ended.set_result(error)
+
+        def run() -> None:
+            error = None
+            try:
+                check()
+            except Exception as raised:
+                error = raised
+            with suppress(RuntimeError):  # the loop of a node that stops is closed
+                loop.call_soon_threadsafe(end, error)
+
+        self._thread = threading.Thread(target=run, name="tls-trial", daemon=True)
+        self._thread.start()
+        error = await ended
+        self._thread.join()
+        if error is not None:
+            raise error

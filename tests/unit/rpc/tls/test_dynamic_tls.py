@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-import time
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +183,33 @@ async def test_a_pipe_does_not_hold_up_the_node(node: Node) -> None:
 async def test_a_slow_key_does_not_hold_up_the_node(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The iterations in an encrypted key may take minutes."""
+    """The iterations in an encrypted key may take minutes. The threads of the event loop also
+    resolve names, so a trial must not keep one. Only one such trial may run."""
     monkeypatch.setattr(tls_trials, "TRIAL_TIMEOUT_S", 0.05)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
     listener = node.tls.of("OUT")
     assert listener is not None
-    monkeypatch.setattr(listener, "check", lambda settings: time.sleep(1))
-    found = await node.tried({LOCATION: "/slow"})
-    assert found is not None and "the stores take more than 0.05 s" in found
+    decrypted, began = threading.Event(), list[object]()
+
+    def slow(settings: object) -> None:
+        began.append(settings)
+        decrypted.wait()
+
+    monkeypatch.setattr(listener, "check", slow)
+    try:
+        for reason in ("the stores take more than 0.05 s", "an earlier change still runs"):
+            found = await node.tried({LOCATION: "/slow"})
+            assert found is not None and reason in found
+        async with asyncio.timeout(5):
+            await asyncio.to_thread(int)
+    finally:
+        decrypted.set()
+    assert len(began) == 1
+    thread = node.tls._trials._thread
+    assert thread is not None
+    thread.join(5)
+    monkeypatch.undo()
+    assert await node.tried({}) is None
 
 
 async def test_the_trials_that_wait_are_bounded(
