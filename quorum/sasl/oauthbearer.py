@@ -28,7 +28,7 @@ class OAuthBearerExchange(Exchange):
         try:
             first = parse_client_first(token)
         except Malformed as error:
-            raise AuthenticationFailed(str(error)) from None
+            raise AuthenticationFailed(str(error), kind="the first message is malformed") from None
         try:
             bearer = self._verify(first.token)
         except TokenRefused as refused:

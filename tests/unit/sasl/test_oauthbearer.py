@@ -72,6 +72,16 @@ def test_malformed_first_messages(message: bytes) -> None:
     assert raised.value.message is None  # Kafka's general text
 
 
+@pytest.mark.parametrize("size", [MAX_TOKEN_CHARS, 2 * MAX_TOKEN_CHARS])
+def test_a_client_cannot_make_a_log_line_of_a_new_kind_by_the_size_of_its_token(size: int) -> None:
+    kinds = set()
+    for more in range(1, 4):
+        with pytest.raises(AuthenticationFailed, match=f"{MAX_TOKEN_CHARS}|bytes") as raised:
+            OAuthBearerExchange(verify).respond(client_first("x" * (size + more)))
+        kinds.add(raised.value.kind)
+    assert len(kinds) == 1
+
+
 def test_a_valid_token_completes_the_exchange() -> None:
     exchange = OAuthBearerExchange(verify)
     assert exchange.respond(client_first("good")) == b""
