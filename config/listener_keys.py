@@ -26,10 +26,10 @@ PROTOCOLS = {
     **dict.fromkeys((key.name for key in (*PREFIXABLE, *WITH_MECHANISM)), SASL_PROTOCOLS),
 }
 """The protocols of the listeners that obey a key."""
-PREFIXED = re.compile(
-    rf"{re.escape(PREFIX)}([a-z0-9_.-]+?)\.({'|'.join(map(re.escape, LISTENER_KEYS))})"
-)
-"""A key with its prefix: the name of the listener, and the key."""
+ENDINGS = tuple(f".{key}" for key in LISTENER_KEYS)
+LONGEST = max(map(len, ENDINGS))
+LISTENER = re.compile(r"[a-z0-9_.-]{1,255}")
+"""The name of a listener in a prefix. Clients also send names, so its length is bounded."""
 
 
 def prefixed(listener: str, key: str) -> str:
@@ -40,8 +40,15 @@ def prefixed(listener: str, key: str) -> str:
 def split_prefix(name: str) -> tuple[str | None, str]:
     """Return the listener in the prefix of a key, in upper case, and the key without the prefix.
     The listener is None if there is no prefix, or if the key cannot have one."""
-    match = PREFIXED.fullmatch(name)
-    return (None, name) if match is None else (match[1].upper(), match[2])
+    if not name.startswith(PREFIX) or not name.endswith(ENDINGS):
+        return None, name
+    dot = name.find(".", max(len(PREFIX), len(name) - LONGEST))
+    while dot >= 0:
+        listener, key = name[len(PREFIX) : dot], name[dot + 1 :]
+        if key in LISTENER_KEYS and LISTENER.fullmatch(listener):
+            return listener.upper(), key
+        dot = name.find(".", dot + 1)
+    return None, name
 
 
 def listener_key(name: str) -> Key | None:

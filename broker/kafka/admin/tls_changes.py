@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 from quorate.config.dynamic_keys import settings_with
@@ -16,6 +17,7 @@ from quorate.config.dynamic_tls_keys import dynamic_tls_key, tls_texts
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.clipped import clipped
+from quorate.quorum.protocol.field_bounds import STORED_CONFIGS
 
 
 class TryOut(Protocol):
@@ -48,10 +50,18 @@ def tls_change(
 
     `named` are the keys in the request. `before` and `after` are the configs of the broker. Raise
     ConfigError if a value is malformed, or if `broker` is not this node."""
+    if not broker:  # the controller refuses these keys for all brokers
+        return None
+    changed = (name for name in named if dynamic_tls_key(name) is not None)
+    names = set(islice(changed, STORED_CONFIGS.limit + 1))
+    if len(names) > STORED_CONFIGS.limit:
+        raise ConfigError(
+            f"a change may name at most {STORED_CONFIGS.limit} TLS configs, which are as many "
+            "configs as a broker can have"
+        )
     stored, wanted = tls_texts(before), tls_texts(after)
-    names = {name for name in named if dynamic_tls_key(name) is not None}
     names |= stored.keys() - wanted.keys()
-    if not names or not broker:  # the controller refuses these keys for all brokers
+    if not names:
         return None
     if broker != str(node.node_id):
         raise ConfigError(

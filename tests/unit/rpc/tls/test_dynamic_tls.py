@@ -6,6 +6,7 @@ import asyncio
 import os
 import ssl
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -253,6 +254,23 @@ def test_only_its_own_broker_checks_a_change(tmp_path: Path) -> None:
         change("5", {LOCATION: "/b"})
     with pytest.raises(ConfigError, match="one of none, requested, required"):
         change("4", {PREFIX + "ssl.client.auth": "perhaps"})
+
+
+def test_a_change_with_many_names_takes_no_long_step(tmp_path: Path) -> None:
+    """A request may have 20,000 configs with names of 32 KB."""
+    config = config_of(tmp_path / "x")
+    names = [f"listener.name.a{number}.ssl.client.auth" for number in range(20_000)]
+    with pytest.raises(ConfigError, match="at most 1000 TLS configs"):
+        tls_change(config, "4", names, {}, dict.fromkeys(names, "required"))
+    long = [f"{PREFIX}{'.' * 30_000}{number}" for number in range(100)]
+    long += [f"{PREFIX}{'.' * 30_000}ssl.client.auth"]
+
+    def cpu_s() -> float:
+        began_s = time.process_time()
+        assert tls_change(config, "4", long, {}, {}) is None
+        return time.process_time() - began_s
+
+    assert min(cpu_s() for _ in range(3)) < 0.02, "it was 0.3 s"
 
 
 @pytest.mark.parametrize("name", sorted(DYNAMIC_TLS_KEYS))
