@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from quorate.quorum.controller.state.messages import EnvelopeRequest
+from quorate.quorum.protocol.codec import decode, encode
 from quorate.quorum.protocol.schemas.configs import (
     AlterableConfig,
     AlterConfigsRequest,
@@ -14,12 +16,14 @@ from quorate.quorum.protocol.schemas.configs import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
 )
 from quorate.quorum.protocol.wire import Message
 from tests.ports.node import BROKER_ID, BROKER_PORT, CONTROLLERS_PORT, PortCluster, running
 
 BROKER, SET, DELETE = 4, 0, 1
 OWN = str(BROKER_ID)
+LOCATION = "listener.name.broker.ssl.keystore.location"
 
 
 @pytest.fixture
@@ -104,6 +108,13 @@ def test_a_resource_that_is_named_twice_fails_twice(node: PortCluster) -> None:
     assert change(node, refused, accepted) == [(OWN, 42)] * 2
 
 
+def test_resources_that_are_named_twice_hide_no_other_change(node: PortCluster) -> None:
+    twice = resource("", max_connections="77")
+    for refused in (resource(OWN, num_replica_fetchers="9"), resource(OWN, **{LOCATION: "/x"})):
+        assert change(node, twice, refused, twice) == [("", 42), (OWN, 42), ("", 42)]
+    assert fetchers(node) == 1
+
+
 def test_the_older_api_compares_too(node: PortCluster) -> None:
     def replaced(**configs: str) -> list[tuple[str, int]]:
         wanted = tuple(
@@ -117,9 +128,6 @@ def test_the_older_api_compares_too(node: PortCluster) -> None:
     assert fetchers(node) == 2
     assert replaced(max_connections="77") == [(OWN, 0)], "it deletes the other config"
     assert fetchers(node) == 1
-
-
-LOCATION = "listener.name.broker.ssl.keystore.location"
 
 
 @pytest.mark.parametrize(
@@ -148,3 +156,26 @@ def test_a_controller_only_deletes_keys_of_tls(
     )
     answer: Any = node.ask(node.connect(CONTROLLERS_PORT), request, 1)
     assert [each.error_code for each in answer.responses] == [error]
+
+
+@pytest.mark.parametrize(
+    ("sender", "value", "error"), [(BROKER_ID, "/x", 0), (8, "/x", 42), (8, None, 0)]
+)
+def test_a_broker_forwards_no_keys_of_tls_of_another_node(
+    node: PortCluster, sender: int, value: str | None, error: int
+) -> None:
+    """It has not checked them. A broker of an earlier release forwards them nevertheless."""
+    process = node.cluster.controllers[0].process
+    assert process is not None and process.controller is not None
+    request = IncrementalAlterConfigsRequest(
+        resources=(resource(OWN, **{LOCATION: value}),), validate_only=False
+    )
+    message = EnvelopeRequest(
+        api_key=request.API_KEY, version=1, client_id="", body=encode(request, 1)
+    )
+    peer: Any = type("Sender", (), {"address": BROKER_PORT, "node_id": sender})()
+    answers: list[Any] = []
+    process.controller.port.envelope(peer, message, answers.append)
+    node.until(lambda: answers)
+    response = decode(IncrementalAlterConfigsResponse, 1, answers[0].body)
+    assert [each.error_code for each in response.responses] == [error]

@@ -15,6 +15,7 @@ A refused resource does not fail the others of its request.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -95,7 +96,8 @@ class AlterConfigsHandler:
         request: Any
         request, _ = yield from decode_steps(APIS[context.api_key].request, context.version, body)
         refused: dict[int, str] = {}
-        for number, change in self._checked(request.resources, refused):
+        changes = yield from self._checked(request.resources, refused)
+        for number, change in changes:
 
             def tried(reason: str | None, number: int = number) -> None:
                 if reason is not None:
@@ -104,28 +106,29 @@ class AlterConfigsHandler:
 
             try:
                 self.try_tls(change.settings, change.names, tried)
-                return  # no request names this broker twice
+                return  # only one resource is this broker
             except ConfigError as error:
                 refused[number] = INVALID + str(error)
         yield from self._forward(context, body, request, refused)
 
     def _checked(
         self, resources: Sequence[Resource], refused: dict[int, str]
-    ) -> list[tuple[int, TlsChange]]:
-        """Return the number and the change of the resource that changes the TLS of this broker, if
-        there is one. Add the number of each resource that this broker refuses to `refused`."""
+    ) -> IncrementalWork[list[tuple[int, TlsChange]]]:
+        """Return, in steps, the number and the change of the resource that changes the TLS of this
+        broker, if there is one. Add the number of each resource that this broker refuses to
+        `refused`. Leave resources that are named twice to the controller, which refuses them."""
         changes = []
-        named = {(each.resource_type, each.resource_name) for each in resources}
-        if len(named) < len(resources):  # the controller refuses a resource that is named twice
-            return []
+        times_named = Counter((each.resource_type, each.resource_name) for each in resources)
         for number, resource in enumerate(resources):
-            if resource.resource_type == BROKER_RESOURCE:
+            kind, name = resource.resource_type, resource.resource_name
+            if kind == BROKER_RESOURCE and times_named[kind, name] == 1:
                 try:
                     change = self._check(resource)
                 except ConfigError as error:
                     refused[number] = INVALID + str(error)
                 else:
                     changes += [] if change is None else [(number, change)]
+                yield
         return changes
 
     def _forward(

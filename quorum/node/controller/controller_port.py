@@ -195,6 +195,10 @@ class ControllerPort:
                 assert isinstance(response, bytes)
                 reply(EnvelopeResponse(error=ErrorCode.NONE, body=response))
 
+        if (reason := unchecked_tls(request, peer.node_id)) is not None:
+            refused = ERROR_RESPONSES[message.api_key](request, ErrorCode.INVALID_REQUEST, reason)
+            reply(EnvelopeResponse(error=ErrorCode.NONE, body=encode(refused, message.version)))
+            return
         # The address tells links apart. The hash of a Peer covers its whole Hello, which costs more
         # than the rest of the queue.
         try:

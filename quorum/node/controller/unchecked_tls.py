@@ -1,8 +1,8 @@
 """The rule that TLS configs are set through their own broker.
 
 Only that broker can check them (`broker/kafka/admin/tls_changes.py`). A controller therefore
-refuses a client that sets them at the controller's own port. It accepts a deletion there, so that
-an operator can remove them while the broker is down.
+refuses a client that sets them at the controller's own port, and a broker that forwards those of
+another node. It accepts a deletion, so that an operator can remove them while the broker is down.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ DELETE = 1
 """Kafka's code of the operation that deletes a config."""
 
 
-def unchecked_tls(request: object) -> str | None:
-    """Return the reason to refuse a request of a client at a controller's port, or None."""
+def unchecked_tls(request: object, broker_id: int | None = None) -> str | None:
+    """Return the reason to refuse a request, or None. `broker_id` is the broker that forwards it,
+    or None for a client at the controller's port."""
     if not isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest):
         return None
     for resource in request.resources:
-        if resource.resource_type != BROKER_RESOURCE:
+        own = broker_id is not None and resource.resource_name == str(broker_id)
+        if resource.resource_type != BROKER_RESOURCE or own:
             continue
         for each in resource.configs:
             deletes = getattr(each, "config_operation", None) == DELETE
-            if dynamic_tls_key(each.name) is not None and not deletes:
+            if not deletes and dynamic_tls_key(each.name) is not None:
                 return (
                     "Only a broker can check its TLS configs. Send the change to the broker that "
                     "it is for, without configs of others"
