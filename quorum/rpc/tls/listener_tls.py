@@ -21,7 +21,13 @@ from quorate.quorum.rpc.node_identity import named_nodes
 from quorate.quorum.rpc.tls.handshake_errors import REFUSED_IDENTITY, explained
 from quorate.quorum.rpc.tls.handshakes import Handshakes
 from quorate.quorum.rpc.tls.identity import IdentityRefused, identity_of
-from quorate.quorum.rpc.tls.loaded import Loaded, check_replacement, load, signature_of
+from quorate.quorum.rpc.tls.loaded import (
+    Loaded,
+    check_replacement,
+    check_restart,
+    load,
+    signature_of,
+)
 from quorate.quorum.rpc.tls.settings import TlsSettings
 from quorate.quorum.rpc.tls.tls_protocol import READ_BYTES, TlsProtocol
 from quorate.quorum.seams import ANONYMOUS_PEER, Address, Clock, PeerIdentity
@@ -58,7 +64,7 @@ class ListenerTls:
         self.failures: Counter[str] = Counter()
         self.reloads = 0
         self.failed_reloads = 0
-        self._settings = settings
+        self._settings = self._of_file = settings
         self._clock = clock
         self._tried = settings, signature_of(settings)
         self._loaded = load(settings, for_nodes=for_nodes)
@@ -96,8 +102,12 @@ class ListenerTls:
         return self._tried[0] == self._settings
 
     def check(self, settings: TlsSettings) -> None:
-        """Raise ConfigError if `reload` would refuse `settings`. Blocks. Change nothing."""
-        self._usable(settings, self._clock.wall_ms())
+        """Raise ConfigError if `reload` would refuse `settings`, or if the node could not connect
+        to the others after a restart. Blocks. Change nothing."""
+        wall_ms = self._clock.wall_ms()
+        loaded = self._usable(settings, wall_ms)
+        if self._for_nodes and settings != self._of_file:
+            check_restart(load(self._of_file, for_nodes=True), loaded, wall_ms)
 
     async def reload(self, *, also_unchanged: bool = False) -> None:
         """Read the stores in another thread if the settings or a file have changed since the last

@@ -130,6 +130,24 @@ def check_mutual_trust(old: Loaded, new: Loaded) -> None:
         ) from None
 
 
+def check_restart(of_file: Loaded, new: Loaded, wall_ms: int) -> None:
+    """Raise ConfigError if a node with the stores `of_file`, those of its file, and one with `new`
+    do not trust each other.
+
+    A restarted node uses those of its file until it has read the dynamic configs from nodes that
+    use `new`. If the certificate of the file has expired, this is not checked."""
+    if of_file.not_after_ms <= wall_ms:
+        return
+    try:
+        check_mutual_trust(of_file, new)
+    except ConfigError:
+        raise ConfigError(
+            "nodes with the new stores and nodes with those of the node's file do not trust each "
+            "other, so that the node could not connect to the others after a restart. Replace the "
+            "content of the files that the node's file names, instead of the dynamic config"
+        ) from None
+
+
 def signature_of(settings: TlsSettings) -> Signature:
     """Return the signature of the files of the stores. It changes with each of them. Blocks. A file
     that is missing has zeros."""

@@ -221,6 +221,36 @@ async def test_nodes_change_their_authority_in_three_steps(
     assert caplog.text.count("do not trust each other") == tls.failed_reloads == 3
 
 
+async def test_a_dynamic_config_does_not_cut_a_node_off_at_its_restart(
+    store: Store, tmp_path: Path
+) -> None:
+    """It begins with the stores of its file, which the other nodes must still trust."""
+    old, new = authority(), authority("new")
+    by_old, by_new = (certificate("CN=node", by=each, uris=(NODE,)) for each in (old, new))
+    store.put(by_old.keystore_pem)
+    trust, fresh = tmp_path / "trust.pem", tmp_path / "fresh.pem"
+    trust.write_bytes(old.certificate_pem)
+    fresh.write_bytes(by_new.keystore_pem)
+    file = with_keystore(location=str(store.path))
+    truststore = replace(file.truststore, location=str(trust), pem=None)
+    file = replace(file, truststore=truststore, client_auth="requested")
+    tls = ListenerTls("NODES", file, AsyncioClock(), for_nodes=True)
+    both = (old.certificate_pem + new.certificate_pem).decode()
+    first = replace(file, truststore=replace(truststore, location=None, pem=both))
+    second = replace(first, keystore=replace(file.keystore, location=str(fresh)))
+    tls.check(first)
+    tls.configure(first)
+    await tls.reload()
+    with pytest.raises(ConfigError, match="could not connect to the others after a restart"):
+        tls.check(second)
+    trust.write_text(both)
+    tls.check(second)
+    tls.configure(second)
+    await tls.reload()
+    assert (tls.reloads, tls.failed_reloads) == (2, 0)
+    tls.check(file)
+
+
 @pytest.mark.parametrize(
     ("uris", "reason"), [((OTHER_NODE,), "lacks the URI"), ((NODE, OTHER_NODE), "is for 2 nodes")]
 )
