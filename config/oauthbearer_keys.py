@@ -25,9 +25,8 @@ MECHANISM_PREFIX = "oauthbearer."
 HANDLER_CLASS = "sasl.server.callback.handler.class"
 VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
-TRUSTSTORE = tuple(
-    f"ssl.truststore.{each}" for each in ("certificates", "location", "password", "type")
-)
+CERTIFICATES, LOCATION = "ssl.truststore.certificates", "ssl.truststore.location"
+TRUSTSTORE = (CERTIFICATES, LOCATION, "ssl.truststore.password", "ssl.truststore.type")
 """The options of the JAAS value with an effect."""
 OWN_IDENTITY = ("clientId", "clientSecret", "scope")
 """Options with which a broker of Kafka connects to others. Nodes of Quorate do not use SASL."""
@@ -49,6 +48,11 @@ def is_jwks_url(value: Value) -> str | None:
 def is_name(value: Value) -> str | None:
     """Check for a text that is not empty."""
     return None if value else "the name of a claim"
+
+
+def is_issuer(value: Value) -> str | None:
+    """Check for a text that is not empty. An empty one would admit the tokens of all issuers."""
+    return None if value else "the issuer of the tokens, or the key must not be set"
 
 
 KEYS = (
@@ -92,6 +96,7 @@ KEYS = (
         Kind.STRING,
         None,
         "The issuer that a token must name. Default: any issuer.",
+        is_issuer,
     ),
     Key(
         "sasl.oauthbearer.clock.skew.seconds",
@@ -161,6 +166,21 @@ def truststore_options(key: str, module: LoginModule | None) -> dict[str, str]:
     return found
 
 
+def check_truststore(key: str, truststore: Mapping[str, str], url: str) -> None:
+    """Raise ConfigError if the options of the JAAS value `key` choose no authorities, or if no
+    endpoint shows a certificate."""
+    if urlsplit(url).scheme == "file":
+        raise ConfigError(
+            f"{key}: value [hidden] must not have a truststore: {JWKS_URL} names a file, so that "
+            "no certificate is verified"
+        )
+    if not truststore.get(LOCATION) and not truststore.get(CERTIFICATES):
+        raise ConfigError(
+            f"{key}: value [hidden] has options of a truststore, but neither {LOCATION} nor "
+            f"{CERTIFICATES}. All authorities of the system would be trusted"
+        )
+
+
 def oauthbearer_settings(
     settings: Mapping[str, Any], listener: str, truststore: Mapping[str, str]
 ) -> OAuthBearerSettings:
@@ -186,13 +206,15 @@ def oauthbearer_settings(
             f"{prefix}{MECHANISM_PREFIX}{JWKS_URL}: must be set. It names the keys that verify "
             "tokens"
         )
+    if truststore:
+        check_truststore(f"{prefix}{MECHANISM_PREFIX}sasl.jaas.config", truststore, of(JWKS_URL))
     return OAuthBearerSettings(
         jwks_url=of(JWKS_URL),
         refresh_ms=of("sasl.oauthbearer.jwks.endpoint.refresh.ms"),
         retry_backoff_ms=of("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
         retry_backoff_max_ms=of("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
         audiences=tuple(each for each in of("sasl.oauthbearer.expected.audience") or () if each),
-        issuer=of("sasl.oauthbearer.expected.issuer") or None,
+        issuer=of("sasl.oauthbearer.expected.issuer"),
         clock_skew_ms=of("sasl.oauthbearer.clock.skew.seconds") * 1000,
         scope_claim=of("sasl.oauthbearer.scope.claim.name"),
         user_claim=of("sasl.oauthbearer.sub.claim.name"),

@@ -125,6 +125,7 @@ def test_nodes_do_not_use_sasl() -> None:
 
 
 HANDLER = "listener.name.in.oauthbearer.sasl.server.callback.handler.class"
+JAAS_OF_TOKENS = "listener.name.in.oauthbearer.sasl.jaas.config"
 URL = "sasl.oauthbearer.jwks.endpoint.url"
 OAUTHBEARER = {
     "sasl.enabled.mechanisms": "OAUTHBEARER",
@@ -182,12 +183,25 @@ def test_the_truststore_in_the_jaas_value_of_oauthbearer() -> None:
         ({URL: "file://host/keys"}, "must be https://HOST/PATH or file:///PATH"),
         ({"sasl.oauthbearer.clock.skew.seconds": "-1"}, "must be at least 0"),
         ({"sasl.oauthbearer.jwks.endpoint.refresh.ms": "0"}, "must be at least 1"),
+        ({"sasl.oauthbearer.expected.issuer": ""}, "must be the issuer of the tokens, or the key"),
         ({"sasl.oauthbearer.sub.claim.name": ""}, "must be the name of a claim"),
         (
             {"listener.name.in.oauthbearer.sasl.jaas.config": f'{OAUTH_MODULE} a="canary";'},
             "has an option without an effect. Allowed: ssl.truststore.certificates",
         ),
         ({"listener.name.in.oauthbearer.sasl.jaas.config": f"{SCRAM};"}, "must begin with org"),
+        (
+            {JAAS_OF_TOKENS: f'{OAUTH_MODULE} ssl.truststore.password="canary";'},
+            "but neither ssl.truststore.location nor ssl.truststore.certificates",
+        ),
+        (
+            {JAAS_OF_TOKENS: f'{OAUTH_MODULE} ssl.truststore.location="";'},
+            "but neither ssl.truststore.location nor ssl.truststore.certificates",
+        ),
+        (
+            {JAAS_OF_TOKENS: f'{OAUTH_MODULE} ssl.truststore.location="/x";', URL: "file:///y"},
+            "must not have a truststore: sasl.oauthbearer.jwks.endpoint.url names a file",
+        ),
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-256"}, "does not contain OAUTHBEARER"),
         (
             {"listener.name.in.scram-sha-256.connections.max.reauth.ms": "1"},
