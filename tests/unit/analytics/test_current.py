@@ -92,6 +92,7 @@ def follow_in_batches(rows: DataFrame, out: Path, ends: Sequence[int]) -> None:
         begin = end
 
 
+@pytest.mark.long
 def test_records_that_were_applied_before_have_no_effect(
     spark: SparkSession, tmp_path: Path
 ) -> None:

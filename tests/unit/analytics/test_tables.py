@@ -60,6 +60,7 @@ def check(spark: SparkSession, seed: int, steps: int, groups: Groups) -> None:
         assert_as_the_oracle_says(spark, Path(directory), data, groups)
 
 
+@pytest.mark.long
 def test_a_history_of_the_rules(spark: SparkSession) -> None:
     """Several groups of tables are decoded, each with the types and columns that it needs."""
     check(spark, *VARIED, IN_GROUPS)
