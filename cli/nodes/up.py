@@ -182,7 +182,7 @@ def refuse_if_running(directory: ClusterDir) -> None:
     supervisor = supervisor_of(directory)
     if supervisor is not None:
         raise Refused(
-            f"{directory.root}the cluster runs already, pid {supervisor}; `quorate down --dir "
+            f"{directory.root}: the cluster runs already, pid {supervisor}; `quorate down --dir "
             f"{directory.root}` stops it"
         )
 

@@ -56,7 +56,7 @@ def test_a_detached_cluster_lives_until_it_is_told_to_stop(directory: ClusterDir
 
     again = up(directory)
     assert again.returncode == 1
-    assert "runs already" in again.stderr
+    assert f"{directory.root}: the cluster runs already" in again.stderr
 
     made = run_quorate("topics", "-b", bootstrap, "--create", "--topic", "t", "--partitions", "3")
     assert made.returncode == 0, made.stdout
