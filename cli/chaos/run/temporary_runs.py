@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +28,11 @@ from quorate.cli.chaos.scenario.scenario import Scenario, Variant
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.cluster_dir import CLIENT_LISTENER
 from quorate.cli.nodes.server import pair_of
+from quorate.config.listener_keys import listener_key
 from quorate.config.listeners import PLAINTEXT, PROTOCOL_MAP, split_protocol_map
+from quorate.config.node_keys import ALIASES, NODE_KEYS
+from quorate.config.not_in_effect import unknown, why_not_in_effect
+from quorate.config.refused_keys import may_be_refused
 
 
 class NewCluster(NamedTuple):
@@ -40,6 +44,18 @@ class NewCluster(NamedTuple):
     """True for TLS, SASL and ACLs, as `quorate up --secure` sets them up."""
     keep: bool = False
     """True if the directory stays after the run."""
+
+
+def refuse_overrides_without_effect(names: Iterable[str]) -> None:
+    """Raise Refused if one of the names is no configuration key that changes a node."""
+    for name in names:
+        key = ALIASES.get(name, name)
+        reason = why_not_in_effect(key)
+        is_known = key in NODE_KEYS or listener_key(key) is not None or may_be_refused(key)
+        if reason is None and not is_known:
+            reason = unknown(key, NODE_KEYS)
+        if reason is not None:
+            raise Refused(f"--override: {name} would change nothing on a node: {reason}")
 
 
 def refuse_tls_and_sasl(config: Mapping[str, str]) -> None:
@@ -65,7 +81,9 @@ def run_on_temporary_cluster(
     Raise UsageError or Refused for a wrong override, an unknown node, or brokers that demand TLS or
     SASL although the cluster is not `secure`. A cluster that does not start is a bad result."""
     shape = scenario.cluster
-    config = {**shape.config, **dict(pair_of(each) for each in new.overrides)}
+    overrides = dict(pair_of(each) for each in new.overrides)
+    refuse_overrides_without_effect(overrides)
+    config = {**shape.config, **overrides}
     count = shape.controllers
     brokers = range(count + 1, count + shape.brokers + 1)
     refuse_unknown_nodes(scenario, range(1, count + 1), brokers)

@@ -77,6 +77,12 @@ def test_the_list_of_steps() -> None:
         (("leader-kill", "--variant", "x"), 2, "--variant: value 'x' must be one of kill"),
         (("leader-kill", "--partitions", "0"), 2, "0 is not in the range"),
         (("leader-kill", "--override", "x"), 2, "'x' must be KEY=VALUE"),
+        (("leader-kill", "--override", "node.ids=1"), 1, "node.ids would change nothing on a node"),
+        (
+            ("leader-kill", "--override", "num.io.threads=9"),
+            1,
+            "change nothing on a node: one event loop serves all connections",
+        ),
     ],
 )
 def test_wrong_usage(arguments: tuple[str, ...], code: int, said: str) -> None:
