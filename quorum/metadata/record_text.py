@@ -1,7 +1,8 @@
 """The text form of metadata and control records for tools: type, version and message.
 
 A record that this version does not know is shown with its type and its bytes. It is no error,
-because the rest of a newer Kafka's log is still readable.
+because the rest of a newer Kafka's log is still readable. The bytes are hidden if the type may hold
+secrets.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import json
 import struct
 from typing import Any, NamedTuple
 
+from quorate.config.sensitive import HIDDEN
 from quorate.quorum.log.record import Record
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_text import json_text
-from quorate.quorum.metadata.redaction import redacted
+from quorate.quorum.metadata.redaction import RULES, redacted
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.raft.control_records import (
     ControlType,
@@ -38,6 +40,8 @@ NAMES: dict[type, str] = {
     **{message: ControlType(kind).name for kind, message in CONTROL_MESSAGES.items()},
 }
 """Kafka's name of each message class."""
+WITH_SECRETS = frozenset(NAMES[cls] for cls in RULES)
+"""The types of metadata records that may hold secrets."""
 _INT16 = struct.Struct(">h")
 
 
@@ -64,7 +68,8 @@ def metadata_message(record: Record) -> tuple[object, int]:
         return decode_versioned(record.value)
     except UnknownRecord as error:
         kind = error.name or f"UNKNOWN_RECORD_{error.api_key}"
-        shown = {"apiKey": error.api_key, "frame": bytes(record.value).hex()}
+        frame = HIDDEN if kind in WITH_SECRETS else bytes(record.value).hex()
+        shown = {"apiKey": error.api_key, "frame": frame}
         return Unknown(kind, shown), error.version
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from quorate.config.dynamic_broker_keys import SCRAM_SECRET
-from quorate.quorum.metadata.record_text import text_of
+from quorate.quorum.log.record import Record
+from quorate.quorum.metadata.framing import encode_record
+from quorate.quorum.metadata.record_text import metadata_message, text_of
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord, NoOpRecord
 from quorate.quorum.metadata.redaction import redacted
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
@@ -41,6 +43,16 @@ def test_a_secret_is_hidden(record: MetadataRecord) -> None:
     assert CANARY not in text_of(record, 0)
     assert "Y2FuYXJ5" not in text_of(record, 0), "the same in base 64"
     assert redacted(record) != record
+
+
+@pytest.mark.parametrize("record", [CREDENTIAL, config(SCRAM_SECRET)])
+def test_the_bytes_of_a_newer_version_are_hidden(record: MetadataRecord) -> None:
+    known = encode_record(record)
+    newer = known[:2] + b"\x7f" + known[3:]
+    message, version = metadata_message(Record(0, 0, None, memoryview(newer)))
+    assert version == 0x7F
+    assert CANARY.encode().hex() in newer.hex()
+    assert CANARY.encode().hex() not in text_of(message, version)
 
 
 @pytest.mark.parametrize(
