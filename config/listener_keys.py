@@ -28,8 +28,9 @@ PROTOCOLS = {
 """The protocols of the listeners that obey a key."""
 ENDINGS = tuple(f".{key}" for key in LISTENER_KEYS)
 LONGEST = max(map(len, ENDINGS))
-LISTENER = re.compile(r"[a-z0-9_.-]{1,255}")
-"""The name of a listener in a prefix. Clients also send names, so its length is bounded."""
+MAX_LISTENER_CHARS = 255
+"""The maximum length of a listener's name in a prefix. Clients also send such names."""
+LISTENER = re.compile(rf"[a-z0-9_.-]{{1,{MAX_LISTENER_CHARS}}}")
 
 
 def prefixed(listener: str, key: str) -> str:
