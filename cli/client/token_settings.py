@@ -96,6 +96,11 @@ def _checked_scheme(url: str) -> str:
         good = bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         raise Refused(f"{URL_KEY}: value {url!r} is no URL") from None
+    if "@" in parts.netloc or (parts.scheme != "file" and not url.isascii()):
+        raise Refused(  # it may have a password, so no error quotes it
+            f"{URL_KEY}: value [hidden] must have ASCII characters only, and neither a user nor a "
+            f"password. {CLIENT_IDS[1]} and {SECRETS[1]} name the client"
+        )
     if parts.scheme == "file" and parts.path and parts.netloc in ("", "localhost"):
         return parts.scheme
     if good and (
