@@ -1,9 +1,10 @@
-"""Real clients and our own commands against a broker with OAUTHBEARER and a provider of tokens, in
-this process."""
+"""Real clients and our own commands against a broker with OAUTHBEARER over TLS and a provider of
+tokens, in this process."""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.filterwarnings("ignore::ResourceW
 PREFIX = "listener.name.plaintext.oauthbearer"
 CONFIG = {
     "listener.security.protocol.map": (
-        "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT,REPLICATION:PLAINTEXT"
+        "PLAINTEXT:SASL_SSL,CONTROLLER:PLAINTEXT,REPLICATION:PLAINTEXT"
     ),
     "sasl.enabled.mechanisms": "OAUTHBEARER",
     "connections.max.reauth.ms": "2000",
@@ -55,9 +56,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenServer]:
 @pytest.fixture(scope="module")
 def cluster(server: TokenServer) -> Iterator[ThreadedCluster]:
     assert server.certificate is not None
+    keystore = "listener.name.plaintext.ssl.keystore"
     trust = f'ssl.truststore.type="PEM" ssl.truststore.location="{server.certificate.ca}"'
     config = {
         **CONFIG,
+        f"{keystore}.type": "PEM",
+        f"{keystore}.location": str(server.certificate.keystore),
         "sasl.oauthbearer.jwks.endpoint.url": server.keys_url,
         f"{PREFIX}.sasl.jaas.config": f"{MODULE} {trust};",
     }
@@ -72,10 +76,17 @@ def usual(server: TokenServer) -> None:
     server.provider = TokenProvider()
 
 
-def librdkafka(cluster: ThreadedCluster, **more: Any) -> dict[str, Any]:
+def authority(server: TokenServer) -> str:
+    """Return the file of the authority that has issued all certificates."""
+    assert server.certificate is not None
+    return str(server.certificate.ca)
+
+
+def librdkafka(cluster: ThreadedCluster, server: TokenServer, **more: Any) -> dict[str, Any]:
     return {
         "bootstrap.servers": cluster.bootstrap,
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": authority(server),
         "sasl.mechanism": "OAUTHBEARER",
         "log_level": 0,
         **more,
@@ -108,12 +119,12 @@ def test_librdkafka_with_a_callback_works_over_several_sessions(
         return issued[-1], time.time() + server.lifetime_s
 
     server.lifetime_s = 2.0  # the session and the token are renewed
-    producer = Producer(librdkafka(cluster, oauth_cb=callback), logger=SILENT)
+    producer = Producer(librdkafka(cluster, server, oauth_cb=callback), logger=SILENT)
     assert produces(producer, "callback", SESSIONS_S) == []
     assert len(issued) >= 2
 
 
-def test_librdkafka_with_oidc(cluster: ThreadedCluster) -> None:
+def test_librdkafka_with_oidc(cluster: ThreadedCluster, server: TokenServer) -> None:
     with token_server(None) as plain:  # librdkafka asks this endpoint by itself
         settings = {
             "sasl.oauthbearer.method": "oidc",
@@ -121,7 +132,7 @@ def test_librdkafka_with_oidc(cluster: ThreadedCluster) -> None:
             "sasl.oauthbearer.client.id": CLIENT,
             "sasl.oauthbearer.client.secret": SECRET,
         }
-        producer = Producer(librdkafka(cluster, **settings), logger=SILENT)
+        producer = Producer(librdkafka(cluster, server, **settings), logger=SILENT)
         assert produces(producer, "oidc", SESSIONS_S) == []
         assert plain.requests
 
@@ -141,7 +152,8 @@ def test_a_wrong_token_is_refused_and_others_go_on(
     cluster: ThreadedCluster, server: TokenServer
 ) -> None:
     good = Producer(
-        librdkafka(cluster, oauth_cb=lambda _: (server.token(), time.time() + 60)), logger=SILENT
+        librdkafka(cluster, server, oauth_cb=lambda _: (server.token(), time.time() + 60)),
+        logger=SILENT,
     )
     stranger = TokenProvider({"k1": ("ES256", 0), "k2": ("ES256", 9)})
     errors: dict[str, list[Any]] = {name: [] for name in WRONG}
@@ -152,6 +164,7 @@ def test_a_wrong_token_is_refused_and_others_go_on(
             Producer(
                 librdkafka(
                     cluster,
+                    server,
                     oauth_cb=lambda _, token=token: (token, time.time() + 60),
                     error_cb=errors[name].append,
                 ),
@@ -178,6 +191,7 @@ def test_a_new_key_of_the_provider_is_used_soon(
     producer = Producer(
         librdkafka(
             cluster,
+            server,
             oauth_cb=lambda _: (server.token(key_id="k7"), time.time() + 60),
             error_cb=errors.append,
             **{"reconnect.backoff.max.ms": 100},
@@ -222,7 +236,8 @@ async def test_aiokafka(cluster: ThreadedCluster, server: TokenServer) -> None:
     def producer(**changes: Any) -> AIOKafkaProducer:
         return AIOKafkaProducer(
             bootstrap_servers=cluster.bootstrap,
-            security_protocol="SASL_PLAINTEXT",
+            security_protocol="SASL_SSL",
+            ssl_context=ssl.create_default_context(cafile=authority(server)),
             sasl_mechanism="OAUTHBEARER",
             sasl_oauth_token_provider=AsyncTokens(server, **changes),
         )
@@ -246,7 +261,8 @@ async def test_aiokafka(cluster: ThreadedCluster, server: TokenServer) -> None:
 def test_kafka_python(cluster: ThreadedCluster, server: TokenServer) -> None:
     producer = KafkaProducer(
         bootstrap_servers=cluster.bootstrap,
-        security_protocol="SASL_PLAINTEXT",
+        security_protocol="SASL_SSL",
+        ssl_cafile=authority(server),
         sasl_mechanism="OAUTHBEARER",
         sasl_oauth_token_provider=Tokens(server),
     )
@@ -258,13 +274,14 @@ def test_kafka_python(cluster: ThreadedCluster, server: TokenServer) -> None:
 
 def command_config(directory: Path, server: TokenServer, secret: str = SECRET) -> str:
     """Return the path of a file with the names of Java."""
-    assert server.certificate is not None
+    ca = authority(server)
     file = directory / "client.properties"
     file.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={ca}\n"
         f"sasl.oauthbearer.token.endpoint.url={server.token_url}\n"
         f'sasl.jaas.config={MODULE} clientId="{CLIENT}" clientSecret="{secret}" '
-        f'ssl.truststore.type="PEM" ssl.truststore.location="{server.certificate.ca}";\n'
+        f'ssl.truststore.type="PEM" ssl.truststore.location="{ca}";\n'
     )
     return str(file)
 
@@ -295,8 +312,10 @@ def test_a_command_gets_a_new_token_before_the_old_one_ends(
     server.requests.clear()
     entries = read_client_config(command_config(tmp_path, server))
     host, port = cluster.bootstrap.split(":")
-    login = client_security(entries).login
-    connection = Connection(host, int(port), timeout_s=5, client_id="t", login=login)
+    security = client_security(entries)
+    connection = Connection(
+        host, int(port), timeout_s=5, client_id="t", tls=security.tls, login=security.login
+    )
     end_s = time.monotonic() + SESSIONS_S
     while time.monotonic() < end_s:
         assert connection.call(ListGroupsRequest(), ListGroupsResponse, 5).error_code == 0
