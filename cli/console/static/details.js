@@ -63,10 +63,14 @@ export class Details {
         element('div', event[at('what')]), element('div', event[at('why')], 'soft'));
       return item;
     }));
+    const buttons = () => [...this.dialog.querySelectorAll('button')];
+    const focused = buttons().indexOf(document.activeElement);
     const bar = leaderBar(events.map(event => [event[at('time')], event[at('leader')]]));
     this.dialog.replaceChildren(close, element('h2', subject), state,
       ...(missing ? [element('p', 'It does not exist now.')] : []),
       ...delayed.map(sentence => element('p', sentence)), ...(bar ? [bar] : []),
       element('p', `${events.length} of ${total} events, the newest first; ${note}`, 'soft'), list);
+    // Keep the place of a reader with a keyboard.
+    buttons()[focused]?.focus({preventScroll: true});
   }
 }

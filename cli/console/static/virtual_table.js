@@ -128,7 +128,14 @@ export class VirtualTable {
       const row = this.pages.get(number)?.[index % PAGE_ROWS];
       if (row !== undefined) drawn.push(this.rowAt(index, row));
     }
-    if (drawn.length || !this.matching) this.space.replaceChildren(...drawn);
+    if (drawn.length || !this.matching) this.place(drawn);
+  }
+
+  // Replace the rows, unless they are the same: a new row takes no click that began on the old one.
+  place(rows) {
+    const old = this.space.children;
+    const same = old.length === rows.length && rows.every((row, at) => row.isEqualNode(old[at]));
+    if (!same) this.space.replaceChildren(...rows);
   }
 
   rowAt(index, values) {

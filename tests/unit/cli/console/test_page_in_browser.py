@@ -103,6 +103,17 @@ async def test_a_row_is_explained_by_keyboard_with_its_leaders() -> None:
             "broker 4 since 2026-01-02T03:04:05.000Z",
             "no leader since 2026-01-02T03:04:06.000Z",
         ]
+        await page.value("document.querySelector('.when').focus()")
+        await page.value("window.drawn = [document.querySelector('.row'), document.activeElement]")
+        shown = console.reading.tables
+        noted = replace(shown.tables["partitions"], note="noted")
+        newer = shown.with_views({"partitions": noted})
+        console.reading = replace(console.reading, version=2, tables=newer)
+        console.server.changed()
+        note = "document.getElementById('note').textContent"
+        await page.until(f"!drawn[1].isConnected && {note} === 'noted'")
+        assert await page.value("document.activeElement.className") == "when"
+        assert await page.value("drawn[0].isConnected"), "it may be clicked"
         await page.press("Escape")
         await page.until("!document.getElementById('details').open")
         await page.value("document.getElementById('quorum').click()")
