@@ -18,7 +18,7 @@ const table = new VirtualTable(at('rows'), at('space'), at('heads'), count, fail
 
 const travel = new TimeTravel(at('travel'), offset => {
   table.travel(offset);
-  showOverview().catch(fail);
+  return showOverview().catch(fail);
 }, fail);
 
 // Explain what a row is about. A group has its partitions in another table.

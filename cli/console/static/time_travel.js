@@ -4,9 +4,11 @@ import {get} from './requests.js';
 const PAUSE_MS = 150;
 
 export class TimeTravel {
-  // `travelled` is called with the offset that the page has to show, or null for the present.
+  // `travelled` is called with the offset that the page has to show, or null for the present. Its
+  // promise ends when the state has arrived or failed.
   constructor(bar, travelled, failed) {
-    Object.assign(this, {bar, travelled, failed, offset: null, why: '', timer: 0});
+    Object.assign(this, {bar, travelled, failed, offset: null, why: '', timer: 0,
+      reading: false});
     this.slider = document.createElement('input');
     this.live = document.createElement('button');
     this.text = document.createElement('span');
@@ -37,14 +39,20 @@ export class TimeTravel {
     } catch (error) { this.failed(error); }
   }
 
+  // Go to the offset when the slider rests and the last state has arrived: the console refuses
+  // requests if too many wait for states that the page shows no more.
   moved() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.go(Number(this.slider.value)), PAUSE_MS);
+    this.timer = setTimeout(() => {
+      if (this.reading) this.moved(); else this.go(Number(this.slider.value));
+    }, PAUSE_MS);
   }
 
   go(offset) {
     if (this.why && offset !== null) { this.failed(new Error(this.why)); return; }
+    clearTimeout(this.timer);
     this.offset = offset;
+    this.reading = true;
     this.live.hidden = offset === null;
     this.bar.className = offset === null ? 'bar' : 'bar past';
     if (offset === null) {
@@ -53,7 +61,7 @@ export class TimeTravel {
       this.slider.value = offset;
       this.text.textContent = `offset ${offset}: reading`;
     }
-    this.travelled(offset);
+    this.travelled(offset).finally(() => { this.reading = false; });
   }
 
   // Show the time of the state that has arrived. Present states have none.

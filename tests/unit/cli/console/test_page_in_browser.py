@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from quorate.cli.console import past as past_module
 from quorate.cli.console import server as server_module
+from quorate.cli.console.cluster_tables import ClusterTables
 from quorate.cli.console.views.change_events import Event
 from quorate.cli.console.views.table import Table
 from tests.unit.analytics.browser import MEASURES, VARIABLE, find_browser
@@ -144,6 +147,41 @@ async def test_the_slider_shows_earlier_states_and_returns_to_the_present(tmp_pa
         await page.value("document.querySelector('#travel button').click()")
         await page.until(f"{ROWS} === 13")
         assert page.problems == []
+
+
+async def test_the_slider_asks_for_one_state_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_segment(tmp_path, 0, b"".join(batches()))
+    going, real = threading.Event(), past_module.state_at
+    replays: list[int] = []
+
+    def slow(directory: Path, offset: int) -> ClusterTables:
+        replays.append(offset)
+        assert going.wait(30)
+        return real(directory, offset)
+
+    monkeypatch.setattr(past_module, "state_at", slow)
+    monkeypatch.setattr(past_module, "MAX_WAITING", 2)
+    slide = (
+        "(() => {{ const slider = document.querySelector('#travel input'); slider.value = {};"
+        "slider.dispatchEvent(new Event('input')); }})()"
+    )
+    async with (
+        served(reading(12), past=tmp_path) as console,
+        browsing(BROWSER, f"{console.url}/#token={TOKEN}") as page,
+    ):
+        await page.until(f"{ROWS} === 12 && document.querySelector('#travel input').max > 30")
+        await page.value(slide.format(20))
+        async with asyncio.timeout(20):
+            while console.past._waiting < 2:  # the overview and the table
+                await page.value("1")
+        for offset in (21, 25):
+            await page.value(slide.format(offset))
+            await page.value("new Promise(done => setTimeout(done, 300))")  # after that of the page
+        going.set()
+        await page.until(f"{ROWS} === 2 && {FIRST}.startsWith('a 1 offline')")
+        assert replays == [20, 25]
 
 
 async def test_a_console_that_has_ended_is_named_until_it_answers_again(tmp_path: Path) -> None:
