@@ -15,6 +15,7 @@ All requests of /api/ need the token. None of them changes anything. Extras add 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import resources
 from typing import Protocol
@@ -35,6 +36,7 @@ from quorate.cli.console.watcher import Reading
 from quorate.cli.console.windows import BadWindow, Window, window_of
 from quorate.quorum.analytics.page.page_assets import STYLE
 
+LOG = logging.getLogger(__name__)
 MAX_VIEWERS = 32
 """The most pages that wait for news at the same time."""
 NEWS_S = 20.0
@@ -132,6 +134,9 @@ class ConsoleServer:
             response = web.Response(status=400, text=str(bad))
         except web.HTTPException as error:
             response = web.Response(status=error.status, text=error.reason)
+        except Exception as defect:  # a viewer must see it, with the headers of every response
+            LOG.exception("%s failed", request.path)
+            response = web.Response(status=500, text=f"{request.path} failed: {defect!r}")
         response.headers.update(HEADERS)
         return response
 

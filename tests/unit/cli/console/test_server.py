@@ -128,3 +128,21 @@ async def test_the_number_of_waiting_pages_is_bounded(monkeypatch: pytest.Monkey
         client.get(f"{console.url}/api/news?seen=1") as answer,
     ):
         assert answer.status == 503
+
+
+async def test_a_defect_is_shown_with_the_security_headers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: object) -> None:
+        raise OverflowError("a time out of range")
+
+    monkeypatch.setattr(server_module, "explanation", failing)
+    async with (
+        served(reading(12)) as console,
+        ClientSession(headers=WITH_TOKEN) as client,
+        client.get(f"{console.url}/api/explain?subject=orders-1") as answer,
+    ):
+        assert answer.status == 500
+        assert await answer.text() == "/api/explain failed: OverflowError('a time out of range')"
+        assert HEADERS.items() <= dict(answer.headers).items()
+    assert "Traceback" in caplog.text
