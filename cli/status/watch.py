@@ -11,13 +11,14 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import click
 
 from quorate.cli.terminal.safe_text import safe_lines
-from quorate.cli.terminal.tables import Cell, Mark, Part, is_drawn, terminal_lines
+from quorate.cli.terminal.tables import Cell, Mark, Part, Table, is_drawn, terminal_lines
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 ERASE = "\x1b[2J"
@@ -159,20 +160,33 @@ class Redrawn:
         begin = HOME if self._begun else ERASE + HOME
         self._begun = True
         size = shutil.get_terminal_size()
-        drawn = terminal_lines((now_text(), *content.parts()), size.columns)
-        lines = fitted([*drawn], size.lines)
+        parts, left_out = shortened(content.parts(), size.lines)
+        lines = fitted([*terminal_lines((now_text(), *parts), size.columns)], size.lines, left_out)
         click.echo(
             begin + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW, nl=False
         )
 
 
-def fitted(lines: Sequence[str], rows: int) -> list[str]:
+def shortened(parts: Iterable[Part], rows: int) -> tuple[list[Part], int]:
+    """Return the parts with at most `rows` rows in each table, and the number of rows left out.
+    More do not fit on the screen, and the drawing of ten thousand rows takes eight seconds."""
+    whole = [*parts]
+    tables = [each for each in whole if isinstance(each, Table)]
+    left_out = sum(max(0, len(each.rows) - rows) for each in tables)
+    cut = [
+        replace(each, rows=each.rows[:rows]) if isinstance(each, Table) else each for each in whole
+    ]
+    return cut, left_out
+
+
+def fitted(lines: Sequence[str], rows: int, left_out: int = 0) -> list[str]:
     """Return the first lines, as many as fit on a terminal with `rows` rows. The last row stays
-    free for the cursor. If lines are left out, the last one says how many."""
+    free for the cursor. If lines are left out, the last one says how many. `left_out` is the number
+    of lines that follow `lines`."""
     room = max(2, rows - 1)
-    if len(lines) <= room:
+    if len(lines) + left_out <= room:
         return [*lines]
-    left = len(lines) - (room - 1)
+    left = len(lines) + left_out - (room - 1)
     return [*lines[: room - 1], f"... {left} more lines; make the terminal larger, or filter"]
 
 

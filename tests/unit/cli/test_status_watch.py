@@ -4,7 +4,8 @@ cluster."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from quorate.cli.status.cluster_status import BrokerLine, Status
 from quorate.cli.status.partition_problems import Problem, Reason
 from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.watch import CLEAR_BELOW, ERASE, HOME, fitted, watch_status
+from quorate.cli.terminal.tables import Part, Table, terminal_lines
 
 HEALTHY = Status(
     cluster_id="C",
@@ -115,6 +117,33 @@ def test_a_redrawn_status_fits_the_terminal_and_keeps_its_header() -> None:
     assert shown[:2] == lines[:2]
     assert shown[-1] == "... 92 more lines; make the terminal larger, or filter"
     assert fitted(lines[:11], 12) == lines[:11]
+
+
+def test_rows_below_the_screen_are_counted_but_not_drawn(
+    looks: Looks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = tuple(replace(BROKEN.problems[0], partition=number) for number in range(5_000))
+    drawn: list[int] = []
+
+    def draw(status: Status) -> Iterator[Part]:
+        return status_tables(status, every=True)
+
+    def counted(parts: Iterable[Part], columns: int | None = None) -> Iterator[str]:
+        shown = [*parts]
+        drawn.extend(len(each.rows) for each in shown if isinstance(each, Table))
+        return terminal_lines(shown, columns)
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LINES", "20")
+    monkeypatch.setattr(status_watch, "terminal_lines", counted)
+    broken = replace(BROKEN, problems=many, partitions=5_000)
+    watch_status(looks(broken), 1.0, draw, as_json=False, every=True)
+    assert max(drawn) == 20
+    (said,) = re.findall(r"\.\.\. (\d+) more lines", capsys.readouterr().out)
+    before = len([*terminal_lines(["NOW", *draw(replace(broken, problems=many[:100]))], 200)])
+    assert int(said) == before + 4_900 - 18
 
 
 def test_a_terminal_without_a_cursor_gets_blocks(
