@@ -286,7 +286,9 @@ class SaslConnection(Connection):
     def _late(self) -> None:
         self._timer = None
         seconds = self._gate.settings.timeout_ms / 1000
-        failure = AuthenticationFailed("it took too long")
+        exchange, self._exchange = self._exchange, None
+        refusal = None if exchange is None else exchange.refusal
+        failure = refusal or AuthenticationFailed("it took too long")
         self._gate.report_failure(self.peer, self._mechanism, failure)
         self.close_with(f"it did not authenticate within {seconds:g} s", logging.DEBUG)
 

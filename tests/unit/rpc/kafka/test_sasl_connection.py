@@ -323,6 +323,19 @@ def test_a_silent_client_is_closed_in_time() -> None:
     assert not port.is_closed()
 
 
+def test_a_refused_token_fails_once_if_the_client_then_is_silent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    port = Port(timeout_ms=500)
+    port.handshake("OAUTHBEARER")
+    port.token(client_first("bad"))
+    port.clock.advance(500)
+    assert port.is_closed()
+    port.connection.on_closed(None)
+    assert port.gate.failed == 1
+    assert "'mallory' by OAUTHBEARER: the token is bad" in caplog.text
+
+
 def test_a_request_after_the_session_closes_the_connection() -> None:
     port = Port(max_reauth_ms=2000)
     assert port.authenticate().session_lifetime_ms == 2000
