@@ -8,6 +8,7 @@ two seconds."""
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,10 @@ class ChaosRuns:
 def progress_in(path: Path, now_ms: int) -> dict[str, Any]:
     """Return the progress in the file at the wall time `now_ms`, or {} if there is no file.
 
-    Return {"error": REASON} if the file cannot be read, or holds something else. Block."""
+    Return {"error": REASON} if the file cannot be read, or holds something else. The call blocks
+    for the disk only."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=without_waiting) as file:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
             raise ValueError(f"it has more than {MAX_FILE_BYTES} bytes")
@@ -51,3 +53,9 @@ def progress_in(path: Path, now_ms: int) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:  # a UnicodeDecodeError is a ValueError
         return {"error": f"{path}: {error}"}
+
+
+def without_waiting(path: str, flags: int) -> int:
+    """Open a file without waiting for the writer of a pipe, which another user may have put there.
+    An opener for `open`."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,13 @@ def test_a_file_that_holds_something_else_is_named(tmp_path: Path, content: byte
     assert list(progress_in(path, 0)) == ["error"]
     assert str(path) in progress_in(path, 0)["error"]
     assert list(progress_in(tmp_path, 0)) == ["error"], "a directory"
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_without_a_writer_does_not_hold_the_thread(tmp_path: Path) -> None:
+    path = tmp_path / "progress.json"
+    os.mkfifo(path)
+    assert list(progress_in(path, 0)) == ["error"]
 
 
 def test_no_more_than_the_bound_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
