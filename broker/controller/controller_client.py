@@ -12,9 +12,10 @@ Invariants:
 - Forwarded requests keep their order: none is sent to a new leader while one at the old leader has
   no outcome.
 - Each `done` is called exactly once.
-- Once another node leads, no request waits for a former leader that is dead. The former leader must
-  send a frame within `silence_ms`. Otherwise its link is aborted, and the outcome of the requests
-  on it is unknown. A former leader that lives resigns and answers them.
+- Once another node leads, no request waits for a former leader that was dead by then. The former
+  leader must send a frame within `silence_ms`. Otherwise its link is aborted, and the outcome of
+  the requests on it is unknown. A former leader that lives resigns and answers them. If it sends a
+  frame and dies before it answers, they wait for their timeouts.
 """
 
 from __future__ import annotations
