@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from itertools import count
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.clients.librdkafka import ANSWER_TIMEOUT_S, admin
 pytestmark = pytest.mark.clients
 
 TIMEOUT_S = 10.0
+numbers = count()
 MAX_REQUEST_BYTES = 104_857_600  # socket.request.max.bytes
 
 
@@ -50,8 +52,8 @@ BAD_REQUESTS = {
 }
 
 
-def connected(node: tuple[str, int]) -> socket.socket:
-    return socket.create_connection(node, timeout=TIMEOUT_S)
+def connected(node: tuple[str, int], host: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(node, timeout=TIMEOUT_S, source_address=(host, 0))
 
 
 def read_frame(connection: socket.socket) -> bytes:
@@ -88,8 +90,10 @@ def test_bad_bytes_to_a_controller(cluster: ProcessCluster, case: str) -> None:
 
 def refused_alone(cluster: ProcessCluster, node: NodeEntry, data: bytes, told: str) -> None:
     address = (node["host"], node["port"])
-    with connected(address) as other, connected(address) as bad:
-        peer = f":{bad.getsockname()[1]}"
+    # Each client has a host of its own, because a node limits the lines about one host.
+    host = f"127.0.0.{10 + next(numbers)}"
+    with connected(address) as other, connected(address, host) as bad:
+        peer = f"{host}:{bad.getsockname()[1]}"
         bad.sendall(data)
         assert is_closed(bad)
         other.sendall(framed(API_VERSIONS_V0))
