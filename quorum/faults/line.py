@@ -38,6 +38,8 @@ class Line:
         self._way = way
         self._queue: deque[tuple[float, int, Callback]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = 0.0
+        """The time of the timer. uvloop's timers of less than a millisecond do not have it."""
         self._free_s = 0.0
         """The time at which the line has carried the last frame that passed."""
 
@@ -83,9 +85,10 @@ class Line:
     def _restart_timer(self, due_s: float) -> None:
         """Wait until `due_s`. A timer for another time is replaced, because the rules changed."""
         if self._timer is not None:
-            if self._timer.when() == due_s:
+            if self._timer_s == due_s:
                 return
             self._timer.cancel()
+        self._timer_s = due_s
         self._timer = asyncio.get_running_loop().call_at(due_s, self._due)
 
     def _due(self) -> None:

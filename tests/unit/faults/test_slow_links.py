@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from functools import partial
 from typing import Any, cast
 
 import pytest
+import uvloop
 
 from quorate.quorum.faults.faults import Faults
+from quorate.quorum.faults.line import Line, Way
 from quorate.quorum.faults.link import MAX_QUEUED_BYTES, FaultLink
 from quorate.quorum.faults.rules import Rules
 from quorate.quorum.faults.transport import FaultTransport
@@ -175,3 +179,19 @@ async def test_requests_of_a_dropped_kind_vanish_at_both_ends() -> None:
     assert frame == request(ApiKey.PRODUCE)
     pair.node.link.abort()
     await pair.net.close()
+
+
+def test_a_timer_of_uvloop_that_has_no_time() -> None:
+    """With less than a millisecond left, uvloop returns a handle without `when`. The node ended."""
+
+    async def queue_two() -> list[int]:
+        passed: list[int] = []
+        way = Way(delay_ms=lambda: 0, bytes_per_s=lambda: 100_000, holds=lambda: "")
+        line = Line(way, Counter())
+        for number in range(2):
+            line.put(partial(passed.append, number), 20)
+        await asyncio.sleep(0.01)
+        return passed
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(queue_two()) == [0, 1]
