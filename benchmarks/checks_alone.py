@@ -40,8 +40,8 @@ def works() -> Mapping[str, Work]:
     from quorate.quorum.controller.state.sessions import Sessions
     from quorate.quorum.controller.state.settings import ControllerSettings
     from quorate.quorum.ids import EpochOffset, Uuid
-    from quorate.quorum.log.batch import build_batch
-    from quorate.quorum.log.record import Record
+    from quorate.quorum.log.batches.batch import build_batch
+    from quorate.quorum.log.batches.record import Record
     from quorate.quorum.metadata.image import MetadataImage
     from quorate.quorum.metadata.records import ConfigRecord, TopicRecord
     from quorate.quorum.metadata.replay import replay

@@ -31,11 +31,11 @@ from quorate.broker.compaction.cleaning import Cleaning, CleaningPlan
 from quorate.broker.compaction.log_cleaning import CleaningWork, clean_log, source_of
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.cleaner_worker import REST_MS
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
 
 SIZES = (100, 1000)
 """The bytes of a value."""

@@ -24,7 +24,7 @@ from benchmarks import kafka_cluster, run
 from benchmarks.figure import Figure
 from benchmarks.run import QUORATE, Benchmark, Options
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches, build_value_batch
+from quorate.quorum.log.batches.batch import batches, build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import (
     ConfigRecord,

@@ -23,7 +23,7 @@ from benchmarks import run
 from benchmarks.decode import BATCH_RECORDS, FIRST_TIMESTAMP_MS, JAVA_OPTIONS, LOG_NAME, history
 from benchmarks.figure import Figure
 from benchmarks.run import QUORATE, Benchmark, Options
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.snapshot import snapshot_records
 

@@ -27,10 +27,10 @@ from benchmarks.run import QUORATE, Benchmark, Options
 from quorate.cli.nodes.node_process import loop_factory
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log.batch import batches, build_value_batch
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.batches.batch import batches, build_value_batch
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (

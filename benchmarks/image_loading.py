@@ -17,10 +17,10 @@ from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.state.settings import ControllerSettings
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import IncrementalWork, finished
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import differing
 from quorate.quorum.metadata.framing import encode_record

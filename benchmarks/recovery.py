@@ -24,10 +24,10 @@ from benchmarks.run import QUORATE, Benchmark, Options
 from benchmarks.target import cpu_s
 from quorate.cli.nodes.cluster_dir import HOST, free_ports
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.names import segment_file
-from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.names import segment_file
+from quorate.quorum.log.snapshots.snapshots import snapshot_name
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import FeatureLevelRecord, MetadataRecord

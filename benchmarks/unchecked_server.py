@@ -51,7 +51,7 @@ def encoded(records: Sequence[MetadataRecord]) -> list[bytes]:
 
 def header_of_client_batch(data: Any, *_: Any, **__: Any) -> Any:
     """Return the header of a client's batch, with a check of the checksum only."""
-    from quorate.quorum.log.batch import checksum_is_valid, read_header
+    from quorate.quorum.log.batches.batch import checksum_is_valid, read_header
 
     header = read_header(data)
     assert checksum_is_valid(data, 0, header)

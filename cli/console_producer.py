@@ -71,7 +71,7 @@ def console_producer(
     With --property parse.key=true each line consists of the key, a tab (or key.separator), and the
     value."""
     from quorate.cli.client.producer import Producer
-    from quorate.quorum.log.compression import Codec
+    from quorate.quorum.log.batches.compression import Codec
 
     settings = dict(each.partition("=")[::2] for each in (*properties, *reader_properties))
     separator = settings.get("key.separator", "\t").encode()

@@ -2,8 +2,8 @@
 
 A node gets one `Seams` object and uses time, chance, the network and files only through it. The
 simulation, the failure scenarios and production therefore run the same node classes. The real
-implementations are `clock.py`, `log/disk.py` and `rpc/transport.py`. The simulated ones are in
-tests/sim.
+implementations are `clock.py`, `log/disks/disk.py` and `rpc/transport.py`. The simulated ones are
+in tests/sim.
 
 Invariants of every implementation (tests/unit checks them):
 

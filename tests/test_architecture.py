@@ -38,8 +38,8 @@ PURE = (
     "broker/groups",
 )
 IMPURE = {
-    "quorum/log/disk.py": "the operating system's implementation of the Disk seam",
-    "quorum/log/os_file.py": "its files",
+    "quorum/log/disks/disk.py": "the operating system's implementation of the Disk seam",
+    "quorum/log/disks/os_file.py": "its files",
 }
 IMPURE_MODULES = {
     "aiohttp",

@@ -36,16 +36,16 @@ from quorate.broker.compaction.record_spans import (
     wrong_offset,
 )
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CODEC_MASK,
     DELETE_HORIZON,
     BatchHeader,
     assemble,
 )
-from quorate.quorum.log.compression import Codec, compress
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.index import NO_TIMESTAMP
-from quorate.quorum.log.record import ONE_BYTE_DELTA_MS
+from quorate.quorum.log.batches.compression import Codec, compress
+from quorate.quorum.log.batches.record import ONE_BYTE_DELTA_MS
+from quorate.quorum.log.files.errors import CorruptBatch
+from quorate.quorum.log.segments.index import NO_TIMESTAMP
 from quorate.quorum.seams import Buffer
 
 NO_TIMESTAMP_BASE = -1

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.broker.compaction.grouping import GroupedSegment
-from quorate.quorum.log.index import NO_TIMESTAMP
+from quorate.quorum.log.segments.index import NO_TIMESTAMP
 
 MAX_LAG_MS = 2**63 - 1
 """The value of max.compaction.lag.ms without effect."""

@@ -6,7 +6,7 @@ the beginning of the log, and writes what stays, one new segment for each group.
 
 The passes run in the thread of long work (`Disk.submit_long`). They read the segments as files,
 because the `Log` is not safe for two threads. Nothing of the log is changed here;
-`quorum/log/segment_swap.py` replaces the segments afterwards.
+`quorum/log/segments/segment_swap.py` replaces the segments afterwards.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from quorate.broker.compaction.record_spans import (
 )
 from quorate.broker.compaction.segment_source import SourceBatch, SourceSegment, read_batches
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batch import read_header
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.integrity import EpochOf
-from quorate.quorum.log.offset_gaps import allow_gaps
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.segment_swap import discard_cleaned, new_cleaned_segment, seal
+from quorate.quorum.log.batches.batch import read_header
+from quorate.quorum.log.checking.integrity import EpochOf
+from quorate.quorum.log.files.errors import CorruptBatch
+from quorate.quorum.log.files.offset_gaps import allow_gaps
+from quorate.quorum.log.segments.segment import Segment
+from quorate.quorum.log.segments.segment_swap import discard_cleaned, new_cleaned_segment, seal
 from quorate.quorum.seams import Buffer, Disk
 
 SYNC_BYTES = 512 * 1024

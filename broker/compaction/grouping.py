@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from quorate.quorum.log.batch_file import MAX_RELATIVE_OFFSET
+from quorate.quorum.log.batches.batch_file import MAX_RELATIVE_OFFSET
 
 MAX_GROUP_SEGMENTS = 64
 """The replacement of a group renames all its segments in one step of the event loop."""

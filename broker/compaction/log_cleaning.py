@@ -14,10 +14,10 @@ from quorate.broker.compaction.cleaning import Cleaning
 from quorate.broker.compaction.grouping import grouped
 from quorate.broker.compaction.segment_source import SourceSegment
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.segment_swap import discard_cleaned
+from quorate.quorum.log.segments.segment import Segment
+from quorate.quorum.log.segments.segment_swap import discard_cleaned
 from quorate.quorum.seams import Disk
 
 DiskWork = Callable[[], Any]

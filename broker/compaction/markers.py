@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batches.batch import BatchHeader
 from quorate.quorum.seams import Buffer
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quorate.quorum.log.batch import BatchHeader, payload_of
-from quorate.quorum.log.compression import decompress
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import ZIGZAG, read_varint, write_varint
+from quorate.quorum.log.batches.batch import BatchHeader, payload_of
+from quorate.quorum.log.batches.compression import decompress
+from quorate.quorum.log.batches.record import ZIGZAG, read_varint, write_varint
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.seams import Buffer
 
 COPIED_BYTES = 1 << 20

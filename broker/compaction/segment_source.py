@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from quorate.quorum.log.batch import HEADER_BYTES, BatchHeader, checksum_is_valid, read_header
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
-from quorate.quorum.log.integrity import EpochOf
+from quorate.quorum.log.batches.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    checksum_is_valid,
+    read_header,
+)
+from quorate.quorum.log.checking.integrity import EpochOf
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptLog
 from quorate.quorum.seams import Disk
 
 

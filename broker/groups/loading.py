@@ -28,8 +28,8 @@ from quorate.broker.groups.records import decode_record
 from quorate.broker.groups.shard import Shard
 from quorate.broker.replication.partitions.damage import unreadable
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
 from quorate.quorum.state_in_doubt import StateInDoubt

@@ -24,8 +24,8 @@ from quorate.broker.groups.records import (
     read_back,
 )
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.codec import DecodeError, EncodeError
 from quorate.quorum.protocol.errors import ErrorCode

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import random_uuid, uuid_to_text
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.node.opening.meta_properties import read_meta
 from quorate.quorum.offline.storage_format import format_directory
 from quorate.quorum.rpc.ports import free_socket

@@ -14,7 +14,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.faults.faults import Faults
 from quorate.quorum.faults.wrappers import with_faults
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.seams import Disk
 
 

@@ -17,8 +17,8 @@ from quorate.broker.logs.cleaner_figures import CleanerFigures
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.compacted_log import CompactedLog, cleaning_of
 from quorate.broker.logs.log_manager import LogManager
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files.errors import LogError
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.seams import Seams, Timer
 
 SCANNED_PER_SLICE = 32

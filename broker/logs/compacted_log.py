@@ -9,9 +9,9 @@ from quorate.broker.compaction.cleaning import Cleaning, CleaningPlan
 from quorate.broker.compaction.log_cleaning import source_of
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segments.segment import Segment
 from quorate.quorum.seams import Disk
 
 

@@ -27,8 +27,8 @@ from typing import NoReturn
 from quorate.broker.logs.log_directory import LogDirectory
 from quorate.quorum.directory_ids import is_reserved
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files.errors import LogError
+from quorate.quorum.log.files.names import PartitionName
 
 logger = logging.getLogger("quorate.broker.replication")
 

@@ -34,9 +34,9 @@ from quorate.broker.logs.log_flusher import ManagedLog
 from quorate.broker.logs.log_opening import LogOpenParameters, parameters_of
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.ids import Uuid, random_uuid
+from quorate.quorum.log.files.names import PartitionName, future_directory_name
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName, future_directory_name
-from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Seams
 
 

@@ -28,8 +28,8 @@ from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.logs.cleaner_worker import CleanerWorker
 from quorate.broker.logs.compacted_log import CompactedLog, range_of
 from quorate.broker.logs.log_manager import LogManager
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
 from quorate.quorum.seams import Seams
 
 logger = logging.getLogger("quorate.broker.cleaner")

@@ -38,17 +38,17 @@ from quorate.broker.logs.unopened_directories import (
 )
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import (
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import (
     PartitionName,
     future_partition_of,
     is_deleted_directory,
     partition_of,
     stray_directory_name,
 )
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files.settings import LogSettings
+from quorate.quorum.log.log import Log
 from quorate.quorum.seams import Disk, Seams
 
 logger = logging.getLogger("quorate.broker.replication")

@@ -28,9 +28,9 @@ from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.histogram import Histogram
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log import checkpoints
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
 from quorate.quorum.seams import Clock, Disk
 
 

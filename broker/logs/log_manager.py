@@ -26,11 +26,11 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.directory_ids import UNASSIGNED
 from quorate.quorum.histogram import Histogram
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.disk_failures import explained
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.disks.disk_failures import explained
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Seams
 
 logger = logging.getLogger("quorate.broker.replication")

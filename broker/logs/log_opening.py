@@ -13,12 +13,12 @@ from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.logs.producer_snapshots import remove_snapshots_above
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.epochs import NO_EPOCH
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.epochs import NO_EPOCH
 from quorate.quorum.seams import Disk
 
 logger = logging.getLogger("quorate.broker.replication")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from quorate.quorum.log.file_removal import remove_files, rename_for_deletion
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.segments.file_removal import remove_files, rename_for_deletion
 from quorate.quorum.seams import Clock, Disk
 
 logger = logging.getLogger("quorate.broker.replication")

@@ -27,9 +27,9 @@ import logging
 from collections.abc import Callable, Iterable
 
 from quorate.broker.logs.checkpoint_files import CheckpointFiles
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptCheckpoint
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.seams import Disk
 
 logger = logging.getLogger("quorate.broker.replication")

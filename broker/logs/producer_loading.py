@@ -18,15 +18,15 @@ from typing import NamedTuple
 from quorate.broker.logs.producer_snapshots import decode, list_snapshots, snapshot_path
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     HEADER_BYTES,
     BatchHeader,
     batches,
     checksum_is_valid,
     read_header,
 )
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.seams import Disk, File
 

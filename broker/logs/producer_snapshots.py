@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from crc32c import crc32c
 
 from quorate.broker.partition.producer_state import Producer, ProducerStates, SentBatch
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, offset_of, segment_file
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PRODUCER_SNAPSHOT_SUFFIX, offset_of, segment_file
 from quorate.quorum.seams import Disk
 
 _HEAD = struct.Struct(">hIi")  # version, CRC of what follows it, number of producers

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Container, Iterator
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import CorruptCheckpoint, CorruptLog
-from quorate.quorum.log.names import PartitionName, stray_directory_name
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptCheckpoint, CorruptLog
+from quorate.quorum.log.files.names import PartitionName, stray_directory_name
 from quorate.quorum.seams import Disk
 
 logger = logging.getLogger("quorate.broker.replication")

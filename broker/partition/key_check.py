@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quorate.quorum.log.batch import BatchHeader
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import ZIGZAG, read_varint
+from quorate.quorum.log.batches.batch import BatchHeader
+from quorate.quorum.log.batches.record import ZIGZAG, read_varint
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
 

@@ -21,8 +21,8 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.truncation import truncation_offset
 from quorate.quorum.ids import NO_NODE, EpochOffset, Uuid, uuid_to_text
 from quorate.quorum.log.append_check import require_continuation
-from quorate.quorum.log.batch import batches, read_header
-from quorate.quorum.log.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.batches.batch import batches, read_header
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch
 from quorate.quorum.metadata import image
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer

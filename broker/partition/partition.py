@@ -22,7 +22,7 @@ from quorate.broker.partition.truncation import diverging_epoch
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     HEADER,
     BatchHeader,
     assign,

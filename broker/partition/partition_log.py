@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from quorate.broker.partition.truncation import Epochs
-from quorate.quorum.log.batch import Placed
+from quorate.quorum.log.batches.batch import Placed
 from quorate.quorum.seams import Buffer
 
 

@@ -18,7 +18,7 @@ Invariant: loaded states take into account every idempotent batch of the log.
 from __future__ import annotations
 
 from quorate.broker.partition.producer_state import ProducerStates
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batches.batch import BatchHeader
 
 MAX_NOTED = 10_000
 """Maximum number of batches that are noted during a load. If there are more, the load reads them

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from quorate.broker.partition.producer_copy import PRODUCERS_PER_STEP, ProducerCopy
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batches.batch import BatchHeader
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 
 BATCHES_KEPT = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quorate.broker.compaction.cleanable import CompactionSettings
-from quorate.quorum.log.recompression import Compression
+from quorate.quorum.log.batches.recompression import Compression
 
 NO_LIMIT = 2**63 - 1
 """The value of message.timestamp.before.max.ms with which no timestamp is too early."""

@@ -7,9 +7,9 @@ payload with the right CRC was sent like this, so a retry cannot help (INVALID_R
 Kafka decompresses every batch and reads every record. The work here is bounded:
 
 - Uncompressed records are checked by their lengths, for a bounded number of steps
-  (`quorum/log/record_framing.py`).
-- For compressed records, the frame is checked (`quorum/log/compression_frames.py`), and the first
-  CHECKED_BYTES are decompressed and checked like uncompressed ones.
+  (`quorum/log/batches/record_framing.py`).
+- For compressed records, the frame is checked (`quorum/log/batches/compression_frames.py`), and
+  the first CHECKED_BYTES are decompressed and checked like uncompressed ones.
 - The record count in the header is compared with the size of the payload, or with the largest size
   that the payload can expand to.
 - The maximum timestamp in the header is not recomputed from the records.
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from quorate.broker.partition.key_check import KEYED_BYTES, check_keys
 from quorate.broker.partition.settings import NO_LIMIT, PartitionSettings
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CODEC_MASK,
     CONTROL,
     HEADER_BYTES,
@@ -35,11 +35,11 @@ from quorate.quorum.log.batch import (
     checksum_is_valid,
     read_header,
 )
-from quorate.quorum.log.compression import decompress_beginning
-from quorate.quorum.log.compression_frames import expansion
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import ONE_BYTE_DELTA_MS
-from quorate.quorum.log.record_framing import LEAST_RECORD_BYTES, check_framing
+from quorate.quorum.log.batches.compression import decompress_beginning
+from quorate.quorum.log.batches.compression_frames import expansion
+from quorate.quorum.log.batches.record import ONE_BYTE_DELTA_MS
+from quorate.quorum.log.batches.record_framing import LEAST_RECORD_BYTES, check_framing
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
 

@@ -31,8 +31,8 @@ from quorate.broker.replication.partitions.replica_configuration import (
     TopicSettingsOf,
 )
 from quorate.broker.replication.partitions.state_change_log import StateChangeLog
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files.errors import LogError
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.metadata import image as images
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage

@@ -43,9 +43,9 @@ from quorate.broker.replication.partitions.replication_throttle import Replicati
 from quorate.broker.replication.partitions.settings import ReplicationSettings
 from quorate.broker.replication.partitions.state_change_log import StateChangeLog
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import NEVER
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import NEVER
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.replica_directories import replica_directory

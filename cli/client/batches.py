@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quorate.quorum.log.batch import BatchHeader, read_header
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.batches.batch import BatchHeader, read_header
+from quorate.quorum.log.files.errors import CorruptBatch
 
 
 def whole_batches(content: memoryview) -> Iterator[tuple[int, BatchHeader]]:

@@ -10,9 +10,9 @@ from quorate.cli.client.batches import whole_batches
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.partitions import Partitions
-from quorate.quorum.log.batch import BatchHeader, records_of
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import BatchHeader, records_of
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import fetch, list_offsets
 

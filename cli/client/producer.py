@@ -10,9 +10,9 @@ from quorate.cli.client.admin import RETRY_DELAY_S, Admin, check
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import NotReachable
 from quorate.cli.client.partitions import Partitions
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.init_producer_id import (
     InitProducerIdRequest,

@@ -12,7 +12,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.dump_log import lines as dump_lines
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files.errors import LogError
 
 
 @click.command("dump-log")

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quorate.cli.client.batches import whole_batches
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     BatchHeader,
     checksum_is_valid,
     read_header,
     records_of,
 )
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form

@@ -19,7 +19,7 @@ from quorate.quorum.analytics.log.agreement import complete
 from quorate.quorum.analytics.log.errors import AnalyticsError
 from quorate.quorum.analytics.log.places import moved, rank_of
 from quorate.quorum.analytics.log.segments import PARTITION_DIR
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.protocol.varint import DecodeError
 

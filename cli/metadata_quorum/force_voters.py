@@ -24,8 +24,8 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.nodes.server import load_config
 from quorate.quorum.ids import uuid_to_text
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.opening.meta_properties import StorageError

@@ -10,7 +10,7 @@ from quorate.cli.client.options import connected
 from quorate.cli.nodes.server import load_config
 from quorate.cli.terminal.progress import waiting_for
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
 from quorate.quorum.node.peers.node_membership import own_voter
 from quorate.quorum.protocol.schemas.raft_voters import (

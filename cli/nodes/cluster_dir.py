@@ -20,8 +20,8 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.client_protocol import listener_of_commands
 from quorate.config.node_config import NodeConfig
 from quorate.config.properties import parse, render
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.os_file import FILE_MODE
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.disks.os_file import FILE_MODE
 from quorate.quorum.rpc.ports import free_socket
 
 if TYPE_CHECKING:

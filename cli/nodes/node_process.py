@@ -23,7 +23,7 @@ from quorate.cli.nodes.line_limit import LineLimit
 from quorate.cli.nodes.log_format import formatter_of
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.log.disk_failures import explained
+from quorate.quorum.log.disks.disk_failures import explained
 from quorate.quorum.node.allocator import merge_freed_at_once, return_large_blocks
 from quorate.quorum.node.garbage import keep_collections_short
 from quorate.quorum.seams import Address, Seams
@@ -50,7 +50,7 @@ NODE_MODULES = {
 # Modules that every node imports, but only on first use.
 PRELOADED = (
     "quorate.quorum.clock",
-    "quorate.quorum.log.disk",
+    "quorate.quorum.log.disks.disk",
     "quorate.quorum.rpc.transport",
     "quorate.quorum.rpc.websocket",
     "quorate.quorum.protocol.schemas.api_versions",
@@ -127,7 +127,7 @@ def run_to_end(config: NodeConfig, faults: Path | None) -> int:
 async def serve(config: NodeConfig, faults: Path | None) -> None:
     """Run the node on this event loop until a signal stops it. Raise the error that ends it."""
     from quorate.quorum.clock import AsyncioClock
-    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.log.disks.disk import OsDisk
     from quorate.quorum.rpc.socket_options import SocketOptions
     from quorate.quorum.rpc.transport import AioTransport
 

@@ -74,7 +74,7 @@ def format_nodes(configs: Sequence[NodeConfig], secured: SecuredDir | None = Non
     import random
 
     from quorate.quorum.ids import random_uuid, uuid_to_text
-    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.log.disks.disk import OsDisk
     from quorate.quorum.node.opening.meta_properties import MetaProperties, StorageError, read_meta
     from quorate.quorum.offline.storage_format import format_directory
     from quorate.quorum.secured.private_files import SecurityFileError

@@ -31,7 +31,7 @@ from quorate.cli.nodes.node_process import (
     run_node,
 )
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.log.os_file import FILE_MODE
+from quorate.quorum.log.disks.os_file import FILE_MODE
 
 STOP_TIMEOUT_S = 40.0  # a broker waits up to 30 s for its controlled shutdown
 RESTART_DELAY_S = 0.5

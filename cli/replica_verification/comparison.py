@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from quorate.cli.client.batches import whole_batches
-from quorate.quorum.log.batch import BatchHeader, checksum_of
+from quorate.quorum.log.batches.batch import BatchHeader, checksum_of
 
 MAX_DIFFERENCES = 1000
 """The most faults kept for one partition. Every fault is reported when it is found."""

@@ -46,7 +46,7 @@ def print_random_uuid() -> None:
 @config_option
 def info(file: str) -> None:
     """Print the identities of the data directories of a node."""
-    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.log.disks.disk import OsDisk
     from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
 
     config = load_config(file)
@@ -133,7 +133,7 @@ def format_storage(
 ) -> None:
     """Format the data directories of a node for a cluster."""
     from quorate.cli.storage.scram_users import scram_records
-    from quorate.quorum.log.disk import OsDisk
+    from quorate.quorum.log.disks.disk import OsDisk
     from quorate.quorum.node.opening.data_directory import LOCK_FILE
     from quorate.quorum.node.opening.meta_properties import StorageError
     from quorate.quorum.offline.storage_format import (

@@ -9,8 +9,8 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.server import load_config
 from quorate.cli.storage.verify import unused
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.node.opening.data_directory import require_formatted
 from quorate.quorum.node.opening.meta_properties import StorageError
 from quorate.quorum.offline.epoch_repair import EpochKept, repair_epoch

@@ -23,9 +23,9 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.server import load_config
 from quorate.cli.terminal.progress import waiting_for
 from quorate.quorum.ids import random_uuid, uuid_to_text
-from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.checking.check_result import UNKNOWN, CheckResult, Kind
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.node.opening.data_directory import LOCK_FILE
 from quorate.quorum.node.opening.meta_properties import META_FILE
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata

@@ -13,28 +13,24 @@ following:
 - the segments and snapshots that retention removes.
 
 Inputs are batches with their final offsets and leader epochs, the time, and the files of a `Disk`
-(`quorum/seams.py`). Outputs are batches, offsets and the errors of `errors.py`. All modules but
-`disk.py` touch the world only through a `Disk`: they have no clock, no event loop and no threads.
-Long work is a generator that pauses (`quorum/incremental_work.py`).
+(`quorum/seams.py`). Outputs are batches, offsets and the errors of `files/errors.py`. All modules
+but `disks/disk.py` touch the world only through a `Disk`: they have no clock, no event loop and no
+threads. Long work is a generator that pauses (`quorum/incremental_work.py`).
 
-Files in reading order:
+In reading order:
 
-- `batch.py`, `record.py`: record batches, format v2; `compression.py`: the codecs, bounded;
-  `record_framing.py`, `compression_frames.py`: cheap checks of a payload that a client sent.
-- `names.py`, `settings.py`, `errors.py`, `disk_failures.py`: file names, settings, errors, and the
-  text about a failed disk.
-- `log.py`, `log_reader.py`: the log; `append_check.py`, `rolling.py`, `retention.py`: its rules.
-- `segment_list.py`, `segment.py`, `indexed_file.py`, `batch_file.py`, `index.py`: segments, from
-  the list down to the file and its indexes.
-- `epochs.py`: start offsets of leader epochs; `timestamp_lookup.py`: records by time.
-- `replacing_log.py`, `segment_swap.py`, `offset_gaps.py`: segments that the log cleaner replaces.
-- `flush.py`, `flushed_marker.py`, `group_commit.py`: durability.
-- `loading.py`, `recovery.py`, `scan.py`, `leftovers.py`, `quarantine.py`: opening a log.
-- `integrity.py`: checks of reads; `verify.py`, `index_check.py`, `check_result.py`: checks of a log
-  that is not open.
-- `snapshots.py`, `snapshot_reader.py`: snapshot files of the metadata log.
-- `checkpoints.py`: small files next to the segments; `file_removal.py`, `archive.py`: files that
-  leave a log; `disk.py`: the operating system's disk.
+- `batches/`: record batches, format v2, and their records; the codecs, bounded; cheap checks of a
+  payload that a client sent.
+- `files/`: file names, settings, errors, and the small files next to the segments.
+- `log.py`, `log_reader.py`: the log; `append_check.py`: which batches may follow its end.
+- `segments/`: segments, from the list down to the file and its indexes; when a segment is rolled,
+  removed or replaced; the start offsets of leader epochs; records by time.
+- `replacing_log.py`: a log whose segments the log cleaner replaces.
+- `flush.py`, `group_commit.py`: durability.
+- `opening/`: the opening of a log after a clean stop or a crash.
+- `checking/`: checks of reads, and of a log that is not open.
+- `snapshots/`: snapshot files of the metadata log.
+- `disks/`: the operating system's disk.
 
 Sources: the formats are those of Apache Kafka (KIP-98, KIP-101, KIP-279, KIP-630). The rules and
 their tests are in `docs/protocol/storage-and-recovery.md`, the files in

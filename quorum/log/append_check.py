@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quorate.quorum.log.batch import Placed
-from quorate.quorum.log.batch_file import MAX_RELATIVE_OFFSET
-from quorate.quorum.log.errors import BrokenChain
+from quorate.quorum.log.batches.batch import Placed
+from quorate.quorum.log.batches.batch_file import MAX_RELATIVE_OFFSET
+from quorate.quorum.log.files.errors import BrokenChain
 
 
 def require_continuation(

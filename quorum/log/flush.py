@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.epochs import EpochCache
-from quorate.quorum.log.flushed_marker import FlushedMarker
-from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.flushed_marker import FlushedMarker
+from quorate.quorum.log.segments.epochs import EpochCache
+from quorate.quorum.log.segments.segment import Segment
 from quorate.quorum.seams import Disk
 
 

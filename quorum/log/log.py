@@ -16,20 +16,20 @@ from typing import Unpack
 
 from quorate.quorum.histogram import Histogram
 from quorate.quorum.incremental_work import IncrementalWork, finished
-from quorate.quorum.log import loading
 from quorate.quorum.log.append_check import require_continuation
-from quorate.quorum.log.batch import Placed, batches
-from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
-from quorate.quorum.log.errors import OffsetOutOfRange
+from quorate.quorum.log.batches.batch import Placed, batches
+from quorate.quorum.log.checking.integrity import RecentlyAppended
+from quorate.quorum.log.files.errors import OffsetOutOfRange
+from quorate.quorum.log.files.settings import NEVER, LogSettings
 from quorate.quorum.log.flush import Flush, FlushState
-from quorate.quorum.log.integrity import RecentlyAppended
-from quorate.quorum.log.loading import OpenOptions
+from quorate.quorum.log.opening import loading
+from quorate.quorum.log.opening.loading import OpenOptions
 from quorate.quorum.log.replacing_log import ReplacingLog
-from quorate.quorum.log.retention import expired_segments
-from quorate.quorum.log.rolling import must_roll, roll_jitter_ms
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.segment_list import SegmentList
-from quorate.quorum.log.settings import NEVER, LogSettings
+from quorate.quorum.log.segments.epochs import NO_EPOCH, EpochCache
+from quorate.quorum.log.segments.retention import expired_segments
+from quorate.quorum.log.segments.rolling import must_roll, roll_jitter_ms
+from quorate.quorum.log.segments.segment import Segment
+from quorate.quorum.log.segments.segment_list import SegmentList
 from quorate.quorum.seams import Buffer, Disk
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batch import BatchHeader
-from quorate.quorum.log.epochs import EpochCache
-from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
-from quorate.quorum.log.integrity import EpochOf, RecentlyAppended, check_all, check_read
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.segment_list import SegmentList
-from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp, run_lookup
+from quorate.quorum.log.batches.batch import BatchHeader
+from quorate.quorum.log.checking.integrity import EpochOf, RecentlyAppended, check_all, check_read
+from quorate.quorum.log.files.errors import CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.segments.epochs import EpochCache
+from quorate.quorum.log.segments.segment import Segment
+from quorate.quorum.log.segments.segment_list import SegmentList
+from quorate.quorum.log.segments.timestamp_lookup import (
+    TimestampOffset,
+    look_up_timestamp,
+    run_lookup,
+)
 from quorate.quorum.seams import Disk
 
 

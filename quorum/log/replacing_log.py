@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import errno
 
+from quorate.quorum.log.files.offset_gaps import allow_gaps
 from quorate.quorum.log.flush import Unsynced
 from quorate.quorum.log.log_reader import LogReader
-from quorate.quorum.log.offset_gaps import allow_gaps
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.segment_swap import SegmentSwap
+from quorate.quorum.log.segments.segment import Segment
+from quorate.quorum.log.segments.segment_swap import SegmentSwap
 
 
 class RenameFailed(OSError):

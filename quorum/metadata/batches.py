@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import BatchHeader, batches, records_of
+from quorate.quorum.log.batches.batch import BatchHeader, batches, records_of
 from quorate.quorum.metadata.errors import MalformedRecord, MetadataError
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import MetadataRecord

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batches.batch import BatchHeader
 from quorate.quorum.metadata.batches import MetadataBatch, decoded_batch
 
 MAX_KEPT_BYTES = 1 << 20

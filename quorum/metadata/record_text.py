@@ -12,7 +12,7 @@ import struct
 from typing import Any, NamedTuple
 
 from quorate.config.sensitive import HIDDEN
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.errors import MalformedRecord, UnknownRecord
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_text import json_text

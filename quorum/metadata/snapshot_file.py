@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CONTROL,
     HEADER_BYTES,
     BatchHeader,
@@ -27,8 +27,8 @@ from quorate.quorum.log.batch import (
     read_header,
     records_of,
 )
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage

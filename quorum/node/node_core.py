@@ -17,7 +17,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.state.settings import SUPPORTED_FEATURES
 from quorate.quorum.ids import NO_NODE, EpochOffset, ReplicaKey, Uuid, random_uuid
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles
 from quorate.quorum.metadata.checked_batches import CheckedBatches
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import MetadataImage

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.check_result import CheckResult, Kind
-from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
-from quorate.quorum.log.verify import LogCheck
+from quorate.quorum.log.checking.check_result import CheckResult, Kind
+from quorate.quorum.log.checking.verify import LogCheck
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.metadata.errors import UnknownRecord
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
 from quorate.quorum.node.replica.metadata_mark import (

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
-from quorate.quorum.log.checkpoints import EPOCHS_NAME
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
-from quorate.quorum.log.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.checkpoints import EPOCHS_NAME
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.files.names import SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import BatchHeader
-from quorate.quorum.log.check_result import UNKNOWN, CheckResult, Kind
-from quorate.quorum.log.checkpoints import read_small
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
-from quorate.quorum.log.names import LOG_SUFFIX, offset_of
-from quorate.quorum.log.scan import scan
-from quorate.quorum.log.snapshots import SnapshotFiles, is_behind
-from quorate.quorum.log.verify import LogCheck, LogExpectations, SegmentFile
+from quorate.quorum.log.batches.batch import BatchHeader
+from quorate.quorum.log.checking.check_result import UNKNOWN, CheckResult, Kind
+from quorate.quorum.log.checking.verify import LogCheck, LogExpectations, SegmentFile
+from quorate.quorum.log.files.checkpoints import read_small
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.files.names import LOG_SUFFIX, offset_of
+from quorate.quorum.log.segments.scan import scan
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles, is_behind
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader

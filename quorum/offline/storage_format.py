@@ -25,9 +25,9 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.controller.clients.scram_credentials import secret_record
 from quorate.quorum.controller.state.settings import NEW_CLUSTER_FEATURES
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid
-from quorate.quorum.log.batch import CONTROL, build_batch
-from quorate.quorum.log.checkpoints import replace
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import CONTROL, build_batch
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.checkpoints import replace
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import METADATA_VERSION
 from quorate.quorum.metadata.records import FeatureLevelRecord, MetadataRecord

@@ -8,12 +8,12 @@ caller must never move that of a voter, because the voter's records count as ack
 
 from __future__ import annotations
 
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.check_result import Kind
+from quorate.quorum.log.checking.check_result import Kind
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import STRAY_DIRECTORY_SUFFIX
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import STRAY_DIRECTORY_SUFFIX
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.segment import Segment
 from quorate.quorum.offline.storage_verify import METADATA, CheckedLog, Verification
 from quorate.quorum.raft import generation
 from quorate.quorum.raft.election_file import COPY_NAME, KAFKA_NAME

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.check_result import CheckResult, Kind
-from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
-from quorate.quorum.log.names import (
+from quorate.quorum.log.checking.check_result import CheckResult, Kind
+from quorate.quorum.log.checking.verify import FROM_PEERS, LogCheck, LogExpectations
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptCheckpoint
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.files.names import (
     CLEANED_SUFFIX,
     DAMAGED_SUFFIX,
     DELETED_SUFFIX,
@@ -30,9 +31,8 @@ from quorate.quorum.log.names import (
     offset_of,
     partition_of,
 )
-from quorate.quorum.log.offset_gaps import GAPS_NAME
-from quorate.quorum.log.snapshots import snapshot_of
-from quorate.quorum.log.verify import FROM_PEERS, LogCheck, LogExpectations
+from quorate.quorum.log.files.offset_gaps import GAPS_NAME
+from quorate.quorum.log.snapshots.snapshots import snapshot_of
 from quorate.quorum.node.opening.bootstrap_file import BOOTSTRAP_FILE
 from quorate.quorum.node.opening.data_directory import LOCK_FILE
 from quorate.quorum.node.opening.meta_properties import (

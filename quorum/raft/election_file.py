@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from quorate.quorum.log.names import TEMPORARY_SUFFIX
+from quorate.quorum.log.files.names import TEMPORARY_SUFFIX
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.quorum_state import (
     COPY_NAME,

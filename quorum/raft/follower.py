@@ -9,8 +9,8 @@ own request ends the pause.
 from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
 from quorate.quorum.raft.core import NO_FLUSH, Core

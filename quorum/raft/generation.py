@@ -37,7 +37,7 @@ from typing import Any
 from crc32c import crc32c
 
 from quorate.quorum.ids import EpochOffset, Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.checkpoints import (
+from quorate.quorum.log.files.checkpoints import (
     MAX_EPOCH,
     MAX_OFFSET,
     MAX_STATE_FILE_BYTES,
@@ -45,7 +45,7 @@ from quorate.quorum.log.checkpoints import (
     read_small,
     replace,
 )
-from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.files.errors import CorruptCheckpoint
 from quorate.quorum.node_message_bounds import Epoch, Offset
 from quorate.quorum.raft.errors import GenerationFileError
 from quorate.quorum.seams import Disk
@@ -163,7 +163,7 @@ def encode(rebuilds: Rebuilds) -> bytes:
 
 
 def decode(content: bytes) -> Rebuilds:
-    """Return the rebuilds. Raise one of UNREADABLE (log/checkpoints.py) if the content is
+    """Return the rebuilds. Raise one of UNREADABLE (log/files/checkpoints.py) if the content is
     damaged."""
     body, newline, checksum = content.partition(b"\n")
     if not newline or checksum != b"%08x\n" % crc32c(body):

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import check_quorum, effects, fetch_serving, membership
 from quorate.quorum.raft.control_records import (

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import BatchHeader, Placed
+from quorate.quorum.log.batches.batch import BatchHeader, Placed
 from quorate.quorum.seams import Buffer
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quorate.quorum.ids import ReplicaKey
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batches.batch import batches, records_of
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.control_records import (
     ControlRecord,

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from crc32c import crc32c
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey, Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.checkpoints import MAX_STATE_FILE_BYTES, UNREADABLE, read_small
-from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.files.checkpoints import MAX_STATE_FILE_BYTES, UNREADABLE, read_small
+from quorate.quorum.log.files.errors import CorruptCheckpoint
 from quorate.quorum.node_message_bounds import INT32_MAX
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import ElectionFileError

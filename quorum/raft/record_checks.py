@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from quorate.quorum.clipped import clipped
-from quorate.quorum.log.batch import Placed, batches, records_of
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.batches.batch import Placed, batches, records_of
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.core import Core
 from quorate.quorum.seams import Buffer

@@ -24,8 +24,8 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.errors import OffsetOutOfRange
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.files.errors import OffsetOutOfRange
 from quorate.quorum.log.log import Log
 from quorate.quorum.metadata.causes import DOCS
 from quorate.quorum.metadata.record_text import (

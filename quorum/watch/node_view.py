@@ -12,7 +12,7 @@ from typing import Protocol
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.raft import Raft

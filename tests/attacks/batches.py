@@ -7,8 +7,8 @@ from typing import Any
 
 from crc32c import crc32c
 
-from quorate.quorum.log.batch import CRC_FROM, HEADER, HEADER_BYTES, PREFIX_BYTES
-from quorate.quorum.log.record import Record, encode_records
+from quorate.quorum.log.batches.batch import CRC_FROM, HEADER, HEADER_BYTES, PREFIX_BYTES
+from quorate.quorum.log.batches.record import Record, encode_records
 from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -7,7 +7,7 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from quorate.quorum.log.record import Record, encode_records
+from quorate.quorum.log.batches.record import Record, encode_records
 from quorate.quorum.protocol.field_bounds import PARTITIONS as PARTITIONS_BOUND
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.protocol.schemas.produce import ProduceRequest

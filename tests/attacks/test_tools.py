@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.compression import decompress
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.batches.compression import decompress
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode, encode
 from tests.attacks.batches import records, sealed

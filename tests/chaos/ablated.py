@@ -24,11 +24,11 @@ from quorate.quorum.controller.partitions.reassignment_completion import Complet
 from quorate.quorum.controller.state.sessions import NEVER_MS, Sessions
 from quorate.quorum.controller.topics import placement
 from quorate.quorum.faults.clock import FaultClock
-from quorate.quorum.log import recovery
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.flush import Flush
-from quorate.quorum.log.scan import scan
+from quorate.quorum.log.opening import recovery
+from quorate.quorum.log.segments.scan import scan
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft import check_quorum, follower, high_watermark

@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from quorate.quorum.log.batch import HEADER, HEADER_BYTES
-from quorate.quorum.log.compression import Codec, compress
+from quorate.quorum.log.batches.batch import HEADER, HEADER_BYTES
+from quorate.quorum.log.batches.compression import Codec, compress
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Wire

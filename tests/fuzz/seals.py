@@ -6,7 +6,7 @@ import struct
 
 from crc32c import crc32c
 
-from quorate.quorum.log.batch import CRC_FROM, HEADER_BYTES, PREFIX_BYTES
+from quorate.quorum.log.batches.batch import CRC_FROM, HEADER_BYTES, PREFIX_BYTES
 
 CRC_BYTES = 4
 

@@ -17,10 +17,10 @@ from quorate.broker.partition.validation import validate_client_batch
 from quorate.config.properties import parse
 from quorate.quorum.faults.rules import RulesError, rules_from_json
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.flushed_marker import decode_marker
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import LogError
+from quorate.quorum.log.files.flushed_marker import decode_marker
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage

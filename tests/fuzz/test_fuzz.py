@@ -95,7 +95,7 @@ def test_a_crash_prints_the_line_that_replays_it() -> None:
 
 
 def test_coverage_counts_lines_of_the_program_alone() -> None:
-    from quorate.quorum.log.names import partition_of
+    from quorate.quorum.log.files.names import partition_of
 
     coverage = Coverage()
     with coverage.watching():

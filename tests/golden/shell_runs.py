@@ -15,8 +15,8 @@ from pathlib import Path
 
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.ids import uuid_from_text
-from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata import acl_records, records, scram_records, unsupported_records
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import MetadataRecord

@@ -29,7 +29,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from benchmarks.kafka_cluster import free_ports
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches, build_value_batch
+from quorate.quorum.log.batches.batch import batches, build_value_batch
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from tests.kafka.test_dump_log import ours
 from tests.kafka.tools import kafka, missing
 from tests.unit.compaction.histories import DELETE_RETENTION_MS, PATH, Replica

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -19,8 +19,8 @@ from quorate.broker.kafka.shared.forwarding import _ConnectionQueue
 from quorate.broker.partition.producer_state import Producer
 from quorate.broker.replication.fetches.consumer_sessions import ConsumerSession
 from quorate.config.authorizer_keys import STANDARD_AUTHORIZER
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.snapshot_reader import SnapshotReader
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.snapshots.snapshot_reader import SnapshotReader
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.schemas import fetch
 from quorate.quorum.raft.states import ResignedLeader, VoteRound

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quorate.quorum.ids import ZERO_UUID, Uuid
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.schemas import (
     acls,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from quorate.broker.replication.follower.replica_fetcher import ReplicaFetcher
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.rpc.kafka_frames import SIZE_BYTES, KafkaLink
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 

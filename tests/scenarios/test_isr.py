@@ -10,8 +10,8 @@ import pytest
 
 from quorate.broker.kafka.records.list_offsets import CONSUMER, LATEST, ListOffsetsHandler
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.list_offsets import (
     ListOffsetsPartition,

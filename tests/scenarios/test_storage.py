@@ -9,9 +9,9 @@ import pytest
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
-from quorate.quorum.log.names import PART_SUFFIX
-from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.files.names import PART_SUFFIX
+from quorate.quorum.log.snapshots.snapshots import snapshot_name
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.loader import Loader

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batches.batch import batches, records_of
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects, messages
 from quorate.quorum.raft.control_records import (

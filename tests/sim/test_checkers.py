@@ -16,7 +16,7 @@ import pytest
 
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log.batch import CRC_FROM
+from quorate.quorum.log.batches.batch import CRC_FROM
 from quorate.quorum.metadata.delta import Change
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.files.errors import CorruptBatch
 from tests.sim.checks.committed_log import CommittedLog, Violation
 
 

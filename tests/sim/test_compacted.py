@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from tests.sim.checks.committed_log import Violation
 from tests.sim.checks.compacted_log import CompactedLog, Keyed
 from tests.sim.run import Simulation, play, simulation

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import PREFIX_BYTES, batches
-from quorate.quorum.log.check_result import Kind
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.batches.batch import PREFIX_BYTES, batches
+from quorate.quorum.log.checking.check_result import Kind
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.offline.storage_repair import repair, set_aside_metadata
 from quorate.quorum.offline.storage_verify import Verification, verify
 from tests.sim.faults.damage import backup_of

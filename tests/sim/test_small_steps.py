@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from quorate.broker.replication.partitions.partition_opener import PartitionOpener
-from quorate.quorum.log import recovery
+from quorate.quorum.log.opening import recovery
 from quorate.quorum.metadata import pace as steps
 from quorate.quorum.node.replica import committed_image
 from tests.sim.seeds import run_seed

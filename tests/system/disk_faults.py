@@ -13,8 +13,8 @@ import struct
 import time
 from pathlib import Path
 
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.os_file import OsFile
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.disks.os_file import OsFile
 from quorate.quorum.seams import Buffer
 from tests.system.faults import Action
 

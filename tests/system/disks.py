@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from quorate.cli.chaos.workload.replicas import differing
 from quorate.quorum.ids import METADATA_TOPIC, EpochOffset, Uuid
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.delta import Change
 from quorate.quorum.metadata.image import MetadataImage, Partition

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.log import disk
+from quorate.quorum.log.disks import disk
 from quorate.quorum.rpc import transport
 from quorate.quorum.seams import Accept, Address, DialTls, Link, Wire
 from tests.system.disk_faults import GATE, DiskFaults, FaultyDisk, FaultyFile

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quorate.quorum.log.names import PartitionName, partition_of
+from quorate.quorum.log.files.names import PartitionName, partition_of
 from tests.clients.cluster import run_quorate
 from tests.clients.librdkafka import admin, consumer, create_topic, read_all
 from tests.sim.checks.invariants import Violation

@@ -10,11 +10,11 @@ from typing import cast
 import pytest
 
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.batches.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.log.snapshots.snapshots import snapshot_name
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (

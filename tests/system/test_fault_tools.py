@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.quorum.log import disk as real
+from quorate.quorum.log.disks import disk as real
 from quorate.quorum.seams import Address, Link, LinkHandler, Wire
 from tests.clients.cluster import wait_for
 from tests.system import disk_faults

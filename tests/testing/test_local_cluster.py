@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]
 
 from quorate.config.key import ConfigError
-from quorate.quorum.log.os_file import OsFile
+from quorate.quorum.log.disks.os_file import OsFile
 from quorate.quorum.node.opening.directory_lock import NodeRefused
 from quorate.testing import (
     LocalCluster,

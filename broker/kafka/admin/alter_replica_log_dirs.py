@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from quorate.broker.kafka.shared.replicas import Replicas
 from quorate.quorum.incremental_work import IncrementalWork, begun
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.log_dirs import (

@@ -19,8 +19,8 @@ from quorate.broker.replication.partitions.damage import undecodable, unreadable
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.ids import ZERO_UUID
 from quorate.quorum.incremental_work import IncrementalWork, begun
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
-from quorate.quorum.log.timestamp_lookup import Lookup, look_up_timestamp
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.segments.timestamp_lookup import Lookup, look_up_timestamp
 from quorate.quorum.metadata.pace import Pace
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.list_offsets import (

@@ -13,8 +13,8 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from quorate.quorum.log.compression import decompress
-from quorate.quorum.log.timestamp_lookup import Acquire, Decompress, Lookup, Release
+from quorate.quorum.log.batches.compression import decompress
+from quorate.quorum.log.segments.timestamp_lookup import Acquire, Decompress, Lookup, Release
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.seams import Buffer
 

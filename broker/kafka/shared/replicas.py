@@ -13,8 +13,8 @@ from quorate.broker.replication.fetches.replica_session import Respond
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partitions.traffic import Traffic
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (

@@ -43,7 +43,7 @@ from quorate.broker.replication.appends.recompressions import Recompressions
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.broker.replication.partitions.traffic import TIMED_APPENDS
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.produce import (

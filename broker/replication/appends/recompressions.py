@@ -20,8 +20,8 @@ from functools import partial
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.recompression import Compression, must_recompress, recompress
+from quorate.quorum.log.batches.recompression import Compression, must_recompress, recompress
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock, Disk

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.metadata.image import Partition
 
 NAMED = 5

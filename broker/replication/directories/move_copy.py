@@ -13,8 +13,8 @@ from __future__ import annotations
 from quorate.broker.partition.local_replica import LocalReplica
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import HEADER_BYTES, read_header
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.batches.batch import HEADER_BYTES, read_header
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.log.log import Log
 from quorate.quorum.protocol.errors import KafkaError
 from quorate.quorum.seams import Buffer, File

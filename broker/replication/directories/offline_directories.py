@@ -24,7 +24,7 @@ from quorate.broker.logs.log_manager import LogManager
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.disk_failures import explained
+from quorate.quorum.log.disks.disk_failures import explained
 from quorate.quorum.seams import Clock
 
 REMOVED_PER_SLICE = 100

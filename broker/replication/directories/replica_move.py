@@ -34,10 +34,10 @@ from quorate.broker.replication.partitions.hosted_partition import HostedPartiti
 from quorate.broker.replication.partitions.replication_throttle import ReplicationThrottle
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.segment import Segment
+from quorate.quorum.log.segments.segment import Segment
 from quorate.quorum.seams import Clock, Disk
 
 REST_MS = 1

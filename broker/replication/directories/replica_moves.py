@@ -33,9 +33,9 @@ from quorate.broker.replication.directories.replica_move import MoveContext, Rep
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files.errors import LogError
+from quorate.quorum.log.files.names import MAX_NAME_BYTES, PartitionName, future_directory_name
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import MAX_NAME_BYTES, PartitionName, future_directory_name
 from quorate.quorum.protocol.errors import ErrorCode
 
 MAX_PREFERRED = 10_000

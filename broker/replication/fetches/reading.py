@@ -12,7 +12,7 @@ from quorate.broker.replication.partitions.damage import unreadable
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.errors import CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.files.errors import CorruptLog, OffsetOutOfRange
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partitions.replication_throttle import ReplicationThrottle
-from quorate.quorum.log.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
 
 
 @dataclass(frozen=True, slots=True)

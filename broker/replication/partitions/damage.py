@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode
 
 logger = logging.getLogger("quorate.broker.replication")

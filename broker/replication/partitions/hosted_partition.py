@@ -17,8 +17,8 @@ from quorate.broker.replication.partitions.settings import TopicSettings
 from quorate.broker.replication.partitions.traffic import TopicTraffic
 from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Clock
 

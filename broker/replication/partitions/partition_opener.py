@@ -25,8 +25,8 @@ from quorate.broker.replication.partitions.hosted_partition import HostedPartiti
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.broker.replication.partitions.settings import TopicSettings
 from quorate.quorum.incremental_work import IncrementalWork, finished
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
 from quorate.quorum.metadata import image as images
 from quorate.quorum.metadata.replica_directories import replica_directory
 from quorate.quorum.seams import Seams

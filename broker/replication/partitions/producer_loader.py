@@ -25,7 +25,7 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication.partitions.damage import unreadable
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Disk

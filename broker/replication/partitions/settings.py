@@ -14,8 +14,8 @@ from quorate.broker.replication.partitions.replication_throttle import (
     NO_PARTITIONS,
     throttled_partitions,
 )
-from quorate.quorum.log.recompression import LEVELS, Compression
-from quorate.quorum.log.settings import NEVER, UNLIMITED, LogSettings
+from quorate.quorum.log.batches.recompression import LEVELS, Compression
+from quorate.quorum.log.files.settings import NEVER, UNLIMITED, LogSettings
 from quorate.quorum.rpc.node_identity import UNPROVED, NodeProof
 
 KIB = 1024

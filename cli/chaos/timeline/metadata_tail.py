@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quorate.cli.client.batches import whole_batches
-from quorate.quorum.log.batch import BatchHeader, records_of
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import BatchHeader, records_of
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.framing import decode_record
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.raft.control_records import LeaderChangeMessage, decode_control

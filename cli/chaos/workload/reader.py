@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from quorate.cli.chaos.workload.brokers import FAILURES, Brokers
 from quorate.cli.chaos.workload.read_delays import ReadDelays
 from quorate.cli.client.batches import whole_batches
-from quorate.quorum.log.batch import records_of
+from quorate.quorum.log.batches.batch import records_of
 from quorate.quorum.protocol.schemas.fetch import (
     FetchPartition,
     FetchRequest,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quorate.cli.client.batches import whole_batches
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batches.batch import BatchHeader
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from quorate.cli.chaos.timeline.outage import Gap
 from quorate.cli.chaos.workload.brokers import FAILURES, Brokers
 from quorate.cli.chaos.workload.ledger import PINNED, ROAMING, Ledger
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.init_producer_id import InitProducerIdRequest
 from quorate.quorum.protocol.schemas.produce import (

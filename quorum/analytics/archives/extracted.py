@@ -18,7 +18,7 @@ from pathlib import Path
 
 from quorate.quorum.analytics.archives.unpacking import unpack
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log.disk import DIRECTORY_MODE
+from quorate.quorum.log.disks.disk import DIRECTORY_MODE
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 KEPT_S = 86_400

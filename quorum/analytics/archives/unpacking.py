@@ -26,8 +26,8 @@ from quorate.quorum.analytics.archives.decompression import (
     DecompressedStream,
     StreamTooLarge,
 )
-from quorate.quorum.log.disk import DIRECTORY_MODE
-from quorate.quorum.log.os_file import FILE_MODE
+from quorate.quorum.log.disks.disk import DIRECTORY_MODE
+from quorate.quorum.log.disks.os_file import FILE_MODE
 
 MAX_MEMBERS = 65_000
 MAX_MEMBER_BYTES = 4 << 30

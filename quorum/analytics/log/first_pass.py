@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from quorate.quorum.analytics.log.files import opened
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CODEC_MASK,
     CONTROL,
     HEADER_BYTES,
@@ -31,7 +31,7 @@ from quorate.quorum.log.batch import (
     read_header,
     records_of,
 )
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.metadata.framing import FRAME_VERSION
 from quorate.quorum.metadata.records import (
     AbortTransactionRecord,

@@ -20,7 +20,7 @@ from quorate.quorum.analytics.log.segments import (
     base_snapshot,
     files_named,
 )
-from quorate.quorum.log.batch import MIN_LENGTH, PREFIX_BYTES
+from quorate.quorum.log.batches.batch import MIN_LENGTH, PREFIX_BYTES
 
 LENGTH_AT, LENGTH_BYTES = 8, 4
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.seek import batches_from, last_before, passed_over
 from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice, StoredFile, files_named
-from quorate.quorum.log.batch import records_of
+from quorate.quorum.log.batches.batch import records_of
 from quorate.quorum.metadata.record_text import control_message
 from quorate.quorum.raft.control_records import LeaderChangeMessage
 

@@ -16,14 +16,14 @@ from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, GAP, Damage, Foun
 from quorate.quorum.analytics.log.files import name_of, opened
 from quorate.quorum.analytics.log.first_pass import FOREVER
 from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     HEADER_BYTES,
     PREFIX_BYTES,
     BatchHeader,
     checksum_is_valid,
     read_header,
 )
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.files.errors import CorruptBatch
 
 READ_AHEAD_BYTES = 1 << 16
 """The minimum number of bytes that are read if a batch reaches beyond the bytes in memory."""

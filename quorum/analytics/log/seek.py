@@ -13,7 +13,7 @@ from pathlib import Path
 from quorate.quorum.analytics.log.damage import Damage
 from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.segments import SEGMENT_NAME, Slice, StoredFile, files_named
-from quorate.quorum.log.batch import BatchHeader
+from quorate.quorum.log.batches.batch import BatchHeader
 
 PROBE_BYTES = 1 << 16
 """The number of bytes in which a probe searches for a batch before it takes the next ones."""

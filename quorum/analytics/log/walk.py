@@ -25,9 +25,9 @@ from quorate.quorum.analytics.log.damage import (
 from quorate.quorum.analytics.log.forward import forward
 from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.segments import Slice, metadata_dir
-from quorate.quorum.log.batch import BatchHeader, records_of
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import BatchHeader, records_of
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.metadata.errors import MalformedRecord
 from quorate.quorum.metadata.record_text import control_message, metadata_message
 from quorate.quorum.metadata.records import (

@@ -23,7 +23,7 @@ from quorate.quorum.analytics.log.text import RESOURCES, clock
 from quorate.quorum.analytics.log.walk import Logged, logged, never, settled_around, walk
 from quorate.quorum.analytics.replay.starts import last_timestamp_ms, starts
 from quorate.quorum.ids import EpochOffset, uuid_to_text
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.metadata.errors import MetadataError, ReplayError
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, quota_order

@@ -13,7 +13,7 @@ from pathlib import Path
 from quorate.quorum.analytics.log.errors import DamagedLog
 from quorate.quorum.analytics.log.reading import read_batches
 from quorate.quorum.analytics.log.segments import Slice, log_start_offset, snapshot_slices
-from quorate.quorum.log.batch import records_of
+from quorate.quorum.log.batches.batch import records_of
 from quorate.quorum.metadata.record_text import control_message
 from quorate.quorum.raft.control_records import SnapshotHeaderRecord
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from quorate.quorum.analytics.log.damage import DAMAGED_BATCH, Damage, Found
 from quorate.quorum.analytics.spark.vectors import Bytes, Cursors, Ints, Mask
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CODEC_MASK,
     CONTROL,
     HEADER_BYTES,
@@ -26,8 +26,8 @@ from quorate.quorum.log.batch import (
     BatchHeader,
     records_of,
 )
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import NULL, Record, decode_records, read_varint
+from quorate.quorum.log.batches.record import NULL, Record, decode_records, read_varint
+from quorate.quorum.log.files.errors import CorruptBatch
 
 SPECIAL = CODEC_MASK | CONTROL | LOG_APPEND_TIME
 """Attribute bits of batches that are decoded record by record."""

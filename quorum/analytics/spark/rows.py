@@ -32,7 +32,7 @@ from quorate.quorum.analytics.spark.kinds import HEAD_BYTES, Kind, heads_of, kno
 from quorate.quorum.analytics.spark.public_configs import public_configs
 from quorate.quorum.analytics.spark.remarks import REMARK, is_newer, remarks_on
 from quorate.quorum.analytics.spark.vectors import Cursors, Ints, Mask, Spans, Values, constant
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.errors import MalformedRecord
 from quorate.quorum.metadata.record_text import (
     control_message,

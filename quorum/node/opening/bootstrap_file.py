@@ -8,8 +8,8 @@ comes with the first one.
 from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.checkpoints import read_small
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files.checkpoints import read_small
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.errors import MetadataError
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord

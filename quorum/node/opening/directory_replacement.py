@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 
-from quorate.quorum.log.checkpoints import MAX_STATE_FILE_BYTES, read_small, replace
+from quorate.quorum.log.files.checkpoints import MAX_STATE_FILE_BYTES, read_small, replace
 from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.opening.meta_properties import StorageError
 from quorate.quorum.node.replica.metadata_mark import remove_mark

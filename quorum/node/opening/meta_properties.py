@@ -22,8 +22,8 @@ from crc32c import crc32c
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.quorum.ids import Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.checkpoints import bounded, read_small, replace
-from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.files.checkpoints import bounded, read_small, replace
+from quorate.quorum.log.files.errors import CorruptCheckpoint
 from quorate.quorum.seams import Disk
 
 META_FILE = "meta.properties"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import METADATA_TOPIC, ReplicaKey, Uuid
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
-from quorate.quorum.log.recovery import ANY_EPOCH
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
+from quorate.quorum.log.opening.recovery import ANY_EPOCH
 from quorate.quorum.node.opening.meta_properties import META_COPY
 from quorate.quorum.node.replica.metadata_mark import (
     CATCHING_UP_NAME,

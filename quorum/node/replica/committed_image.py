@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.log.log import Log
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.delta import ImageDelta

@@ -29,9 +29,9 @@ from typing import Any
 from crc32c import crc32c
 
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.checkpoints import read_small
-from quorate.quorum.log.checkpoints import replace as replace_file
-from quorate.quorum.log.errors import CorruptCheckpoint
+from quorate.quorum.log.files.checkpoints import read_small
+from quorate.quorum.log.files.checkpoints import replace as replace_file
+from quorate.quorum.log.files.errors import CorruptCheckpoint
 from quorate.quorum.raft.election import Election
 from quorate.quorum.seams import Disk
 

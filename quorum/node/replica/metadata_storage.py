@@ -18,15 +18,15 @@ import logging
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.archive import prepare_archive
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.checkpoints import read_small
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.files.archive import prepare_archive
+from quorate.quorum.log.files.checkpoints import read_small
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import DAMAGED_SUFFIX
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import DAMAGED_SUFFIX
-from quorate.quorum.log.recovery import ANY_EPOCH
-from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.snapshots import SnapshotFiles, is_behind, snapshot_name
+from quorate.quorum.log.opening.recovery import ANY_EPOCH
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles, is_behind, snapshot_name
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import (
     CorruptSnapshot,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from quorate.config.node_config import NodeConfig
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.node.replica.snapshot_generator import SnapshotSettings
 from quorate.quorum.raft.settings import RaftSettings
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
 from quorate.quorum.seams import Disk
 

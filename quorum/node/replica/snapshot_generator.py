@@ -25,9 +25,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.file_removal import remove_segments
-from quorate.quorum.log.retention import expired_snapshots
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.segments.file_removal import remove_segments
+from quorate.quorum.log.segments.retention import expired_snapshots
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.node.replica.metadata_storage import MetadataStorage

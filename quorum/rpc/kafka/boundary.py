@@ -16,7 +16,7 @@ import hashlib
 import logging
 import traceback
 
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log_limit import MAX_KINDS, LogLimit
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.rpc.tracebacks import drop_stack_frames

@@ -15,9 +15,9 @@ from quorate.broker.logs import compacted_log
 from quorate.broker.logs.cleaner_worker import CleanerWorker
 from quorate.broker.logs.compacted_log import CompactedLog
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.names import DELETED_SUFFIX
-from quorate.quorum.log.segment_swap import SegmentSwap
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.files.names import DELETED_SUFFIX
+from quorate.quorum.log.segments.segment_swap import SegmentSwap
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.storage_scripts import on_brokers
 from tests.sim.ablations.stories import Script

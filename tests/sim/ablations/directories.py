@@ -15,7 +15,7 @@ from quorate.broker.replication.directories import move_copy, offline_directorie
 from quorate.quorum.controller.brokers import log_directories
 from quorate.quorum.controller.partitions import partition_change
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files.names import PartitionName
 from tests.sim.ablations import directory_scripts as scripts
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.stories import Script

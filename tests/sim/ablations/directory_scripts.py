@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.run import play, simulation
 from tests.sim.scripts import log_directory_scenarios as scenarios

@@ -5,12 +5,13 @@ from __future__ import annotations
 from quorate.broker.logs.log_directory import LogDirectory
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import log_reader, recovery
-from quorate.quorum.log.flushed_marker import FlushedMarker
+from quorate.quorum.log import log_reader
+from quorate.quorum.log.files.flushed_marker import FlushedMarker
+from quorate.quorum.log.files.names import PART_SUFFIX, TEMPORARY_SUFFIX
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PART_SUFFIX, TEMPORARY_SUFFIX
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.opening import recovery
+from quorate.quorum.log.segments.segment import Segment
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.replica import snapshot_generator
 from quorate.quorum.raft.election import Election

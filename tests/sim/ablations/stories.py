@@ -12,7 +12,7 @@ from typing import Protocol
 
 import pytest
 
-from quorate.quorum.log.errors import LogError
+from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
 from quorate.quorum.raft.errors import InvariantViolation
 from tests.sim.checks.invariants import Violation

@@ -12,9 +12,9 @@ from functools import cache
 
 from crc32c import crc32c
 
-from quorate.quorum.log.batch import CRC_FROM, HEADER, HEADER_BYTES, build_batch
-from quorate.quorum.log.compression import Codec, compress
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import CRC_FROM, HEADER, HEADER_BYTES, build_batch
+from quorate.quorum.log.batches.compression import Codec, compress
+from quorate.quorum.log.batches.record import Record
 from tests.sim.adversary.values import Draw
 from tests.sim.clients.history import FOREIGN
 from tests.sim.world.clock import WALL_EPOCH_MS

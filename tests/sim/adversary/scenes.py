@@ -9,8 +9,8 @@ from unittest import mock
 
 from quorate.broker.kafka.cluster.describe_cluster import DescribeClusterHandler
 from quorate.quorum.controller.controller import Controller
-from quorate.quorum.log.batch import HEADER_BYTES, build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import HEADER_BYTES, build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.schemas.cluster import DescribeClusterRequest
 from quorate.quorum.protocol.schemas.produce import (
     PartitionProduceData,

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Container
 
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.names import LOG_SUFFIX, offset_of
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.files.errors import CorruptBatch
+from quorate.quorum.log.files.names import LOG_SUFFIX, offset_of
 from quorate.quorum.raft.states import Leader
 from tests.sim.world.cluster import Machine, Process
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches
+from quorate.quorum.log.batches.batch import batches
 from quorate.quorum.seams import Buffer
 
 OFFSET_BYTES = 8

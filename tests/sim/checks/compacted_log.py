@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.seams import Buffer
 from tests.sim.checks.committed_log import CommittedLog, Violation
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.names import LOG_SUFFIX, offset_of
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.files.names import LOG_SUFFIX, offset_of
 from quorate.quorum.raft.effects import Role
 from tests.sim.world.cluster import Machine, Process, SimCluster
 

@@ -39,7 +39,7 @@ from dataclasses import dataclass
 from quorate.broker.partition.isr_states import Committed
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import Uuid, uuid_to_text
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.difference import difference

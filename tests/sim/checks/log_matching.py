@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log.batch import BatchHeader, batches, read_header
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.batches.batch import BatchHeader, batches, read_header
+from quorate.quorum.log.files.errors import CorruptBatch
+from quorate.quorum.log.files.names import LOG_SUFFIX, offset_of
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import LOG_SUFFIX, offset_of
 from tests.sim.checks.watermarks import hosted_by
 from tests.sim.world.cluster import Machine, SimCluster
 from tests.sim.world.disk import SimDisk

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quorate.broker.replication.partitions.hosted_partition import Key
-from quorate.quorum.log.batch import batches
+from quorate.quorum.log.batches.batch import batches
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from quorate.broker.partition.leadership import Leadership
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
-from quorate.quorum.log import checkpoints
+from quorate.quorum.log.files import checkpoints
 from quorate.quorum.metadata.image import Partition
 from tests.sim.world.cluster import Machine, SimCluster
 

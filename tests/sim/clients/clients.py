@@ -13,9 +13,9 @@ from random import Random
 from typing import Any, TypeVar
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import BatchHeader, batches, build_batch, records_of
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import BatchHeader, batches, build_batch, records_of
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.protocol.schemas.init_producer_id import InitProducerIdRequest

@@ -15,10 +15,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from quorate.quorum.ids import METADATA_TOPIC
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import PREFIX_BYTES, batches
-from quorate.quorum.log.errors import CorruptBatch, CorruptCheckpoint
-from quorate.quorum.log.names import LOG_SUFFIX
+from quorate.quorum.log.batches.batch import PREFIX_BYTES, batches
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptCheckpoint
+from quorate.quorum.log.files.names import LOG_SUFFIX
 from tests.sim.faults.disk_faults import DISK_FAULTS, DISK_LIES
 from tests.sim.faults.effects import Effects
 from tests.sim.faults.limits import Limits

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from quorate.quorum.log.names import DAMAGED_SUFFIX
+from quorate.quorum.log.files.names import DAMAGED_SUFFIX
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from tests.sim.checks.electorate import Electorate
 from tests.sim.world.cluster import Machine, SimCluster

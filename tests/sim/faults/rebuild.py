@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.names import LOG_SUFFIX
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.files.errors import CorruptBatch
+from quorate.quorum.log.files.names import LOG_SUFFIX
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY
 from quorate.quorum.node.opening.meta_properties import read_meta

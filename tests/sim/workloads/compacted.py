@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batches.batch import batches, records_of
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.sim.checks.compacted_log import CompactedLog, Keyed, keyed

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches, build_batch, records_of
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import batches, build_batch, records_of
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from quorate.quorum.protocol.schemas.list_offsets import (

@@ -18,7 +18,7 @@ from quorate.broker.controller.lifecycle import BrokerUnregistered
 from quorate.broker.node import BrokerNode
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_to_text
-from quorate.quorum.log.errors import CorruptLog, LogError
+from quorate.quorum.log.files.errors import CorruptLog, LogError
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot
 from quorate.quorum.node.controller.controller_node import ControllerNode

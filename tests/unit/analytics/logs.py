@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import CONTROL, build_batch, build_value_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import CONTROL, build_batch, build_value_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.causes import Cause, with_ends
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batches.batch import batches, records_of
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
 from quorate.quorum.protocol.codec import decode

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from quorate.quorum.controller.controller import Controller
 from quorate.quorum.controller.state.settings import ControllerSettings
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import Partition, Topic
 from quorate.quorum.metadata.records import (

@@ -20,10 +20,10 @@ from quorate.quorum.analytics.log.segments import history_slices, log_slices, me
 from quorate.quorum.analytics.spark import rows
 from quorate.quorum.analytics.spark.columns import COLUMNS, FILLED_BY
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
-from quorate.quorum.log.batch import batches as read_batches
-from quorate.quorum.log.batch import build_batch, build_value_batch, records_of
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import batches as read_batches
+from quorate.quorum.log.batches.batch import build_batch, build_value_batch, records_of
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.errors import MalformedRecord
 from quorate.quorum.metadata.framing import encode_record

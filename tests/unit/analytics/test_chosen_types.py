@@ -18,7 +18,7 @@ from quorate.quorum.analytics.spark.rows import Request, arrow_batches
 from quorate.quorum.analytics.tables import TABLES
 from quorate.quorum.analytics.tables.needs import NEEDS, needs_of
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord, TopicRecord
 from tests.unit.analytics.logs import ABORT, BEGIN, START_MS, write_segment

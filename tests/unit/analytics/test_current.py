@@ -48,7 +48,7 @@ from quorate.quorum.analytics.spark import session
 from quorate.quorum.analytics.tables import TABLES, read_log
 from quorate.quorum.analytics.tables.needs import needs_of
 from quorate.quorum.analytics.tables.records import records, understood
-from quorate.quorum.log.batch import read_header
+from quorate.quorum.log.batches.batch import read_header
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.ruled import Varied
 from tests.unit.analytics.test_streaming import assert_same_rows

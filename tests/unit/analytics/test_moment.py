@@ -22,7 +22,7 @@ from quorate.quorum.analytics.log.segments import (
     metadata_dir,
 )
 from quorate.quorum.analytics.replay.moment import Moment, as_json, moment
-from quorate.quorum.log.batch import build_value_batch, read_header
+from quorate.quorum.log.batches.batch import build_value_batch, read_header
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage

@@ -29,7 +29,7 @@ from quorate.quorum.analytics.log.seek import PROBE_BYTES
 from quorate.quorum.analytics.log.segments import Committed, Slice
 from quorate.quorum.analytics.spark.options import Options
 from quorate.quorum.analytics.spark.rows import Request, arrow_batches
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
 from tests.unit.analytics.logs import START_MS, batches, leadership_of, write_segment

@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spar
 from quorate.quorum.analytics.log.errors import NewerRecord
 from quorate.quorum.analytics.log.segments import log_slices, metadata_dir, snapshot_slices
 from quorate.quorum.analytics.spark.rows import EVERYTHING, Request, arrow_batches
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.acl_records import AccessControlEntryRecord
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import ClientQuotaRecord, NoOpRecord, QuotaEntity

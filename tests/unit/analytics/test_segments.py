@@ -26,7 +26,7 @@ from quorate.quorum.analytics.log.segments import (
     passes_here,
     snapshot_slices,
 )
-from quorate.quorum.log.batch import build_value_batch, read_header
+from quorate.quorum.log.batches.batch import build_value_batch, read_header
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import NoOpRecord
 from tests.unit.analytics.logs import batches, write_segment

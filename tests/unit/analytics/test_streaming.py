@@ -30,7 +30,7 @@ from quorate.quorum.analytics.spark.source import MetadataLogSource
 from quorate.quorum.analytics.spark.streaming import MetadataStreamReader
 from quorate.quorum.analytics.tables import TABLES, read_log
 from quorate.quorum.analytics.tables.records import records, understood
-from quorate.quorum.log.batch import build_value_batch, read_header
+from quorate.quorum.log.batches.batch import build_value_batch, read_header
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import MetadataRecord, NoOpRecord

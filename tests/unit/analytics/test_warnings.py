@@ -17,7 +17,7 @@ from quorate.quorum.analytics.log.errors import (
     damage_said_plainly,
 )
 from quorate.quorum.analytics.tables import read_tables
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import (
     ConfigRecord,

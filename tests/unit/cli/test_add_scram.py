@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from quorate.cli.main import main
 from quorate.config.dynamic_broker_keys import SCRAM_SECRET
 from quorate.quorum.controller.state.settings import ControllerSettings
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.metadata.scram_records import UserScramCredentialRecord
 from quorate.quorum.node.opening.bootstrap_file import bootstrap_records
 from quorate.quorum.node.opening.meta_properties import StorageError

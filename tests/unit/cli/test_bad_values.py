@@ -13,7 +13,7 @@ from aiohttp import web
 from click.testing import CliRunner
 
 from quorate.cli.main import main
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 
 VALUES = ("\u00b2", "abc", "-1", "", "a:b:c", "1e400", "=", "[", ":", ",", "99999999999999999999")
 LONG_RUNNING = {"up", "demo", "history", "chaos"}

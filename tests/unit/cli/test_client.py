@@ -18,8 +18,8 @@ from quorate.cli.client.options import admin_settings
 from quorate.cli.client.producer import Producer, murmur2, partition_of
 from quorate.cli.console_consumer import Formatter
 from quorate.cli.console_producer import chunks, parse_line
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import fetch, init_producer_id, list_offsets, metadata, produce
 from quorate.quorum.protocol.wire import Message

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "kafka-4.1.1-metadata" / "c1"
 DUMPED = sorted(path.name.removesuffix(".dump.txt") for path in FIXTURE.glob("*.dump.txt"))

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import TopicRecord
 from quorate.quorum.node.opening.data_directory import METADATA_DIRECTORY

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from quorate.cli.main import main
 from quorate.config.dynamic_broker_keys import SCRAM_SECRET
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import (
     ConfigRecord,

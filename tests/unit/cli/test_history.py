@@ -24,7 +24,7 @@ from quorate.quorum.analytics.archives.unpacking import unpack
 from quorate.quorum.analytics.log.places import logs_at
 from quorate.quorum.analytics.replay.moment import moment
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import build_value_batch, read_header
+from quorate.quorum.log.batches.batch import build_value_batch, read_header
 from quorate.quorum.metadata.acl_records import (
     AccessControlEntryRecord,
     RemoveAccessControlEntryRecord,

@@ -16,7 +16,7 @@ from quorate.quorum import analytics
 from quorate.quorum.analytics.log.damage import Damage
 from quorate.quorum.analytics.replay.differences import Point
 from quorate.quorum.analytics.replay.moment import moment
-from quorate.quorum.log.batch import HEADER_BYTES, build_value_batch
+from quorate.quorum.log.batches.batch import HEADER_BYTES, build_value_batch
 from quorate.quorum.metadata.records import TopicRecord
 from tests.unit.analytics.logs import BEGIN, END, SCRIPT, START_MS, A, B, batches, write_segment
 

@@ -17,9 +17,9 @@ from quorate.cli.client.connection import skip_tags
 from quorate.cli.client.node_http import NodeHttp
 from quorate.cli.main import main
 from quorate.cli.status.explanations import NEXT_OFFSET, NotServed, get_from
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.schemas import fetch, list_offsets, metadata
 from quorate.quorum.protocol.varint import DecodeError
 from tests.unit.cli.fake_kafka import API_VERSIONS, HEADER, FakeKafka

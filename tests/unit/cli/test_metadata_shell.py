@@ -29,8 +29,8 @@ from quorate.cli.shell.paths import find, glob_pattern, resolved
 from quorate.cli.shell.reading import completions
 from quorate.cli.shell.source import contents_of
 from quorate.cli.shell.texts import entity_text
-from quorate.quorum.log.batch import build_batch, build_value_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch, build_value_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import FeatureLevelRecord
 from quorate.quorum.raft.control_records import SnapshotHeaderRecord

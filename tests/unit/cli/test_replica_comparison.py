@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.cli.replica_verification.comparison import MAX_DIFFERENCES, Comparison, ReplicaResponse
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 
 
 def comparison(end: int, offset: int = 0) -> Comparison:

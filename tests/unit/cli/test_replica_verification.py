@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
 from quorate.quorum.ids import uuid_from_text
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import fetch, list_offsets, metadata
 from quorate.quorum.protocol.wire import Message

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from quorate.cli.main import main
 from quorate.config.loader import load
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.node.opening.data_directory import LOCK_FILE, require_formatted
 from quorate.quorum.node.opening.directory_lock import lock_directories
 from quorate.quorum.node.opening.meta_properties import (

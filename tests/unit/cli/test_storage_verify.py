@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from quorate.cli.main import main
 from quorate.cli.nodes.node_process import run_to_end
 from quorate.cli.nodes.server import load_config
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.node.opening.data_directory import LOCK_FILE
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile

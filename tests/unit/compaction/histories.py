@@ -15,13 +15,13 @@ from quorate.broker.compaction.cleanable import CompactionSettings
 from quorate.broker.compaction.cleaning import Cleaning, CleaningPlan
 from quorate.broker.compaction.log_cleaning import CleaningAborted, clean_log, source_of
 from quorate.broker.logs.compacted_log import CompactedLog, range_of
-from quorate.quorum.log.batch import batches, build_batch, records_of
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.file_removal import remove_files
+from quorate.quorum.log.batches.batch import batches, build_batch, records_of
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import LogError
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.file_removal import remove_files
 from tests.sim.world.disk import PowerCut, SimDisk
 
 PATH = "/d/t-0"

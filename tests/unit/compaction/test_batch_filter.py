@@ -9,7 +9,7 @@ import pytest
 from quorate.broker.compaction.batch_filter import MAX_HORIZON_MS, Retention, filtered
 from quorate.broker.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from quorate.quorum.incremental_work import finished
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CONTROL,
     DELETE_HORIZON,
     LOG_APPEND_TIME,
@@ -21,8 +21,8 @@ from quorate.quorum.log.batch import (
     records_of,
     set_append_time,
 )
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.seams import Buffer
 
 NOW = 50_000

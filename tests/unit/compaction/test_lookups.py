@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.compression import Codec, decompress
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.timestamp_lookup import (
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.compression import Codec, decompress
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.segments.timestamp_lookup import (
     Acquire,
     Decompress,
     TimestampOffset,

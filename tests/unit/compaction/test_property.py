@@ -11,9 +11,9 @@ import pytest
 
 from quorate.broker.compaction import cleaning
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import assemble, batches, build_batch, read_header
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record, write_bytes, write_varint
+from quorate.quorum.log.batches.batch import assemble, batches, build_batch, read_header
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record, write_bytes, write_varint
 from tests.sim.world.disk import PowerCut
 from tests.unit.compaction.histories import DELETE_RETENTION_MS, Replica, latest
 

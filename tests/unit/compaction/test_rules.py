@@ -12,8 +12,8 @@ from quorate.broker.compaction.grouping import MAX_GROUP_SEGMENTS, grouped
 from quorate.broker.compaction.record_spans import RECORDS_PER_STEP, joined, moved, spans_of
 from quorate.broker.compaction.segment_source import SourceSegment, read_batches
 from quorate.broker.compaction.throttle import CHECK_INTERVAL_MS, IoThrottle
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.record import Record, decode_records, encode_records
+from quorate.quorum.log.batches.record import Record, decode_records, encode_records
+from quorate.quorum.log.files.errors import CorruptLog
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 

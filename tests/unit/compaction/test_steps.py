@@ -14,10 +14,10 @@ from quorate.broker.compaction.log_cleaning import source_of
 from quorate.broker.compaction.offset_map import KEYS_PER_STEP, OffsetMap
 from quorate.broker.compaction.record_spans import RECORDS_PER_STEP, RecordSpan
 from quorate.quorum.incremental_work import finished
-from quorate.quorum.log.batch import build_batch, read_header, records_of
+from quorate.quorum.log.batches.batch import build_batch, read_header, records_of
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.seams import Buffer
 from tests.sim.world.disk import SimDisk
 

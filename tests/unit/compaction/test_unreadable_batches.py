@@ -8,7 +8,7 @@ import pytest
 
 from quorate.broker.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from quorate.broker.compaction.record_spans import RECORDS_PER_STEP
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     assemble,
     batches,
     build_batch,
@@ -16,9 +16,9 @@ from quorate.quorum.log.batch import (
     read_header,
     records_of,
 )
-from quorate.quorum.log.compression import Codec, compress
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.compression import Codec, compress
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptBatch
 from tests.unit.compaction.histories import Replica, value_of
 
 POISONED = RECORDS_PER_STEP + 4

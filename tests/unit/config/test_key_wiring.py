@@ -19,8 +19,8 @@ from quorate.broker.replication.partitions.settings import ReplicationSettings, 
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.config.topic_keys import TOPIC_KEYS, effective_topic_configs, topic_defaults
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.recompression import Compression
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.recompression import Compression
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.node.controller.controller_settings import controller_settings
 from quorate.quorum.node.replica.node_settings import (

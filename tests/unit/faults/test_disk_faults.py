@@ -13,7 +13,7 @@ from quorate.quorum.faults.clock import FaultClock
 from quorate.quorum.faults.disk import FaultDisk
 from quorate.quorum.faults.faults import Faults
 from quorate.quorum.faults.rules import Rules
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from tests.unit.rpc.kafka.fakes import FakeClock
 
 

@@ -12,7 +12,7 @@ from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.faults.clock import FaultClock
 from quorate.quorum.faults.disk import FaultDisk
 from quorate.quorum.faults.faults import Faults
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 
 
 async def test_timers_that_fell_due_fire_after_the_pause_in_order() -> None:

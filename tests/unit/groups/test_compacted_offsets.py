@@ -11,9 +11,9 @@ from quorate.broker.groups.shard import Shard
 from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.hot.produce import ProducePartition
 from tests.sim.world.clock import SimClock

@@ -24,8 +24,8 @@ from quorate.broker.groups.shard import Shard
 from quorate.broker.groups.shard_context import ShardContext
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.metadata.records import (

@@ -8,7 +8,7 @@ from quorate.broker.groups.guarded import Guard
 from quorate.broker.groups.records import GroupKey, GroupRecord, decode_record
 from quorate.broker.groups.replicated_journal import ReplicatedJournal
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batches.batch import batches, records_of
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from tests.unit.rpc.kafka.fakes import FakeClock

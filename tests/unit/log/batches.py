@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quorate.quorum.log.batch import batches, build_value_batch, records_of
-from quorate.quorum.log.file_removal import remove_segments
+from quorate.quorum.log.batches.batch import batches, build_value_batch, records_of
 from quorate.quorum.log.log import Log
+from quorate.quorum.log.segments.file_removal import remove_segments
 
 Entry = tuple[int, bytes]
 """(leader epoch, value) of one record."""

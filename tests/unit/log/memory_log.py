@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import Placed, batches, records_of
-from quorate.quorum.log.epochs import NO_EPOCH
-from quorate.quorum.log.errors import BrokenChain
+from quorate.quorum.log.batches.batch import Placed, batches, records_of
+from quorate.quorum.log.files.errors import BrokenChain
+from quorate.quorum.log.segments.epochs import NO_EPOCH
 from quorate.quorum.raft.control_records import ControlRecord, decode_control
 from quorate.quorum.seams import Buffer
 

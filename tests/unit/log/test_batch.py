@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CONTROL,
     HEADER_BYTES,
     TRANSACTIONAL,
@@ -21,9 +21,9 @@ from quorate.quorum.log.batch import (
     records_of,
     set_append_time,
 )
-from quorate.quorum.log.compression import Codec, compress, decompress
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record, decode_records, encode_records
+from quorate.quorum.log.batches.compression import Codec, compress, decompress
+from quorate.quorum.log.batches.record import Record, decode_records, encode_records
+from quorate.quorum.log.files.errors import CorruptBatch
 
 MAX_EXAMPLES = 150
 

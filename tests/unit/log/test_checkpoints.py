@@ -7,10 +7,10 @@ import random
 import pytest
 
 from quorate.quorum.ids import METADATA_TOPIC_ID, EpochOffset
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.log.flushed_marker import FlushedMarker
-from quorate.quorum.log.names import (
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptCheckpoint
+from quorate.quorum.log.files.flushed_marker import FlushedMarker
+from quorate.quorum.log.files.names import (
     PartitionName,
     deleted_directory_name,
     is_deleted_directory,

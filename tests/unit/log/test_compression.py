@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.log import compression
-from quorate.quorum.log.compression import (
+from quorate.quorum.log.batches import compression
+from quorate.quorum.log.batches.compression import (
     Codec,
     ExpandsTooFar,
     compress,
     decompress,
     decompress_beginning,
 )
-from quorate.quorum.log.compression_frames import expansion
-from quorate.quorum.log.errors import CorruptBatch
+from quorate.quorum.log.batches.compression_frames import expansion
+from quorate.quorum.log.files.errors import CorruptBatch
 from tests.attacks.bombs import bombs
 
 CODECS = [codec for codec in Codec if codec]

@@ -15,7 +15,7 @@ import pytest
 
 from quorate.quorum.faults.disk import FaultDisk
 from quorate.quorum.faults.faults import Faults
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.open_files import LEAST_LOG_FILES
 from quorate.quorum.seams import Disk
 from tests.sim.world.disk import SimDisk

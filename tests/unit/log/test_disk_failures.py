@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from quorate.quorum.log.disk_failures import explained
+from quorate.quorum.log.disks.disk_failures import explained
 
 
 def failed(number: int, path: str | None) -> OSError:

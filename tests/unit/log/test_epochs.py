@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.epochs import EpochCache
+from quorate.quorum.log.segments.epochs import EpochCache
 
 END = 100
 

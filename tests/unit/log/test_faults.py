@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import pytest
 
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
 from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append, delete_expired, entries
 from tests.unit.log.test_recovery import (

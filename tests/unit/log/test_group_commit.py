@@ -7,10 +7,10 @@ import random
 from collections import deque
 from collections.abc import Callable
 
-from quorate.quorum.log.file_removal import rename_for_deletion
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.group_commit import GroupCommit
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.file_removal import rename_for_deletion
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append, entries
 from tests.unit.rpc.kafka.fakes import FakeClock

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import integrity
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.checking import integrity
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import offset_of
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import offset_of
-from quorate.quorum.log.retention import expired_segments, expired_snapshots
-from quorate.quorum.log.segment_swap import discard_cleaned
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.retention import expired_segments, expired_snapshots
+from quorate.quorum.log.segments.segment_swap import discard_cleaned
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch, entries
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.epochs import NO_EPOCH
-from quorate.quorum.log.errors import BrokenChain, CorruptBatch, OffsetOutOfRange
-from quorate.quorum.log.file_removal import rename_for_deletion
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch, OffsetOutOfRange
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.timestamp_lookup import TimestampOffset
+from quorate.quorum.log.segments.epochs import NO_EPOCH
+from quorate.quorum.log.segments.file_removal import rename_for_deletion
+from quorate.quorum.log.segments.timestamp_lookup import TimestampOffset
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import Entry, append, batch, delete_expired, entries
 

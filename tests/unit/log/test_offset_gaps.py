@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from quorate.quorum.log.batch import read_header
-from quorate.quorum.log.errors import BrokenChain, CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.batches.batch import read_header
+from quorate.quorum.log.files.errors import BrokenChain, CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.files.offset_gaps import GAPS_NAME
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.offset_gaps import GAPS_NAME
-from quorate.quorum.log.segment_swap import SegmentSwap, new_cleaned_segment, seal
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.segment_swap import SegmentSwap, new_cleaned_segment, seal
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
+from quorate.quorum.log.files.names import DAMAGED_SUFFIX
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import DAMAGED_SUFFIX
-from quorate.quorum.log.settings import LogSettings
 from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import append, entries
 

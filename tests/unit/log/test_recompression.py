@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.quorum.incremental_work import finished
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CONTROL,
     TRANSACTIONAL,
     assemble,
@@ -19,16 +19,16 @@ from quorate.quorum.log.batch import (
     read_header,
     records_of,
 )
-from quorate.quorum.log.compression import Codec, decompress
-from quorate.quorum.log.compression_frames import expansion
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.recompression import (
+from quorate.quorum.log.batches.compression import Codec, decompress
+from quorate.quorum.log.batches.compression_frames import expansion
+from quorate.quorum.log.batches.recompression import (
     STEP_BYTES,
     Compression,
     must_recompress,
     recompress,
 )
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptBatch
 from tests.attacks.bombs import bombs
 
 LEVELS = {"gzip": [-1, 1, 9], "lz4": [1, 9, 17], "zstd": [-131072, -5, 3, 22], "snappy": [0]}

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.quorum.log import record_framing
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record, decode_records, encode_records, read_varint
-from quorate.quorum.log.record_framing import check_framing
+from quorate.quorum.log.batches import record_framing
+from quorate.quorum.log.batches.record import Record, decode_records, encode_records, read_varint
+from quorate.quorum.log.batches.record_framing import check_framing
+from quorate.quorum.log.files.errors import CorruptBatch
 
 sizes = st.lists(st.sampled_from([0, 1, 2, 50, 55, 56, 57, 58, 63, 64, 200, 9_000]), max_size=40)
 runs = st.builds(

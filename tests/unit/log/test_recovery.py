@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.quorum.log.batch import PREFIX_BYTES, batches
-from quorate.quorum.log.epochs import NO_EPOCH
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.batches.batch import PREFIX_BYTES, batches
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.epochs import NO_EPOCH
 from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import Entry, append, batch, entries
 

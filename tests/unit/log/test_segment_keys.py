@@ -8,9 +8,9 @@ from functools import partial
 
 import pytest
 
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.rolling import roll_jitter_ms
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.rolling import roll_jitter_ms
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append, batch, entries
 

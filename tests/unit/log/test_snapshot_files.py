@@ -7,8 +7,8 @@ import random
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.snapshots import SnapshotFiles
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.snapshots.snapshots import SnapshotFiles
 from tests.sim.world.disk import SimDisk
 
 PATH = "/data/__cluster_metadata-0"

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from quorate.quorum.log import segment as segment_module
-from quorate.quorum.log import timestamp_lookup as lookup_module
-from quorate.quorum.log.batch import BatchHeader, batches
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.file_removal import remove_segments
+from quorate.quorum.log.batches.batch import BatchHeader, batches
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.segment import Segment
-from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.timestamp_lookup import TimestampOffset, look_up_timestamp
+from quorate.quorum.log.segments import segment as segment_module
+from quorate.quorum.log.segments import timestamp_lookup as lookup_module
+from quorate.quorum.log.segments.file_removal import remove_segments
+from quorate.quorum.log.segments.segment import Segment
+from quorate.quorum.log.segments.timestamp_lookup import TimestampOffset, look_up_timestamp
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from quorate.quorum.log.check_result import CheckResult, Kind
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.checking.check_result import CheckResult, Kind
+from quorate.quorum.log.checking.verify import LogCheck, LogExpectations
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.verify import LogCheck, LogExpectations
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import append, batch, delete_expired
 

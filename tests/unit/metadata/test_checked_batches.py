@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.quorum.log.batch import batches, build_value_batch
+from quorate.quorum.log.batches.batch import batches, build_value_batch
 from quorate.quorum.metadata import checked_batches as module
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.checked_batches import CheckedBatches

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batches.batch import batches, records_of
 from quorate.quorum.metadata.batches import MetadataBatch, metadata_batches
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_record, encode_record, read_head
 from quorate.quorum.metadata.image import MetadataImage

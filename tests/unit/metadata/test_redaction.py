@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.config.dynamic_broker_keys import SCRAM_SECRET
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.record_text import metadata_message, text_of
 from quorate.quorum.metadata.records import ConfigRecord, MetadataRecord, NoOpRecord

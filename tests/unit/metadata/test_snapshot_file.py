@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log.batch import CONTROL, batches, build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import CONTROL, batches, build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (
     ConfigRecord,

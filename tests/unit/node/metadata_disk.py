@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass, field
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage

@@ -17,9 +17,9 @@ from quorate.cli.nodes.cluster_dir import decode_cluster
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptCheckpoint
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
 from quorate.quorum.metadata.snapshot_file import CorruptSnapshot, read_snapshot
 from quorate.quorum.node.opening.directory_replacement import DECISION_FILE, finish_replacement
 from quorate.quorum.node.opening.meta_properties import (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.image import MetadataImage

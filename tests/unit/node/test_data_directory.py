@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
-from quorate.quorum.log.names import PRODUCER_SNAPSHOT_SUFFIX, SEGMENT_SUFFIXES
-from quorate.quorum.log.offset_gaps import GAPS_NAME
-from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.files.names import PRODUCER_SNAPSHOT_SUFFIX, SEGMENT_SUFFIXES
+from quorate.quorum.log.files.offset_gaps import GAPS_NAME
+from quorate.quorum.log.snapshots.snapshots import snapshot_name
 from quorate.quorum.node.opening.bootstrap_file import BOOTSTRAP_FILE
 from quorate.quorum.node.opening.data_directory import (
     LOCK_FILE,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.node.opening.meta_properties import META_COPY
 from quorate.quorum.node.opening.metadata_opening import (
     OpenedMetadata,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.quorum.log.checkpoints import EPOCHS_NAME
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.files.checkpoints import EPOCHS_NAME
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.raft.quorum_state import COPY_NAME, KAFKA_NAME
 from tests.sim.world.disk import SimDisk
 from tests.unit.node.test_metadata_mark import METADATA, lived, start

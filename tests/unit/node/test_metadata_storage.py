@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.archive import ArchiveRefused
-from quorate.quorum.log.batch import assign
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.snapshots import snapshot_name, snapshot_of
+from quorate.quorum.log.batches.batch import assign
+from quorate.quorum.log.files.archive import ArchiveRefused
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.snapshots.snapshots import snapshot_name, snapshot_of
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
 from quorate.quorum.offline.storage_format import control, voters_snapshot
 from quorate.quorum.raft.control_records import ControlType, KRaftVersionRecord

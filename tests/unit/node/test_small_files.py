@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from quorate.config.key import ConfigError
 from quorate.config.loader import read_file
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.errors import CorruptCheckpoint
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptCheckpoint
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME, FlushedMarker
 from quorate.quorum.node.opening.directory_replacement import DECISION_FILE, finish_replacement
 from quorate.quorum.node.opening.meta_properties import (
     META_COPY,

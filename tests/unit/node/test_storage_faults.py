@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.node.opening.meta_properties import MetaProperties, read_meta, write_meta
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile

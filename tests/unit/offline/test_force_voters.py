@@ -14,11 +14,11 @@ import pytest
 from quorate.config.loader import load
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log.batch import batches as batches_of
-from quorate.quorum.log.batch import build_value_batch, records_of
-from quorate.quorum.log.flushed_marker import FLUSHED_MARKER_NAME
-from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.log.batches.batch import batches as batches_of
+from quorate.quorum.log.batches.batch import build_value_batch, records_of
+from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
+from quorate.quorum.log.files.settings import LogSettings
+from quorate.quorum.log.snapshots.snapshots import snapshot_name
 from quorate.quorum.metadata.framing import decode_record, encode_record
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.records import (

@@ -9,12 +9,12 @@ import pytest
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.check_result import Kind
+from quorate.quorum.log.checking.check_result import Kind
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import LogSettings
-from quorate.quorum.log.snapshots import snapshot_name
+from quorate.quorum.log.snapshots.snapshots import snapshot_name
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.snapshot_file import write_snapshot
 from quorate.quorum.node.opening.meta_properties import (

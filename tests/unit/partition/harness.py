@@ -10,8 +10,8 @@ from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import EpochOffset, Uuid
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata import image
 from tests.unit.partition.memory_log import MemoryPartitionLog
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import Placed
-from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
+from quorate.quorum.log.batches.batch import Placed
+from quorate.quorum.log.segments.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.seams import Buffer
 from tests.unit.log.memory_log import Batch, MemoryLog
 

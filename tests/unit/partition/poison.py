@@ -17,10 +17,10 @@ from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
 from quorate.cli.dump_log.lines import DumpOptions, log_lines, log_rows
 from quorate.quorum.incremental_work import finished
-from quorate.quorum.log.batch import assign, batches, read_header, records_of
-from quorate.quorum.log.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.batches.batch import assign, batches, read_header, records_of
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
 from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.schemas.list_offsets import ListOffsetsPartitionResponse

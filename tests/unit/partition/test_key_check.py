@@ -8,9 +8,9 @@ from quorate.broker.partition import key_check
 from quorate.broker.partition.key_check import KEYS_CHECKED, KeylessRecords
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
-from quorate.quorum.log.batch import assemble, build_batch, read_header
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import assemble, build_batch, read_header
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.seams import Buffer
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from quorate.broker.partition import validation
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
-from quorate.quorum.log import compression
-from quorate.quorum.log.batch import CRC_FROM, HEADER_BYTES, BatchHeader, build_batch
-from quorate.quorum.log.compression import Codec, Decompressed, decompress_beginning
-from quorate.quorum.log.errors import CorruptBatch
-from quorate.quorum.log.record import Record, decode_records, encode_records
+from quorate.quorum.log.batches import compression
+from quorate.quorum.log.batches.batch import CRC_FROM, HEADER_BYTES, BatchHeader, build_batch
+from quorate.quorum.log.batches.compression import Codec, Decompressed, decompress_beginning
+from quorate.quorum.log.batches.record import Record, decode_records, encode_records
+from quorate.quorum.log.files.errors import CorruptBatch
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.attacks.batches import INT32_MAX, INT64_MAX, records, sealed
 from tests.attacks.bombs import bombs

@@ -10,8 +10,8 @@ from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition import producer_copy, producer_state
 from quorate.broker.partition.producer_copy import PRODUCERS_PER_STEP
 from quorate.broker.partition.producer_state import ProducerStates
-from quorate.quorum.log.batch import BatchHeader, build_batch, read_header
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import BatchHeader, build_batch, read_header
+from quorate.quorum.log.batches.record import Record
 
 
 def sent(offset: int, producer_id: int, sequence: int, epoch: int = 0) -> BatchHeader:

@@ -14,7 +14,7 @@ from quorate.broker.partition.producer_state import (
     ProducerStates,
     last_sequence_of,
 )
-from quorate.quorum.log.batch import CONTROL, assign, batches, read_header
+from quorate.quorum.log.batches.batch import CONTROL, assign, batches, read_header
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import batch, partition, value
 

@@ -7,9 +7,9 @@ import pytest
 from quorate.broker.partition.partition import Partition
 from quorate.broker.partition.truncation import diverging_epoch, truncation_offset
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import assign, batches
-from quorate.quorum.log.epochs import EpochCache
-from quorate.quorum.log.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.batches.batch import assign, batches
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.segments.epochs import EpochCache
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import append, batch, copy_once, fetch, partition, value
 

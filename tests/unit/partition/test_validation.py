@@ -10,8 +10,8 @@ from crc32c import crc32c
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
-from quorate.quorum.log.batch import CONTROL, LOG_APPEND_TIME, build_batch, read_header
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import CONTROL, LOG_APPEND_TIME, build_batch, read_header
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import batch, partition, value
 

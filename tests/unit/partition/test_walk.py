@@ -19,7 +19,7 @@ from quorate.broker.partition.isr_states import PendingExpand
 from quorate.broker.partition.partition import Partition
 from quorate.quorum.controller.state.messages import IsrChange
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches
+from quorate.quorum.log.batches.batch import batches
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from tests.unit.partition.harness import Brokers, batch, fetch, partition, result, value
 from tests.unit.partition.memory_log import MemoryPartitionLog

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from quorate.quorum.log.batch import Placed, batches
-from quorate.quorum.log.epochs import NO_EPOCH, EpochCache
+from quorate.quorum.log.batches.batch import Placed, batches
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.segments.epochs import NO_EPOCH, EpochCache
 from quorate.quorum.seams import Buffer
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import delete_expired

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches, records_of
-from quorate.quorum.log.epochs import NO_EPOCH
+from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.log.segments.epochs import NO_EPOCH
 from quorate.quorum.raft.log_view import Epochs
 from tests.unit.log.memory_log import MemoryLog
 

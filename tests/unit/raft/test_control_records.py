@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.log.batch import batches, records_of
+from quorate.quorum.log.batches.batch import batches, records_of
 from quorate.quorum.protocol.codec import DecodeError, EncodeError, decode, encode
 from quorate.quorum.raft.control_records import (
     SUPPORTED,

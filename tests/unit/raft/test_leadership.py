@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.quorum.ids import NO_NODE, ZERO_UUID, ReplicaKey
-from quorate.quorum.log.batch import CONTROL, batches, records_of
+from quorate.quorum.log.batches.batch import CONTROL, batches, records_of
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from quorate.quorum.ids import EpochOffset
-from quorate.quorum.log.batch import batches, build_value_batch
+from quorate.quorum.log.batches.batch import batches, build_value_batch
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
-from quorate.quorum.log.batch import (
+from quorate.quorum.log.batches.batch import (
     CONTROL,
     BatchHeader,
     build_batch,
     build_value_batch,
     records_of,
 )
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.node_message_bounds import INT32_MAX
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects

@@ -23,9 +23,9 @@ from quorate.broker.replication.partitions.settings import ReplicationSettings, 
 from quorate.broker.replication.replica_manager import ReplicaManager
 from quorate.quorum.controller.state.messages import IsrChange, IsrChangeResult
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches, build_batch
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import batches, build_batch
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.delta import Change, ImageDelta, TopicChange
 from quorate.quorum.metadata.image import Broker, MetadataImage, Partition, Topic
 from quorate.quorum.metadata.persistent_map import PersistentMap

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quorate.quorum.ids import Uuid
+from quorate.quorum.log.files.names import future_partition_of, partition_of
 from quorate.quorum.log.log import Log
-from quorate.quorum.log.names import future_partition_of, partition_of
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.replication.cluster import ReplicaCluster, led_by

@@ -10,7 +10,7 @@ import pytest
 from quorate.broker.compaction.offset_map import OffsetMap
 from quorate.broker.compaction.segment_source import SourceSegment, read_batches
 from quorate.broker.logs.cleaner_settings import CleanerSettings
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files.settings import LogSettings
 from tests.sim.world.disk import SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import ReplicaCluster, led_by

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import PREFIX_BYTES, batches
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import PREFIX_BYTES, batches
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from tests.sim.world.disk import PowerCut, SimDisk
 from tests.unit.log.batches import batch
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.world.disk import SimDisk
 from tests.unit.replication.cluster import ReplicaCluster

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.errors import LogError
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files.errors import LogError
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.log.test_faults import fail_once
 from tests.unit.replication.cluster import ReplicaCluster, led_by

@@ -19,10 +19,10 @@ from quorate.broker.logs.log_opening import open_log
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import random_uuid
 from quorate.quorum.incremental_work import finished
-from quorate.quorum.log.batch import build_value_batch
-from quorate.quorum.log.disk import OsDisk
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import build_value_batch
+from quorate.quorum.log.disks.disk import OsDisk
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Seams
 

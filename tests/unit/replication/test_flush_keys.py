@@ -8,9 +8,9 @@ import pytest
 
 from quorate.broker.replication.appends import produce
 from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by
 

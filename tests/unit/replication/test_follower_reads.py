@@ -11,7 +11,7 @@ from quorate.broker.partition.replica_selectors import LEAST_LOADED, RACK_AWARE
 from quorate.broker.replication.fetches.read_replicas import Reader
 from quorate.broker.replication.fetches.reading import DEBUGGING_CONSUMER
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import batches
+from quorate.quorum.log.batches.batch import batches
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import FetchPartition, FetchPartitionResult, FetchRequest
 from tests.unit.replication.cluster import LISTENER, ReplicaCluster, led_by

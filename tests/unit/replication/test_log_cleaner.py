@@ -19,11 +19,11 @@ from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.partitions.settings import ReplicationSettings, TopicSettings
 from quorate.config.topic_keys import effective_topic_configs, topic_defaults
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import batches, build_batch, records_of
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import batches, build_batch, records_of
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by

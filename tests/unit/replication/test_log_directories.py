@@ -14,11 +14,11 @@ from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.directory_ids import LOST, MIGRATING, UNASSIGNED
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.record import Record
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition

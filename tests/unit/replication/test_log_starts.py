@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 

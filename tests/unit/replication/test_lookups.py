@@ -17,11 +17,11 @@ from quorate.broker.kafka.records.log_lookups import LogLookups
 from quorate.broker.replication.partitions import producer_loader
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import IncrementalWork
-from quorate.quorum.log import timestamp_lookup as lookup
-from quorate.quorum.log.batch import assign, build_batch
-from quorate.quorum.log.compression import Codec, compress, decompress
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import assign, build_batch
+from quorate.quorum.log.batches.compression import Codec, compress, decompress
+from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.segments import timestamp_lookup as lookup
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition
 from quorate.quorum.protocol.schemas.describe_producers import (

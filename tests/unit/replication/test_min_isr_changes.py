@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.metadata.image import TOPIC_RESOURCE
 from quorate.quorum.metadata.persistent_map import PersistentMap
 from quorate.quorum.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from quorate.broker.replication.directories.missing_logs import NAMED, missing_logs_warning
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.metadata.image import Partition
 from tests.sim.world.disk import SimDisk
 from tests.unit.replication.cluster import ReplicaCluster, led_by

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from quorate.quorum.log.names import PartitionName, future_partition_of, partition_of
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files.names import PartitionName, future_partition_of, partition_of
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartitionResult
 from tests.sim.world.disk import PowerCut, SimDisk

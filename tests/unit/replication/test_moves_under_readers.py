@@ -12,10 +12,10 @@ from quorate.broker.logs.cleaner_settings import CleanerSettings
 from quorate.broker.partition.partition_producers import ProducersNotLoaded
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.partitions.compacted_partition import CompactedPartition
-from quorate.quorum.log.errors import CorruptLog
-from quorate.quorum.log.names import PartitionName
-from quorate.quorum.log.segment import HEADERS_PER_STEP
-from quorate.quorum.log.timestamp_lookup import run_lookup
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.names import PartitionName
+from quorate.quorum.log.segments.segment import HEADERS_PER_STEP
+from quorate.quorum.log.segments.timestamp_lookup import run_lookup
 from tests.unit.replication.cluster import ReplicaCluster
 from tests.unit.replication.moves import A, B, alter, committed, contents, moved, placed_in, produce
 from tests.unit.replication.test_log_directories import SMALL

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable
 
 from quorate.broker.logs.offset_checkpoints import OffsetCheckpoints
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from tests.sim.world.disk import SimDisk
 
 HIGH_WATERMARKS = checkpoints.HIGH_WATERMARKS_NAME

@@ -20,8 +20,9 @@ from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.readiness import broker_reasons
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.incremental_work import finished
-from quorate.quorum.log import checkpoints, recovery
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.opening import recovery
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.protocol.errors import ErrorCode

@@ -15,7 +15,7 @@ from quorate.broker.partition import partition_producers
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.broker.replication.appends import produce
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog
 from quorate.quorum.log.log import Log
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult

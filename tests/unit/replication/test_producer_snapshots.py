@@ -7,7 +7,7 @@ from typing import Any
 
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition.producer_state import ProducerStates
-from quorate.quorum.log.batch import read_header
+from quorate.quorum.log.batches.batch import read_header
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.unit.partition.harness import batch
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by

@@ -10,11 +10,17 @@ import pytest
 
 from quorate.broker.replication.appends import recompressions
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import HEADER_BYTES, assemble, batches, build_batch, read_header
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.compression_frames import expansion
-from quorate.quorum.log.recompression import STEP_BYTES, Compression
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import (
+    HEADER_BYTES,
+    assemble,
+    batches,
+    build_batch,
+    read_header,
+)
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.compression_frames import expansion
+from quorate.quorum.log.batches.recompression import STEP_BYTES, Compression
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartitionResult
 from quorate.quorum.protocol.hot.produce import ProducePartition

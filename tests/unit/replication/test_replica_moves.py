@@ -18,9 +18,9 @@ from quorate.broker.replication.partitions.replication_throttle import UNLIMITED
 from quorate.quorum.directory_ids import UNASSIGNED
 from quorate.quorum.ids import Uuid
 from quorate.quorum.incremental_work import finished
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PartitionName, future_partition_of
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName, future_partition_of
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.log_dirs import (
     AlterReplicaLogDir,

@@ -10,7 +10,7 @@ from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication.fetches.consumer_fetches import Fetch
 from quorate.broker.replication.partitions.replica_configuration import CONFIGURED_PER_SLICE
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode

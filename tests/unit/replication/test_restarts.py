@@ -11,8 +11,8 @@ import pytest
 
 from quorate.broker.logs.checkpoint_files import CheckpointFiles
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log import checkpoints
-from quorate.quorum.log.names import PartitionName
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.protocol.errors import ErrorCode
 from tests.sim.world.disk import SimDisk
 from tests.unit.replication.cluster import LOG_DIR, ReplicaCluster, led_by

@@ -8,7 +8,7 @@ import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.replication import replica_manager
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.delta import ImageDelta
 from quorate.quorum.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from quorate.quorum.protocol.errors import ErrorCode

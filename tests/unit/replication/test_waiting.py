@@ -12,8 +12,8 @@ from quorate.broker.replication.appends.delete_records import DeletionRequest, D
 from quorate.broker.replication.partitions import hosted_partition as hosted_module
 from quorate.broker.replication.partitions import traffic
 from quorate.broker.replication.partitions.traffic import Traffic
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult
 from tests.unit.replication.cluster import ReplicaCluster, led_by

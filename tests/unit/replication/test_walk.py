@@ -15,9 +15,9 @@ import pytest
 
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.compression import Codec
-from quorate.quorum.log.recompression import Compression
-from quorate.quorum.log.settings import LogSettings
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.recompression import Compression
+from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.hot import ProducePartitionResult
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 

@@ -16,7 +16,7 @@ from quorate.broker.node import BrokerNode
 from quorate.config.loader import load
 from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.ids import random_uuid, uuid_to_text
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.node.controller.controller_node import ControllerNode
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.offline.storage_format import format_directory

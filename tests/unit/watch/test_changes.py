@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quorate.quorum.controller.state.messages import AllocateProducerIdsRequest
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import ConfigRecord, PartitionChangeRecord
 from quorate.quorum.watch import changes

@@ -16,7 +16,7 @@ from quorate.broker.replication.partitions.traffic import TopicTraffic, Traffic
 from quorate.quorum.controller.state.messages import AllocateProducerIdsRequest
 from quorate.quorum.histogram import Histogram
 from quorate.quorum.ids import ZERO_UUID
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 from quorate.quorum.metadata.causes import Cause
 from quorate.quorum.metadata.records import NO_LEADER, RECOVERING, PartitionChangeRecord
 from quorate.quorum.protocol.hot import ProducePartition, ProducePartitionResult

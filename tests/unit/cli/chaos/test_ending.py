@@ -21,7 +21,7 @@ from quorate.cli.chaos.workload.ledger import ROAMING, Ledger
 from quorate.cli.chaos.workload.read_back import NO_PROGRESS_S, READ_BACK_S, ReadBack, read_back
 from quorate.cli.client.consumer import Consumed
 from quorate.cli.client.errors import NotReachable, Refused
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.record import Record
 from tests.unit.cli.chaos.histories import result
 
 

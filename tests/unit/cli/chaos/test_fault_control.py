@@ -27,7 +27,7 @@ from quorate.quorum.faults.control import (
 from quorate.quorum.faults.faults import AFFECTED, Faults
 from quorate.quorum.faults.rules import Rules, rules_to_json
 from quorate.quorum.faults.witness import WitnessTransport
-from quorate.quorum.log.disk import OsDisk
+from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.rpc.transport import AioTransport
 from quorate.quorum.seams import Seams
 from tests.unit.rpc.kafka.fakes import FakeClock

@@ -12,8 +12,8 @@ from quorate.cli.chaos.actions.scenario_run import StepFailed
 from quorate.cli.chaos.timeline.metadata_tail import MetadataTail, log_end
 from quorate.cli.chaos.workload.replicas import copy_of, differing, only_here
 from quorate.quorum.ids import Uuid
-from quorate.quorum.log.batch import build_batch
-from quorate.quorum.log.record import Record
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.metadata.framing import encode_record
 from quorate.quorum.metadata.records import Endpoint, NoOpRecord, RegisterBrokerRecord, TopicRecord
 

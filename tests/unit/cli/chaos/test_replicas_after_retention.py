@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quorate.cli.chaos.workload.replicas import differing
-from quorate.quorum.log.batch import build_value_batch
+from quorate.quorum.log.batches.batch import build_value_batch
 
 
 def segment(log_dir: Path, base_offset: int, *values: bytes) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quorate.quorum.log.errors import CorruptBatch, CorruptLog
+from quorate.quorum.log.files.errors import CorruptBatch, CorruptLog
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.protocol import headers
 from quorate.quorum.protocol.apis import ApiKey

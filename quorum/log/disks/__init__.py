@@ -1,0 +1,1 @@
+"""The operating system's disk, and the text about a disk that failed."""
