@@ -18,6 +18,7 @@ from benchmarks import (
     memory,
     metadata_updates,
     one_record,
+    other_version,
     produce,
     produce_while_cleaning,
     recovery,
@@ -45,6 +46,7 @@ MODULES = (
     compaction,
     checks_alone,
     cost_of_checks,
+    other_version,
     produce_while_cleaning,
     tls,
 )

@@ -28,12 +28,16 @@ class QuorateCluster:
 
     name = "quorate"
 
-    def __init__(self, server: Sequence[str] = (*QUORATE, "server")) -> None:
-        """Create a temporary directory. `server` is the command that restarts nodes.
+    def __init__(
+        self, server: Sequence[str] = (*QUORATE, "server"), program: Sequence[str] = QUORATE
+    ) -> None:
+        """Create a temporary directory. `server` is the command that restarts nodes, and `program`
+        the `quorate` that starts them.
 
-        The command gets the path of a .properties file as its last argument."""
+        `server` gets the path of a .properties file as its last argument."""
         self.launched_s = 0.0
         self._server = server
+        self._program = program
         self._directory = ClusterDir(Path(tempfile.mkdtemp(prefix="quorate-bench-")) / "cluster")
         self._up: subprocess.Popen[bytes] | None = None
         self._restarted: list[subprocess.Popen[bytes]] = []
@@ -62,7 +66,7 @@ class QuorateCluster:
         self.launched_s = time.monotonic()
         with open(root / "up.err", "wb") as errors:
             self._up = subprocess.Popen(
-                (*QUORATE, "up", "--dir", str(root), "--port", "0"),
+                (*self._program, "up", "--dir", str(root), "--port", "0"),
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )

@@ -33,6 +33,8 @@ class Options:
     """The number of times that a node is killed."""
     partitions: int = PARTITIONS
     """The number of partitions in an image."""
+    other: str | None = None
+    """The `quorate` of another version of Quorate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None
     parser.add_argument("--seconds", type=float, default=5.0, help="how long a load is held")
     parser.add_argument("--rounds", type=int, default=3, help="how often something is killed")
     parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of an image")
+    parser.add_argument(
+        "--other", metavar="PROGRAM", help="the quorate of another version, for other_version"
+    )
     if len(benchmarks) > 1:
         parser.add_argument("names", nargs="*", help=" ".join(each.name for each in benchmarks))
     chosen = parser.parse_args(arguments)
@@ -88,7 +93,7 @@ def main(benchmarks: Sequence[Benchmark], arguments: Sequence[str] | None = None
         parser.error(f"no such benchmark: {' '.join(sorted(unknown))}")
     if chosen.peer == LOCAL_KAFKA and kafka_cluster.libs() is None:
         parser.error(f"--peer kafka needs Java, and ${kafka_cluster.LIBS_VARIABLE}")
-    options = Options(chosen.seconds, chosen.rounds, chosen.partitions)
+    options = Options(chosen.seconds, chosen.rounds, chosen.partitions, chosen.other)
     for benchmark in benchmarks:
         if not names or benchmark.name in names:
             shown = compared(benchmark, chosen.peer, options, limits())
