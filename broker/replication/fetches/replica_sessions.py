@@ -118,7 +118,7 @@ class ReplicaSessions:
                 respond(error, NO_SESSION, ())
                 return
         current.fetch(request, respond)
-        if self._sessions.get(key) is current:
+        if len(current) != current.counted and self._sessions.get(key) is current:
             self._count(request.replica_id, current, len(current))
 
     def _has_too_many(self, request: FetchRequest) -> bool:

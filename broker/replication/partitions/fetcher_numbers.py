@@ -6,6 +6,8 @@ its own connection and its own fetch session at the source. The client id names 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 MAX_FETCHERS = 1024
 """Maximum number of fetchers of one follower at one source broker. Kafka has no bound."""
 
@@ -35,6 +37,7 @@ def client_id_of(broker_id: int, fetcher: int) -> str:
     return f"broker-{broker_id}-fetcher-{fetcher}"
 
 
+@lru_cache(MAX_FETCHERS)  # it is needed for each fetch
 def fetcher_in(client_id: str | None) -> int | None:
     """Return the number of the fetcher that a client id names, or None if it is MAX_FETCHERS or
     more. A client id without a number names fetcher 0."""

@@ -232,7 +232,8 @@ class Connection:
                 self.link.send(*parts)
         if self._memory_counted or self._ready_bytes > SMALL_BYTES:
             self.report_memory()
-        self.update_reading()
+        if self._paused or self._queued or self._ready_bytes or self._polls:
+            self.update_reading()
 
     def add_response_bytes(self, size_bytes: int) -> None:
         """Count `size_bytes` more of a response. This may close the connection."""
@@ -246,8 +247,7 @@ class Connection:
 
     def report_failure(self, context: RequestContext, error: Exception) -> None:
         """Count and log a request that failed with `error`, which no handler expected."""
-        server = self.server
-        route = server.routes[context.api_key]
+        server, route = self.server, self.server.routes[context.api_key]
         route.failures += 1
         client = f"{shown(str(context.principal))} at {self.peer}"
         server.boundary.report(error, route.api.name, context.version, client, context.frame)
@@ -272,8 +272,7 @@ class Connection:
     def _dispatch(self, context: RequestContext, frame: memoryview) -> None:
         self._enqueue(context)  # first, so that any failure can be answered
         route, version = self.server.routes[context.api_key], context.version
-        api = route.api
-        flexible = version >= api.flexible_since
+        flexible = version >= route.api.flexible_since
         context.client_id, start = headers.read_client_id(frame, 2 if flexible else 1)
         request: Any = frame[start:]
         steps: IncrementalWork[None] | None
@@ -281,7 +280,7 @@ class Connection:
             steps = self._handle_large(route, context, request)
         else:
             if not route.raw:
-                request, _ = reader(api.request, version, flexible)(request, 0)
+                request, _ = reader(route.api.request, version, flexible)(request, 0)
             if not self._spoke:
                 self._speaks()
             steps = route.handle(context, request)
@@ -332,9 +331,11 @@ class Connection:
     def _enqueue(self, context: RequestContext) -> None:
         self._queue.append(context)
         self._in_flight_bytes += context.request_bytes
-        if self._in_flight_bytes > SMALL_BYTES:
+        if large := self._in_flight_bytes > SMALL_BYTES:
             self.report_memory()
-        self.update_reading()
+        # One small request alone reaches no bound.
+        if len(self._queue) > 1 or large or self._memory_counted or self._polls:
+            self.update_reading()
 
     def report_memory(self) -> None:
         """Report the bytes of this connection to the node's budgets. This may close it."""
