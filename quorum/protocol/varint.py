@@ -28,8 +28,12 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     The value may have up to 35 bits, because the unused bits of the fifth byte are not checked.
     Raise DecodeError if the varint has more than five bytes. Raise IndexError if the buffer ends
     within it. The caller must turn the IndexError into a DecodeError."""
-    value = 0
-    for shift in range(0, 7 * MAX_UVARINT_BYTES, 7):
+    value = buffer[position]
+    position += 1
+    if value < 0x80:  # nearly all
+        return value, position
+    value &= 0x7F
+    for shift in range(7, 7 * MAX_UVARINT_BYTES, 7):
         byte = buffer[position]
         position += 1
         value |= (byte & 0x7F) << shift
