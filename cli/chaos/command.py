@@ -19,12 +19,13 @@ from quorate.cli.chaos.results.compare import compare
 from quorate.cli.chaos.results.outcome import NotRun, Outcome, exit_status, results_of
 from quorate.cli.chaos.results.progress_file import ProgressFile
 from quorate.cli.chaos.results.result import Result
+from quorate.cli.chaos.results.result_files import ResultFiles
 from quorate.cli.chaos.results.summary import summary_lines, summary_table
 from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run.cluster_choice import ClusterChoice
 from quorate.cli.chaos.scenario.scenario import TABLES, Scenario, Variant
 from quorate.cli.chaos.scenario.steps import STEPS
-from quorate.cli.client.errors import NotReachable, Refused
+from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from quorate.cli.suggesting_group import SuggestingGroup
@@ -177,8 +178,9 @@ def run(
 
     SCENARIO is a name of `quorate chaos list`, or a .toml file, or `all` for all scenarios of the
     list. The exit status is the verdict: 0 good, 1 bad, and 4 if all verdicts are good but the
-    cluster could not run some scenarios of `all`. Every run ends with a verdict, also if the
-    cluster stays broken or a signal ends the run early. A signal also ends `all`."""
+    cluster could not run some scenarios of `all`, or a file could not be written at the end. A path
+    that cannot be written is refused before anything starts. Every run ends with a verdict, also if
+    the cluster stays broken or a signal ends the run early. A signal also ends `all`."""
     cluster = ClusterChoice(**of_cluster)
     cluster.refuse_contradictions()
     if scenario == ALL and (variant is not None or html is not None):
@@ -187,6 +189,8 @@ def run(
     chosen = [loaded(name).with_partitions(partitions) for name in names]
     file = progress_file(progress, cluster.directory)
     view = View(sys.stdout if output == "text" else None, file=file)
+    files = ResultFiles(html, json_file, junit_file, of_all=scenario == ALL)
+    files.refuse_unwritable()
     chance = random.randrange(MAX_SEED + 1) if seed is None else seed
 
     def run_one(each: Scenario) -> Result:
@@ -196,26 +200,30 @@ def run(
         return result
 
     if scenario == ALL:
-        outcomes = run_all(chosen, run_one, view)
+        outcomes = run_all(chosen, run_one, view, files)
     else:
         outcomes = [run_one(chosen[0])]
-    found = [each.as_json() for each in outcomes]
-    as_json = json.dumps(found if scenario == ALL else found[0])
-    write_files(outcomes, as_json, html, json_file, junit_file)
+    lacking = files.write(outcomes)
     if output == "json":
-        click.echo(as_json)
+        click.echo(files.text(outcomes))
     elif scenario == ALL:
         show(summary_lines(outcomes), [summary_table(outcomes)])
-    for result in results_of(outcomes):
-        for left in result.left_behind:
-            click.echo(left, err=True)
-    raise SystemExit(exit_status(outcomes))
+    left = (each for result in results_of(outcomes) for each in result.left_behind)
+    for line in (*left, *lacking):
+        click.echo(line, err=True)
+    status = exit_status(outcomes)
+    raise SystemExit(PARTLY if lacking and not status else status)
 
 
 def run_all(
-    scenarios: Sequence[Scenario], run_one: Callable[[Scenario], Result], view: View
+    scenarios: Sequence[Scenario],
+    run_one: Callable[[Scenario], Result],
+    view: View,
+    files: ResultFiles,
 ) -> list[Outcome]:
-    """Return the outcome of each scenario. After a signal, no further one is run."""
+    """Return the outcome of each scenario. After a signal, no further one is run.
+
+    The files are written after each scenario."""
     outcomes: list[Outcome] = []
     signal_name: str | None = None
     for each in scenarios:
@@ -230,6 +238,7 @@ def run_all(
         else:
             outcomes.append(result)
             signal_name = result.ended_by
+        files.write_so_far(outcomes)
     return outcomes
 
 
@@ -246,28 +255,6 @@ def loaded(name: str) -> Scenario:
         return load(name)
     except ScenarioError as error:
         raise Refused(str(error)) from None
-
-
-def write_files(
-    outcomes: Sequence[Outcome],
-    as_json: str,
-    html: Path | None,
-    json_file: Path | None,
-    junit_file: Path | None,
-) -> None:
-    """Write the requested files. Missing directories are created."""
-    from quorate.cli.chaos.results.junit import junit
-    from quorate.cli.chaos.results.page import render
-
-    wanted: tuple[tuple[Path | None, Callable[[], str]], ...] = (
-        (html, lambda: render(results_of(outcomes)[0])),
-        (json_file, lambda: as_json + "\n"),
-        (junit_file, lambda: junit(outcomes)),
-    )
-    for path, text in wanted:
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text(), encoding="utf-8")
 
 
 def variants_named(scenario: Scenario, name: str | None) -> tuple[Variant, ...]:

@@ -5,7 +5,7 @@
 - 2: the usage is wrong (click's own code).
 - 3: no node answered in time.
 - 4: the command succeeded in part: some nodes do not run (`up`) or were not healed (`chaos heal`),
-  or some scenarios were not run (`chaos run all`)."""
+  or some scenarios were not run (`chaos run all`), or a file of the result was not written."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.cli.chaos.actions.node_actions import ended_by_disk, resume_node
+from quorate.cli.chaos.actions.node_actions import end_fault, ended_by_disk, resume_node
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.checks.faults import (
     BAD_FLUSH,
@@ -149,17 +149,20 @@ async def heal(run: ScenarioRun, values: Values) -> None:
     there is no fault to end, count nothing."""
     for node in run.control.paused:
         await resume_node(run, node)
-    for node in run.faults.by_rules():
-        for pinned in run.pinned[-1:]:
-            pinned.diverged = await asyncio.to_thread(_diverged, run, pinned.node)
-            what = f"holds {pinned.diverged:,} records that the new leaders do not have"
-            run.note(what, pinned.node)
+    ruled = run.faults.by_rules()
+    # The first node whose rules end may truncate its log, so the records are counted before.
+    for pinned in run.pinned[-1:] if ruled else ():
+        pinned.diverged = await asyncio.to_thread(_diverged, run, pinned.node)
+        what = f"holds {pinned.diverged:,} records that the new leaders do not have"
+        run.note(what, pinned.node)
+    for node in ruled:
         await heal_links(run, node)
 
 
 async def heal_links(run: ScenarioRun, node: int) -> None:
     """End the rules of the node, and record the number of calls that they affected.
 
+    Rules that ended before, by `chaos heal` or because their lease expired, had no complete effect.
     If the node has ended because of its disk, record that instead."""
     fault = run.faults.open[node]
     if fault.kind in DISK_FAULTS and not run.control.runs(node):
@@ -168,8 +171,9 @@ async def heal_links(run: ScenarioRun, node: int) -> None:
     counted = await asyncio.to_thread(run.local.sockets.affected, node, fault.rules)
     fault.affected = max(0, counted - fault.before)
     fault.effect = f"{fault.affected:,} {UNITS.get(fault.kind, 'frames and connects')} affected"
+    lasted = await asyncio.to_thread(run.local.sockets.in_force, node) == fault.rules
     await asyncio.to_thread(run.local.sockets.heal, node)
-    run.end_fault(node)
+    end_fault(run, node, lasted, "its rules ended before the step that ends them")
     run.note("the fault ends", node)
 
 

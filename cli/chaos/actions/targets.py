@@ -24,8 +24,12 @@ class Candidates:
 
 
 def leader(among: Candidates) -> int | None:
-    """Return the broker without a fault that leads the most partitions."""
-    brokers = [each for each in sorted(among.brokers) if each not in among.faulty]
+    """Return the broker without a fault that leads the most partitions, and at least one."""
+    brokers = [
+        each
+        for each in sorted(among.brokers)
+        if each not in among.faulty and among.states.led_by(each)
+    ]
     return max(brokers, key=lambda each: (len(among.states.led_by(each)), -each), default=None)
 
 

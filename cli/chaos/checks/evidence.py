@@ -4,7 +4,7 @@ A run that ends early leaves observations out; each check says what it then lack
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorate.cli.chaos.checks.availability import Availability
@@ -92,6 +92,21 @@ class Evidence:
             ("after", end_ms, self.end_ms),
         )
 
+    def batches(self) -> dict[str, int]:
+        """Return the number of acknowledged batches before the first fault, while a fault lasted,
+        and after the last one.
+
+        Batches between two faults are in none of them, because they prove nothing about a fault."""
+        found = {name: self.writes.count(start, end) for name, start, end in self.phases()}
+        if self.faults:
+            lasting = merged((each.start_ms, each.end_ms) for each in self.faults)
+            found["during"] = sum(self.writes.count(start, end) for start, end in lasting)
+        return found
+
+    def controller_moves(self) -> int:
+        """Return how often a controller became active during the run, also the same one again."""
+        return max(0, len(self.controllers) - 1)
+
     def leader_moves(self) -> int:
         """Return how often a partition got another leader, or none, after its first one."""
         return len(self.leadership) - len({each.subject for each in self.leadership})
@@ -105,3 +120,14 @@ class Evidence:
             }
             for kind in KINDS
         }
+
+
+def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the union of intervals, in order and without overlaps."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found

@@ -30,16 +30,21 @@ def effect(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
 
 def fenced(evidence: Evidence, expected: Expected) -> Iterator[Check]:
-    """Yield a check for each broker that was killed or stopped: the cluster fenced it."""
+    """Yield a check for each broker that was killed or stopped: the cluster fenced it.
+
+    It must be fenced before it starts again, or within `max_unavailable_ms` if it starts earlier. A
+    later fencing is that of every new registration, and proves nothing."""
     for fault in evidence.faults:
         if fault.role not in BROKERS or fault.kind not in FENCING:
             continue
         after_ms = fenced_after_ms(fault, evidence)
-        if after_ms is None:
-            text = f"broker {fault.node} was not fenced after the {fault.kind}"
-        else:
+        limit_ms = max(fault.end_ms - fault.start_ms, expected.max_unavailable_ms)
+        text = f"broker {fault.node} was not fenced after the {fault.kind}"
+        if after_ms is not None:
             text = f"broker {fault.node} was fenced {after_ms:,} ms after the {fault.kind} began"
-        yield Check("fenced", after_ms is not None, text)
+            if after_ms > limit_ms:
+                text += ", only because it registered again"
+        yield Check("fenced", after_ms is not None and after_ms <= limit_ms, text)
 
 
 def leaders(evidence: Evidence, expected: Expected) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""The checks of the moves that a scenario expects: leaders, ISRs and replicas. Pure."""
+"""The checks of the moves that a scenario expects: controllers, leaders, ISRs, replicas. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from quorate.cli.chaos.checks.check import Check
 from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.scenario.scenario import Expected
 
-LEADER_MOVES, ISR_MOVES = "leader moves", "isr moves"
-"""The names of the checks that count changes of partitions."""
+CONTROLLER_MOVES, LEADER_MOVES, ISR_MOVES = "controller moves", "leader moves", "isr moves"
+"""The names of the checks that count new terms of controllers, and changes of partitions."""
 
 
 def moves(evidence: Evidence, expected: Expected) -> Iterator[Check]:
-    """Yield the checks of the numbers of new leaders and of ISRs that shrank.
+    """Yield the checks of the numbers of elected controllers, of new leaders, and of ISRs that
+    shrank.
 
-    A scenario without such a bound gets no check. The first leader of a partition is not new."""
+    A scenario without such a bound gets no check. The first controller of the run, and the first
+    leader of a partition, are not new."""
     found = (
+        (
+            CONTROLLER_MOVES,
+            "times a controller became active",
+            evidence.controller_moves(),
+            expected.min_controller_moves,
+            expected.max_controller_moves,
+        ),
         (
             LEADER_MOVES,
             "partitions got another leader, or none",

@@ -11,7 +11,7 @@ check whose evidence cannot exist on the cluster of the run is not judged, and l
 - client_checks.py: enough writes before, during and after; the availability of writes and reads.
 - group_checks.py, admin_checks.py: the consumer group, and the requests of the admin client.
 - metadata_checks.py: the availability of metadata; another controller became active.
-- move_checks.py: the moves of leaders, ISRs and replicas.
+- move_checks.py: the moves of controllers, leaders, ISRs and replicas.
 - session_checks.py: the length of an expired session, and the refusals of its broker."""
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ FAMILIES = (
     Family(admin_checks.admin, ("admin",), "No request of the admin client waits too long."),
     Family(
         move_checks.moves,
-        ("leader moves", "isr moves"),
-        "Leaders and ISRs change as often as expected.",
+        ("controller moves", "leader moves", "isr moves"),
+        "Controllers, leaders and ISRs change as often as expected.",
     ),
     Family(move_checks.reassigned, ("reassigned",), "A reassignment ends, although faults happen."),
     Family(session_checks.session, ("session",), "A silent session has the configured length."),

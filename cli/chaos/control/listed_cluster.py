@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from quorate.cli.chaos.checks.move_checks import ISR_MOVES, LEADER_MOVES
+from quorate.cli.chaos.checks.move_checks import CONTROLLER_MOVES, ISR_MOVES, LEADER_MOVES
 from quorate.cli.chaos.checks.record_checks import REPLICAS
 from quorate.cli.chaos.control.answered_facts import AnsweredFacts
 from quorate.cli.chaos.control.cluster import Cluster
@@ -44,6 +44,7 @@ class ListedCluster(Cluster):
         """Return the checks that need the files of the nodes."""
         return {
             REPLICAS: "the files of the replicas are out of reach",
+            CONTROLLER_MOVES: STATES_ONLY,
             LEADER_MOVES: STATES_ONLY,
             ISR_MOVES: STATES_ONLY,
         }

@@ -70,7 +70,6 @@ class Result:
         `changed` includes records at another offset. `truncated` counts the records that only a
         broker with a pinned client had."""
         evidence, compared = self.evidence, self.evidence.compared
-        phases = evidence.phases()
         return {
             "schema_version": SCHEMA_VERSION,
             "scenario": self.scenario,
@@ -91,9 +90,7 @@ class Result:
             "refused": self.refused(),
             "sessions": [{**asdict(each), "after_ms": each.after_ms} for each in evidence.expiries],
             "truncated": sum(each.diverged for each in evidence.pinned),
-            "batches": {
-                name: evidence.writes.count(start_ms, end_ms) for name, start_ms, end_ms in phases
-            },
+            "batches": evidence.batches(),
             "availability": {
                 "longest_write_ms": evidence.writes.longest_ms(),
                 "longest_read_ms": evidence.reads.longest_ms(),

@@ -108,6 +108,8 @@ EXPECT: Table = {
         whole(1, MAX_MS),
         10_000,
     ),
+    "min_controller_moves": Rule("The fewest elections of a controller.", whole(0, 1_000_000)),
+    "max_controller_moves": Rule("The most elections of a controller.", whole(0, 1_000_000)),
     "min_leader_moves": Rule("The fewest new leaders of partitions.", whole(0, 1_000_000)),
     "max_leader_moves": Rule("The most new leaders of partitions.", whole(0, 1_000_000)),
     "min_isr_shrinks": Rule("The fewest times that an ISR loses a replica.", whole(0, 1_000_000)),
@@ -208,6 +210,8 @@ class Expected:
     max_rebalance_ms: int = 30_000
     max_admin_wait_ms: int = 10_000
     max_resign_ms: int = 10_000
+    min_controller_moves: int | None = None
+    max_controller_moves: int | None = None
     min_leader_moves: int | None = None
     max_leader_moves: int | None = None
     min_isr_shrinks: int | None = None

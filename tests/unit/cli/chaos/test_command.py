@@ -254,6 +254,72 @@ def test_a_refused_scenario_does_not_end_the_run_of_all(
     assert run("run", "power-loss").exit_code == 3
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--json", "file/r.json"), "--json: file/r.json cannot be written: "),
+        (("--html", "/proc/r.html"), "--html: /proc/r.html cannot be written: "),
+        (("--json", "r", "--junit", "./r"), "--json and --junit name the same file: r"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(
+    options: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    runs: list[object] = []
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", runs.append)
+    ended = run("run", "leader-kill", *options)
+    assert (ended.exit_code, runs) == (2, [])
+    assert said in ended.output
+
+
+def test_a_run_that_is_refused_leaves_the_files_of_the_run_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuses(*arguments: object) -> object:
+        raise Refused("no")
+
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", refuses)
+    before, new = tmp_path / "before.json", tmp_path / "new" / "r.xml"
+    before.write_text("kept")
+    assert run("run", "leader-kill", "--json", str(before), "--junit", str(new)).exit_code == 1
+    assert before.read_text() == "kept"
+    assert not new.exists()
+
+
+def test_a_file_that_cannot_be_written_at_the_end_does_not_lose_the_verdict(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file, junit = tmp_path / "d" / "r.json", tmp_path / "r.xml"
+
+    def removes(*arguments: object) -> object:
+        file.parent.rmdir()
+        return result()
+
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", removes)
+    ended = run("run", "leader-kill", "--json", str(file), "--junit", str(junit))
+    assert ended.exit_code == PARTLY
+    assert "verdict  GOOD" in ended.output
+    assert f"--json: {file} cannot be written: No such file or directory" in ended.output
+    assert junit.exists()
+
+
+def test_the_files_of_all_scenarios_are_written_after_each_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "r.json"
+    lengths: list[int] = []
+
+    def counted(*arguments: object) -> object:
+        lengths.append(len(json.loads(file.read_text())) if file.exists() else 0)
+        return result()
+
+    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", counted)
+    assert run("run", "all", "--json", str(file)).exit_code == 0
+    assert lengths == list(range(len(bundled_scenarios())))
+
+
 def test_a_signal_ends_the_run_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[str] = []
 

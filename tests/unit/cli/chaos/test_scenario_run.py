@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from quorate.cli.chaos.actions import table as actions
 from quorate.cli.chaos.actions.fault_log import OpenFault
+from quorate.cli.chaos.actions.link_actions import heal_links
 from quorate.cli.chaos.actions.run_clock import RunClock
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.actions.wait_actions import wait_controller, wait_isr_shrunk
-from quorate.cli.chaos.checks.faults import ACTIVE_CONTROLLER, BROKER, FULL_DISK, KILL, PAUSE
+from quorate.cli.chaos.checks.faults import (
+    ACTIVE_CONTROLLER,
+    BROKER,
+    FULL_DISK,
+    ISOLATE,
+    KILL,
+    PAUSE,
+)
 from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run import run
 from quorate.cli.chaos.scenario.scenario import Step, Variant
@@ -142,6 +152,43 @@ def test_a_node_on_a_bad_disk_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.died() == [4]
     found.faults.begin(fault(FULL_DISK, 4, BROKER, 100))
     assert found.died() == []
+
+
+@dataclass
+class Sockets:
+    """The fault socket of one node, whose rules have affected 7 frames."""
+
+    rules: dict[str, Any]
+
+    def in_force(self, node_id: int) -> dict[str, Any]:
+        """Return the rules."""
+        return self.rules
+
+    def affected(self, node_id: int, rules: dict[str, Any]) -> int:
+        """Return the number of frames."""
+        return 7
+
+    def heal(self, node_id: int) -> None:
+        """End the rules."""
+        self.rules = {}
+
+
+@pytest.mark.parametrize(("in_force", "affected"), [({"hold": [1]}, 7), ({}, 0)])
+async def test_rules_that_ended_before_had_no_complete_effect(
+    in_force: dict[str, Any], affected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`chaos heal` of another terminal, or an expired lease, has ended the rules."""
+    local = SimpleNamespace(sockets=Sockets(in_force))
+    monkeypatch.setattr(ScenarioRun, "local", local)
+    found = started(story())
+    isolated = fault(ISOLATE, 4, BROKER, 100)
+    isolated.rules = {"hold": [1]}
+    found.faults.begin(isolated)
+    await heal_links(found, 4)
+    (ended,) = found.faults.ended
+    assert ended.affected == affected
+    assert ("its rules ended before the step" in ended.effect) == (affected == 0)
+    assert local.sockets.rules == {}
 
 
 async def bug(found: ScenarioRun, values: Values) -> None:

@@ -131,6 +131,9 @@ ADMIN = AdminWaits(
 DELETED = AdminWait("delete", 1_000, 1_500)
 
 
+BETWEEN = batches(100, 5_500, 9_000)
+"""Writes before and after the faults, and between two of them from 5,000 to 6,000 ms."""
+
 HARM: list[tuple[dict[str, Any], str, str]] = [
     ({"failed_steps": ["not within 5 ms: x"]}, "steps", "not within 5 ms: x"),
     (
@@ -186,6 +189,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "broker 4 was not fenced after the stop",
     ),
     (
+        {"faults": (killed(kind=KILL),), "brokers": (StateInterval(4, FENCED, 8_001, 8_300),)},
+        "fenced",
+        "broker 4 was fenced 6,001 ms after the kill began, only because it registered again",
+    ),
+    (
         {"faults": (killed(led=(0, 1, 99)),)},
         "leaders",
         "broker 4 was fenced and still led partitions 99",
@@ -225,6 +233,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
     ({"failures": ["p 1: OUT_OF_ORDER_SEQUENCE_NUMBER"]}, "producers", "p 1: OUT_OF_ORDER"),
     ({"writes": batches(5_000, 9_000)}, "writes", "0 batches before the faults, fewer than 20"),
     ({"writes": batches(100, 9_000)}, "writes", "0 batches during the faults, fewer than 20"),
+    (
+        {"faults": (killed(end_ms=5_000), killed(start_ms=6_000)), "writes": BETWEEN},
+        "writes",
+        "0 batches during the faults, fewer than 20",
+    ),
     ({"writes": batches(100, 5_000)}, "writes", "0 batches after the faults, fewer than 20"),
     (
         {"writes": batches(100, 5_000, 9_000, idle=3)},
@@ -257,6 +270,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         {**LOST_QUORUM, "metadata": changes(100, 9_000)},
         "no majority",
         "from 2,500 to 8,000 ms; 0 refused or unanswered",
+    ),
+    (
+        {"controllers": terms((1, 0), (2, 3_000), (1, 4_000), (1, 5_000))},
+        "controller moves",
+        "3 times a controller became active (expected: 0 to 2)",
     ),
     ({"leadership": intervals(14)}, "leader moves", "14 partitions got another leader, or none"),
     ({"isr_shrinks": 4}, "isr moves", "4 times an ISR lost a replica (expected: 0 to 3)"),
@@ -332,6 +350,12 @@ def test_the_table_of_checks_names_what_they_yield() -> None:
         # The other error with which a broker says that it does not lead.
         {"pinned": [pinned([(0, 4_900)], "FENCED_LEADER_EPOCH")]},
         {"resignations": (replace(LATE, resigned_ms=5_500),)},
+        # The broker started again before the cluster missed it. Its registration fences it.
+        {
+            "faults": (killed(kind=KILL, end_ms=2_050),),
+            "brokers": (StateInterval(4, FENCED, 4_000, 4_300),),
+            "writes": batches(100, 2_020, 9_000),
+        },
         # The fault was too short for a fencing, so the broker may lead on.
         {"faults": (killed(led=(0, 99), end_ms=4_999),), "writes": batches(100, 2_100, 9_000)},
         {"faults": (controller(),), "controllers": terms((1, 0), (2, 2_300))},
