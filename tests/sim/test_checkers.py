@@ -331,6 +331,11 @@ def history() -> History:
     return made
 
 
+def test_a_partition_is_read_as_far_as_records_were_acknowledged() -> None:
+    assert history().end_of(PLACE) == 2
+    assert history().end_of(("data", 1)) == 0
+
+
 @pytest.mark.parametrize(
     ("records", "wrong"),
     [

@@ -24,6 +24,7 @@ from quorate.quorum.metadata.records import (
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
 )
 from tests.sim.checks.proposals import Proposals
 from tests.sim.checks.rulings import Rulings
@@ -225,6 +226,13 @@ def test_each_incarnation_of_a_broker_has_a_greater_epoch() -> None:
     assert told(registered(7, 1), registered(7, 1), registered(9, 2)) == ""
     for epoch, incarnation in ((6, 1), (8, 1), (7, 2), (6, 2)):
         assert "had epoch 7" in told(registered(7, 1), registered(epoch, incarnation))
+
+
+def test_an_incarnation_that_was_unregistered_may_register_again() -> None:
+    """Without an answer to its first registration it asks again (seed 30297)."""
+    gone = UnregisterBrokerRecord(broker_id=4, broker_epoch=7)
+    assert told(registered(7, 1), gone, registered(9, 1)) == ""
+    assert "had epoch 7" in told(registered(7, 1), gone, registered(7, 1))
 
 
 def restarted(*before: MetadataRecord, killed: bool = False) -> str:

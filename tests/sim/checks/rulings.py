@@ -39,6 +39,7 @@ from quorate.quorum.metadata.records import (
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UnregisterBrokerRecord,
 )
 from quorate.quorum.metadata.replay import merge, partition_of
 
@@ -116,6 +117,9 @@ class Rulings:
                 self._cleared(record.topic_name)
             case RegisterBrokerRecord():
                 return self._registered(record)
+            case UnregisterBrokerRecord():
+                # Without an answer to its registration, the incarnation asks for another one.
+                self._brokers[record.broker_id] = record.broker_epoch, None
             case BrokerRegistrationChangeRecord() if record.fenced:
                 self._fenced[record.broker_id] = record.fenced > 0
         return ""

@@ -66,6 +66,13 @@ class History:
     def acknowledged(self) -> int:
         return sum(len(each.acknowledged) for each in self.promises.values())
 
+    def end_of(self, place: Place) -> int:
+        """Return the offset after the last acknowledged record of a partition, or 0."""
+        known = (each for (_, where), each in self.promises.items() if where == place)
+        return 1 + max(
+            (offset for each in known for offset in each.acknowledged.values()), default=-1
+        )
+
     def check(self, place: Place, records: Iterable[tuple[int, Buffer]]) -> None:
         """`records` is all of the partition, as a consumer reads it."""
         producers = {producer for producer, where in self.promises if where == place}
