@@ -79,7 +79,7 @@ class Rulings:
             for topic, partition_id, partition in image.all_partitions()
         }
         self._names = {topic.id: topic.name for topic in image.topics.values()}
-        self._brokers = {
+        self._brokers: dict[int, tuple[int, Uuid | None]] = {
             each.id: (each.epoch, each.incarnation_id) for each in image.brokers.values()
         }
 
