@@ -9,6 +9,7 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.apis import APIS, ApiKey
 from quorate.quorum.protocol.schemas.api_versions import (
     ApiVersion,
@@ -61,18 +62,18 @@ def print_result(admin: Admin, broker: MetadataResponseBroker, output: str) -> N
     try:
         answer = admin.ask_node(broker.node_id, request, ApiVersionsResponse)
     except ConnectionLost as error:
-        click.echo(f"{name} -> ERROR: {error}")
+        echo(f"{name} -> ERROR: {error}")
         return
     if output == "json":
         offers = {each.api_key: [each.min_version, each.max_version] for each in answer.api_keys}
-        click.echo(json.dumps({"broker": broker.node_id, "apis": offers}))
+        echo(json.dumps({"broker": broker.node_id, "apis": offers}))
         return
     offered = {each.api_key: line(each) for each in answer.api_keys}
     for key in ApiKey:
         if key not in offered and key not in BETWEEN_NODES:
             offered[key] = f"{api_name(key)}({key.value}): UNSUPPORTED"
     rows = ",\n\t".join(text for _, text in sorted(offered.items()))
-    click.echo(f"{name} -> (\n\t{rows}\n)")
+    echo(f"{name} -> (\n\t{rows}\n)")
 
 
 def line(offer: ApiVersion) -> str:

@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from quorate.cli.client.errors import Refused
+from quorate.cli.terminal.safe_text import echo
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_QUORATE_COMPLETE"
@@ -28,4 +29,4 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     if found is None:
         raise Refused(f"this version of click has no completion for {shell}")
-    click.echo(found(main, {}, "quorate", VARIABLE).source())
+    echo(found(main, {}, "quorate", VARIABLE).source())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.terminal.safe_text import echo, echo_bytes
 
 if TYPE_CHECKING:
     from quorate.cli.client.consumer import Consumed, Consumer
@@ -101,7 +102,7 @@ def console_consumer(
         between = progress.between_polls if progress else lambda: None
         try:
             for each in consumed_records(consumer, max_messages, timeout_ms, between):
-                sys.stdout.buffer.write(line(each))
+                echo_bytes(line(each))
                 count += 1
                 if progress is not None:
                     progress.printed(each)
@@ -111,7 +112,7 @@ def console_consumer(
             sys.stdout.flush()
             if progress is not None:
                 progress.leave()
-            click.echo(f"Processed a total of {count} messages", err=True)
+            echo(f"Processed a total of {count} messages", err=True)
 
 
 class Progress:

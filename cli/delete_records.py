@@ -12,6 +12,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.leader_election import java_text
 from quorate.cli.reassign.partition_files import duplicates, entries, text_of
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import topics as schemas
 
@@ -44,21 +45,21 @@ def delete_records(
         bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
     ) as admin:
         if output == "text":
-            click.echo("Executing records delete operation")
+            echo("Executing records delete operation")
         results = delete(admin, offsets)
     if output == "json":
         shown = [
             {"partition": text_of(key), "error": ErrorCode.of(error).name, "low_watermark": low}
             for key, (error, low) in results.items()
         ]
-        click.echo(json.dumps(shown, indent=2))
+        echo(json.dumps(shown, indent=2))
         return
-    click.echo("Records delete operation completed:")
+    echo("Records delete operation completed:")
     for key, (error, low_watermark) in results.items():
         if error:
-            click.echo(f"partition: {text_of(key)}\terror: {java_text(error, None)}")
+            echo(f"partition: {text_of(key)}\terror: {java_text(error, None)}")
         else:
-            click.echo(f"partition: {text_of(key)}\tlow_watermark: {low_watermark}")
+            echo(f"partition: {text_of(key)}\tlow_watermark: {low_watermark}")
 
 
 def delete(admin: Admin, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, Answer]:

@@ -18,6 +18,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.leader_election import java_text
 from quorate.cli.reassign.partition_files import text_of
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.topics.topic_view import matching
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.schemas import list_offsets as schemas
@@ -93,7 +94,7 @@ def get_offsets(
         found = offsets_at(admin, keys, timestamp)
     for key, (error, _) in found.items():
         if error:
-            click.echo(
+            echo(
                 f"Skip getting offsets for topic-partition {text_of(key)} due to error: "
                 f"{java_text(error, None)}",
                 err=True,
@@ -101,10 +102,10 @@ def get_offsets(
     known = {key: at for key, (error, at) in found.items() if not error and at != UNKNOWN_OFFSET}
     if output == "json":
         rows = [{"topic": t, "partition": p, "offset": at} for (t, p), at in known.items()]
-        click.echo(json.dumps(rows, indent=2))
+        echo(json.dumps(rows, indent=2))
         return
     for (name, partition), offset in known.items():
-        click.echo(f"{name}:{partition}:{offset}")
+        echo(f"{name}:{partition}:{offset}")
 
 
 def offsets_at(

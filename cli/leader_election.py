@@ -15,6 +15,7 @@ from quorate.cli.reassign.partition_files import (
     read_partitions,
     text_of,
 )
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import elect_leaders as schemas
 
@@ -128,16 +129,16 @@ def print_result(results: Results, kind: str, output: str) -> None:
     if output == "json":
         groups = {"elected": elected, "unneeded": unneeded, "failed": failed}
         named = {name: [text_of(key) for key in keys] for name, keys in groups.items()}
-        click.echo(json.dumps(named, indent=2))
+        echo(json.dumps(named, indent=2))
     else:
         if elected:
             names = ", ".join(map(text_of, elected))
-            click.echo(f"Successfully completed leader election ({kind}) for partitions {names}")
+            echo(f"Successfully completed leader election ({kind}) for partitions {names}")
         if unneeded:
             names = ", ".join(map(text_of, unneeded))
-            click.echo(f"Valid replica already elected for partitions {names}")
+            echo(f"Valid replica already elected for partitions {names}")
         for key in failed:
-            click.echo(
+            echo(
                 f"Error completing leader election ({kind}) for partition: {text_of(key)}: "
                 f"{java_text(*results[key])}"
             )

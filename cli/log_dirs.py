@@ -10,6 +10,7 @@ from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import log_dirs as schemas
 
@@ -45,10 +46,10 @@ def log_dirs(
                 f"The given brokers do not exist from --broker-list: {commas(missing)}. "
                 f"Current existent brokers: {commas(live)}"
             )
-        click.echo("Querying brokers for log directories information")
+        echo("Querying brokers for log directories information")
         brokers = [directories(admin, each, topics) for each in asked or live]
-        click.echo(f"Received log directory information from brokers {commas(asked or live)}")
-        click.echo(json.dumps({"brokers": brokers, "version": 1}, separators=(",", ":")))
+        echo(f"Received log directory information from brokers {commas(asked or live)}")
+        echo(json.dumps({"brokers": brokers, "version": 1}, separators=(",", ":")))
 
 
 def directories(admin: Admin, broker_id: int, topics: set[str]) -> dict[str, object]:

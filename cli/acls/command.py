@@ -20,6 +20,7 @@ from quorate.cli.acls.entries import (
 from quorate.cli.acls.lines import listing_lines
 from quorate.cli.acls.requests import Found, add, listed, remove
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.protocol.acl_codes import (
     Operation,
@@ -172,17 +173,17 @@ def show(found: Found, principals: Sequence[str], output: str) -> None:
             for each in entries
             if not principals or each.principal in principals
         ]
-        click.echo(json.dumps([as_json(each) for each in chosen], indent=2))
+        echo(json.dumps([as_json(each) for each in chosen], indent=2))
         return
     for principal in principals or (None,):
         if principal is not None:
-            click.echo(f"ACLs for principal `{principal}`")
+            echo(f"ACLs for principal `{principal}`")
         some = {
             pattern: [each for each in entries if principal in (None, each.principal)]
             for pattern, entries in found.items()
         }
         for line in listing_lines({key: entries for key, entries in some.items() if entries}):
-            click.echo(line)
+            echo(line)
 
 
 def as_json(acl: Acl) -> dict[str, str]:

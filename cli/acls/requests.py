@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-import click
-
 from quorate.cli.acls.entries import Wanted
 from quorate.cli.acls.lines import adding_lines, removal_question
 from quorate.cli.client.admin import Admin, check
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.metadata.acls import Acl, Pattern
 from quorate.quorum.protocol.acl_codes import (
     Operation,
@@ -27,7 +26,7 @@ def add(admin: Admin, wanted: Wanted) -> None:
     """Add ACLs, and print them. Raise Refused for the first that the cluster refuses."""
     for pattern, entries in wanted.items():
         for line in adding_lines(pattern, entries):
-            click.echo(line)
+            echo(line)
         request = schemas.CreateAclsRequest(
             creations=tuple(
                 schemas.AclCreation(
@@ -71,7 +70,7 @@ def remove(admin: Admin, wanted: Wanted, *, force: bool) -> None:
 
 def input_of(question: str) -> str:
     """Print the question and return the answer in lower case, or "" at the end of the input."""
-    click.echo(question)
+    echo(question)
     return sys.stdin.readline().strip().lower()
 
 

@@ -12,6 +12,7 @@ import click
 
 from quorate.cli.client.errors import Refused
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.safe_text import echo
 
 if TYPE_CHECKING:
     from quorate.quorum.secured.authority_dir import AuthorityDir
@@ -65,7 +66,7 @@ def authority(root: Path, days: int, name: str) -> None:
     """Create a certificate authority."""
     with authority_in(root) as directory:
         directory.create(checked(name), days)
-    click.echo(f"Created {directory.certificate}, which nodes and clients need as a truststore.")
+    echo(f"Created {directory.certificate}, which nodes and clients need as a truststore.")
 
 
 @certs.command()
@@ -100,9 +101,9 @@ def node(
     name = f"node-{node_id}"
     with authority_in(root) as directory:
         keystore = directory.issue(name, name, days, Names(hosts, uris), renew=renew)
-    click.echo(f"ssl.keystore.type=PEM\nssl.keystore.location={keystore.absolute()}")
-    click.echo("ssl.truststore.type=PEM")
-    click.echo(f"ssl.truststore.location={directory.certificate.absolute()}")
+    echo(f"ssl.keystore.type=PEM\nssl.keystore.location={keystore.absolute()}")
+    echo("ssl.truststore.type=PEM")
+    echo(f"ssl.truststore.location={directory.certificate.absolute()}")
 
 
 @certs.command()
@@ -129,7 +130,7 @@ def client(root: Path, days: int, renew: bool, name: str) -> None:
         )
         for file, text in (("client.properties", java), ("librdkafka.properties", librdkafka)):
             write(keystore.with_name(file), text.encode())
-            click.echo(f"Wrote {keystore.with_name(file)}")
+            echo(f"Wrote {keystore.with_name(file)}")
 
 
 @contextmanager

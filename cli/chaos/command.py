@@ -29,6 +29,7 @@ from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 
 ALL = "all"
@@ -52,27 +53,27 @@ def list_(output: str) -> None:
             {"name": each.name, "title": each.title, "variants": [v.name for v in each.variants]}
             for each in scenarios
         ]
-        click.echo(json.dumps(rows))
+        echo(json.dumps(rows))
         return
     for each in scenarios:
-        click.echo(f"{each.name:<22}{each.title}")
+        echo(f"{each.name:<22}{each.title}")
         if len(each.variants) > 1:
             for variant in each.variants:
-                click.echo(f"{'':<22}  --variant {variant.name}: {variant.title}")
+                echo(f"{'':<22}  --variant {variant.name}: {variant.title}")
 
 
 @chaos.command()
 def steps() -> None:
     """List the tables, keys and steps of scenario files."""
     for name, table in TABLES.items():
-        click.echo(f"[{name}]")
+        echo(f"[{name}]")
         for key, rule in table.items():
             default = "" if rule.required or rule.default in ("-", {}) else f" = {rule.default}"
-            click.echo(f"  {key + default:<28}{rule.doc}")
-    click.echo("[[variants.steps]]")
+            echo(f"  {key + default:<28}{rule.doc}")
+    echo("[[variants.steps]]")
     for do, kind in STEPS.items():
         doc, keys = kind.doc, ", ".join(kind.keys)
-        click.echo(f"  {do:<28}{doc}{f' Keys: {keys}.' if keys else ''}")
+        echo(f"  {do:<28}{doc}{f' Keys: {keys}.' if keys else ''}")
 
 
 @chaos.command()
@@ -80,7 +81,7 @@ def schema() -> None:
     """Print the JSON Schema of the result of a run."""
     from quorate.cli.chaos.results.schema import SCHEMA
 
-    click.echo(json.dumps(SCHEMA, indent=2))
+    echo(json.dumps(SCHEMA, indent=2))
 
 
 @chaos.command()
@@ -91,7 +92,7 @@ def describe(scenario: str) -> None:
     SCENARIO is a name of `quorate chaos list`, or a .toml file."""
     from quorate.cli.chaos.loading.describe import description
 
-    click.echo("\n".join(description(loaded(scenario))))
+    echo("\n".join(description(loaded(scenario))))
 
 
 @chaos.command()
@@ -205,12 +206,12 @@ def run(
         outcomes = [run_one(chosen[0])]
     lacking = files.write(outcomes)
     if output == "json":
-        click.echo(files.text(outcomes))
+        echo(files.text(outcomes))
     elif scenario == ALL:
         show(summary_lines(outcomes), [summary_table(outcomes)])
     left = (each for result in results_of(outcomes) for each in result.left_behind)
     for line in (*left, *lacking):
-        click.echo(line, err=True)
+        echo(line, err=True)
     status = exit_status(outcomes)
     raise SystemExit(PARTLY if lacking and not status else status)
 

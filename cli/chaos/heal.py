@@ -23,6 +23,7 @@ from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.errors import PARTLY, Refused
 from quorate.cli.client.options import command_config_option
 from quorate.cli.nodes.cluster_dir import NodeEntry, alive
+from quorate.cli.terminal.safe_text import echo
 
 STOPPED = "T"
 RESUMED_S = 5.0
@@ -69,11 +70,11 @@ def heal(directory: Path | None, node_file: Path | None, command_config: str | N
     count = 0
     for node in nodes:
         for said, good in healed(faulty, node):
-            click.echo(f"node {node['id']}: {said}")
+            echo(f"node {node['id']}: {said}")
             count += 1
             failed |= not good
     if not count:
-        click.echo("there is no fault")
+        echo("there is no fault")
     if failed:
         raise SystemExit(PARTLY)
 
@@ -92,9 +93,9 @@ def heal_listed(listed: NodeList, security: ClientSecurity) -> None:
             said = resumed_or_started(node, listed.command_timeout_ms / 1000, security)
         except Refused as refused:
             said, failed = refused.message, True
-        click.echo(f"node {node.id}: {said}")
+        echo(f"node {node.id}: {said}")
     if not count:
-        click.echo("every node answers")
+        echo("every node answers")
     if failed:
         raise SystemExit(PARTLY)
 

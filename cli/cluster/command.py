@@ -12,6 +12,7 @@ from quorate.cli.cluster.broker_removal import require_dead, unregister_broker
 from quorate.cli.cluster.decommission import decommission
 from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.safe_text import echo
 
 
 @click.group(cls=SuggestingGroup)
@@ -37,7 +38,7 @@ def cluster_id(
         timeout_s=timeout_s,
     ) as admin:
         found = describe_cluster(admin).cluster_id
-    click.echo(json.dumps({"cluster_id": found}) if output == "json" else f"Cluster ID: {found}")
+    echo(json.dumps({"cluster_id": found}) if output == "json" else f"Cluster ID: {found}")
 
 
 @cluster.command()
@@ -67,7 +68,7 @@ def unregister(
         if not force:
             require_dead(admin, broker_id)
         unregister_broker(admin, broker_id)
-    click.echo(f"Broker {broker_id} is no longer registered.")
+    echo(f"Broker {broker_id} is no longer registered.")
 
 
 cluster.add_command(decommission)

@@ -20,6 +20,7 @@ from quorate.cli.reassign.drain_plan import drained
 from quorate.cli.reassign.partition_files import TopicPartition
 from quorate.cli.reassign.plan import Assignment, Impossible
 from quorate.cli.terminal.progress import Progress
+from quorate.cli.terminal.safe_text import echo
 
 POLL_S = 1.0
 STALLED_ROUNDS = 3
@@ -58,12 +59,12 @@ def decommission(
         drain = Drain(admin, broker_id, throttle)
         plan = drain.plan()
         if plan:
-            click.echo(f"broker {broker_id} has replicas of {len(plan)} partitions")
+            echo(f"broker {broker_id} has replicas of {len(plan)} partitions")
             if not yes:
                 click.confirm("Move them to the other brokers?", abort=True)
             drain.run(plan)
         unregister_broker(admin, broker_id)
-    click.echo(f"Broker {broker_id} has no replicas and is no longer registered. It stops.")
+    echo(f"Broker {broker_id} has no replicas and is no longer registered. It stops.")
 
 
 @dataclass(slots=True)

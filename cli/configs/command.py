@@ -18,6 +18,7 @@ from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.configs.entities import NAMES, EntityCommand, entities_of
 from quorate.cli.configs.quotas import QUOTA_TYPES, alter_quotas, checked_parts, describe_quotas
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.topics.topic_view import topic_names
 from quorate.config import properties
 from quorate.config.did_you_mean import did_you_mean
@@ -221,15 +222,15 @@ def describe(admin: Admin, entities: Sequence[Entity], everything: bool, output:
         if output == "json":
             continue
         if entity.name:
-            click.echo(
+            echo(
                 f"{'All' if everything else 'Dynamic'} configs for {entity.one} {entity.name} are:"
             )
         else:
-            click.echo(f"Default configs for {entity.kind} in the cluster are:")
+            echo(f"Default configs for {entity.kind} in the cluster are:")
         for entry in entries:
-            click.echo(entry_line(entry))
+            echo(entry_line(entry))
     if output == "json":
-        click.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
 
 
 def entry_line(entry: schemas.DescribeConfigsResourceResult) -> str:
@@ -317,9 +318,9 @@ def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence
     )
     alter_configs(admin, resource)
     if entity.name:
-        click.echo(f"Completed updating config for {entity.one} {entity.name}.")
+        echo(f"Completed updating config for {entity.one} {entity.name}.")
     else:
-        click.echo(f"Completed updating default config for {entity.kind} in the cluster.")
+        echo(f"Completed updating default config for {entity.kind} in the cluster.")
     if missing:
         raise Refused(not_set(missing, known))
 

@@ -13,6 +13,7 @@ import click
 
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.schemas import user_scram_credentials as schemas
 from quorate.quorum.sasl.random_text import random_text
 from quorate.quorum.sasl.scram_mechanisms import (
@@ -57,7 +58,7 @@ def print_credentials(found: Mapping[str, Mapping[str, int]]) -> None:
     """Print one line for each user, as kafka-configs does."""
     for user, credentials in found.items():
         texts = ", ".join(f"{name}=iterations={count}" for name, count in credentials.items())
-        click.echo(f"SCRAM credential configs for user-principal '{user}' are {texts}")
+        echo(f"SCRAM credential configs for user-principal '{user}' are {texts}")
 
 
 def alter_credentials(

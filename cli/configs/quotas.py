@@ -18,6 +18,7 @@ from quorate.cli.configs.credentials import (
     print_credentials,
 )
 from quorate.cli.java_numbers import double_text
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.schemas import client_quotas as schemas
 
 EXACT, DEFAULT, ANY = 0, 1, 2
@@ -110,11 +111,11 @@ def describe_quotas(admin: Admin, parts: Sequence[Part], output: str) -> None:
             {"entity": {"user": user}, "scram_credentials": each}
             for user, each in credentials.items()
         ]
-        click.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
         return
     for each in entries:
         quotas = ", ".join(f"{value.key}={double_text(value.value)}" for value in each.values)
-        click.echo(f"Quota configs for {', '.join(part_texts(each))} are {quotas}")
+        echo(f"Quota configs for {', '.join(part_texts(each))} are {quotas}")
     print_credentials(credentials)
 
 
@@ -173,9 +174,9 @@ def alter_quotas(
     if ops:
         send(admin, parts, ops)
     if first.name:
-        click.echo(f"Completed updating config for {first.kind[:-1]} {first.name}.")
+        echo(f"Completed updating config for {first.kind[:-1]} {first.name}.")
     else:
-        click.echo(f"Completed updating default config for {first.kind} in the cluster.")
+        echo(f"Completed updating default config for {first.kind} in the cluster.")
 
 
 def alter_only_quotas(

@@ -21,6 +21,7 @@ from quorate.cli.console.past import Past
 from quorate.cli.console.server import ConsoleServer, Extra
 from quorate.cli.console.watcher import Watcher
 from quorate.cli.nodes.lifeline import lifeline_of_stdin, watch_lifeline
+from quorate.cli.terminal.safe_text import echo
 from quorate.config.listeners import is_loopback
 
 LOOPBACK = "127.0.0.1"
@@ -118,7 +119,7 @@ def console(
                 ) from None
             used = listening.sockets[0].getsockname()[1]
             watcher.start()
-            click.echo(f"console at http://{_in_url(host)}:{used}/#token={token}")
+            echo(f"console at http://{_in_url(host)}:{used}/#token={token}")
             await stop.wait()
             listening.close()
         finally:

@@ -12,6 +12,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.dump_log import lines as dump_lines
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.log.files.errors import LogError
 
 
@@ -86,7 +87,7 @@ def dump_log(
             elif path.suffix in (".index", ".timeindex"):
                 faults += dump_index(path, verify_index_only, index_sanity_check)
             else:
-                click.echo(f"Ignoring unknown file {path}", err=True)
+                echo(f"Ignoring unknown file {path}", err=True)
         except (OSError, LogError) as error:
             raise Refused(str(error)) from None
         except dump_lines.NoOffset:
@@ -103,11 +104,11 @@ def dump_records(path: Path, options: dump_lines.DumpOptions, output: str) -> No
     content = memoryview(path.read_bytes())
     if output == "json":
         for row in dump_lines.log_rows(content, options):
-            click.echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+            echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
         return
-    click.echo(f"Dumping {path}")
+    echo(f"Dumping {path}")
     for line in dump_lines.log_lines(path.name, content, options):
-        click.echo(line)
+        echo(line)
 
 
 def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
@@ -116,32 +117,32 @@ def dump_index(path: Path, verify_only: bool, sanity_only: bool) -> int:
     `verify_only` compares and does not print. `sanity_only` checks only that the size is a multiple
     of an entry's, and raises Refused if not. Only an offset index is compared with its log, which
     must be in the same directory: otherwise raise OSError."""
-    click.echo(f"Dumping {path}")
+    echo(f"Dumping {path}")
     content = path.read_bytes()
     base_offset = dump_lines.base_offset_of(path.name)
     timed = path.suffix == ".timeindex"
     entry_bytes = dump_lines.TIME_ENTRY.size if timed else dump_lines.OFFSET_ENTRY.size
     if not content and not timed:
-        click.echo(f"{path} is empty.")
+        echo(f"{path} is empty.")
         return 0
     if sanity_only:
         if len(content) % entry_bytes:
             raise Refused(f"{path}: {len(content)} bytes must be a multiple of {entry_bytes}")
-        click.echo(f"{path} passed sanity check.")
+        echo(f"{path} passed sanity check.")
         return 0
     if timed:
         for timestamp, offset in dump_lines.time_index(content, base_offset):
             if not verify_only:
-                click.echo(f"timestamp: {timestamp} offset: {offset}")
+                echo(f"timestamp: {timestamp} offset: {offset}")
         return 0
     entries = list(dump_lines.offset_index(content, base_offset))
     if not verify_only:
         for offset, position in entries:
-            click.echo(f"offset: {offset} position: {position}")
+            echo(f"offset: {offset} position: {position}")
     log = memoryview(path.with_suffix(".log").read_bytes())
     faults = list(dump_lines.index_mismatches(entries, log))
     if faults:
-        click.echo(f"Mismatches in :{path.absolute()}", err=True)
+        echo(f"Mismatches in :{path.absolute()}", err=True)
     for offset, last_offset in faults:
-        click.echo(f"  Index offset: {offset}, log offset: {last_offset}", err=True)
+        echo(f"  Index offset: {offset}, log offset: {last_offset}", err=True)
     return len(faults)

@@ -12,6 +12,7 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.protocol.schemas.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 METADATA_VERSION = "metadata.version"
@@ -57,10 +58,10 @@ def describe(output: str, **cluster: Any) -> None:
             }
             for name, (low, high) in supported.items()
         ]
-        click.echo(json.dumps({"epoch": epoch, "features": rows}))
+        echo(json.dumps({"epoch": epoch, "features": rows}))
         return
     for name, (low, high) in supported.items():
-        click.echo(
+        echo(
             f"Feature: {name}"
             f"\tSupportedMinVersion: {level_text(name, low)}"
             f"\tSupportedMaxVersion: {level_text(name, high)}"

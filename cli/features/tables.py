@@ -13,6 +13,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options
 from quorate.cli.features.command import LEVELS, METADATA_VERSION, features, level_text
 from quorate.cli.features.updates import LOWEST_RELEASE, WITH_RELEASES, parsed
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.controller.features.update_features import NEEDED_METADATA_VERSION
 from quorate.quorum.controller.state.settings import SUPPORTED_FEATURES
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
@@ -36,10 +37,10 @@ def version_mapping(release_version: str | None, **_: Any) -> None:
             f"{known[0]} to {known[-1]}"
         )
     level = LEVELS.index(version) + 1
-    click.echo(f"{METADATA_VERSION}={level} ({version})")
+    echo(f"{METADATA_VERSION}={level} ({version})")
     for name, since, others_level in WITH_RELEASES:
         if name in RANGES:
-            click.echo(f"{name}={others_level if level > LEVELS.index(since) else 0}")
+            echo(f"{name}={others_level if level > LEVELS.index(since) else 0}")
 
 
 @features.command("feature-dependencies")
@@ -64,7 +65,7 @@ def feature_dependencies(named: tuple[str, ...], **_: Any) -> None:
         needed = NEEDED_METADATA_VERSION.get((name, level))
         if needed is None:
             shown = f"{level} ({level_text(name, level)})" if name == METADATA_VERSION else level
-            click.echo(f"{name}={shown} has no dependencies.")
+            echo(f"{name}={shown} has no dependencies.")
         else:
-            click.echo(f"{name}={level} requires:")
-            click.echo(f"    {METADATA_VERSION}={needed} ({level_text(METADATA_VERSION, needed)})")
+            echo(f"{name}={level} requires:")
+            echo(f"    {METADATA_VERSION}={needed} ({level_text(METADATA_VERSION, needed)})")

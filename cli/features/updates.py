@@ -11,6 +11,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
 from quorate.cli.features.command import LEVELS, METADATA_VERSION, feature_levels, features, given
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.controller.features.update_features import UpgradeType
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.update_features import (
@@ -195,7 +196,7 @@ def update(
             answer = send(admin, part, kind, dry_run=dry_run)
         answers |= dict.fromkeys(part, answer)
     for name, level in sorted(updates.items()):
-        click.echo(line(operation, name, level, answers[name], dry_run=dry_run))
+        echo(line(operation, name, level, answers[name], dry_run=dry_run))
     failed = sum(bool(each.error_code) for each in answers.values())
     if failed:
         raise Refused(f"{failed} out of {len(updates)} operation(s) failed.")

@@ -5,7 +5,6 @@ Resetting offsets is in resets.py, and the output lines are in group_view.py."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,7 +31,7 @@ from quorate.cli.groups.group_view import (
 )
 from quorate.cli.groups.resets import reset
 from quorate.cli.log_ends import LogEnds, parts_of
-from quorate.cli.terminal.safe_text import safe_lines, safe_text
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
@@ -134,11 +133,11 @@ def list_groups(admin: Admin, groups: Groups, names: list[str], options: dict[st
     found = groups.names()
     if options["output"] == "json":
         shown = [{"group": each.group_id, "state": each.group_state} for each in found]
-        click.echo(json.dumps(shown))
+        echo(json.dumps(shown))
     elif options["state"]:
         show(listing_lines(found), [listing_table(found)])
     else:
-        echo(each.group_id for each in found)
+        echo_lines(each.group_id for each in found)
 
 
 def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
@@ -170,18 +169,18 @@ def describe(admin: Admin, groups: Groups, names: list[str], options: dict[str, 
         elif rows:
             show(offset_lines(rows), [offset_table(rows)])
     if options["output"] == "json":
-        click.echo(json.dumps(as_json))
+        echo(json.dumps(as_json))
     if missing:
         raise Refused("\n".join(f"Consumer group '{name}' does not exist." for name in missing))
 
 
 def warn(described: DescribedGroup) -> None:
     """Print a warning to standard error if the group has no members or is rebalancing."""
-    name = safe_text(described.group_id, sys.stderr)
+    name = described.group_id
     if described.group_state == EMPTY:
-        click.echo(f"\nConsumer group '{name}' has no active members.", err=True)
+        echo(f"\nConsumer group '{name}' has no active members.", err=True)
     elif described.group_state != STABLE:
-        click.echo(f"\nWarning: Consumer group '{name}' is rebalancing.", err=True)
+        echo(f"\nWarning: Consumer group '{name}' is rebalancing.", err=True)
 
 
 def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, Any]) -> None:
@@ -189,8 +188,8 @@ def delete(admin: Admin, groups: Groups, names: list[str], options: dict[str, An
     results = {name: groups.delete(name) for name in names}
     failed = {name: error for name, error in results.items() if error}
     if not failed:
-        done = safe_text(", ".join(results), sys.stdout)
-        click.echo(f"Deletion of requested consumer groups ('{done}') was successful.")
+        done = ", ".join(results)
+        echo(f"Deletion of requested consumer groups ('{done}') was successful.")
         return
     lines = [
         f"* Group '{name}' could not be deleted due to: {error.name}: {error.message}"
@@ -216,15 +215,15 @@ def delete_offsets(admin: Admin, groups: Groups, names: list[str], options: dict
             results.update(groups.delete_offsets(name, topic, wanted))
         else:
             results[topic, WHOLE_TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    echo(deletion_lines(name, results))
+    echo_lines(deletion_lines(name, results))
     if any(results.values()):
         raise Refused("Some offsets were not deleted.")
 
 
-def echo(lines: Iterable[str]) -> None:
+def echo_lines(lines: Iterable[str]) -> None:
     """Print each line."""
-    for line in safe_lines(lines, sys.stdout):
-        click.echo(line)
+    for line in lines:
+        echo(line)
 
 
 DO: dict[str, Callable[[Admin, Groups, list[str], dict[str, Any]], None]] = {

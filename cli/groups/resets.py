@@ -5,7 +5,6 @@ Exactly one scenario option, such as --to-earliest, determines the offsets."""
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.groups import Groups, Place
 from quorate.cli.groups.group_view import reset_lines
 from quorate.cli.log_ends import LogEnds, places_of
-from quorate.cli.terminal.safe_text import safe_lines
+from quorate.cli.terminal.safe_text import echo
 
 DEAD, EMPTY = "Dead", "Empty"
 Target = Callable[[Place, int | None, LogEnds], int]
@@ -40,9 +39,7 @@ def reset(admin: Admin, groups: Groups, names: Sequence[str], options: dict[str,
     the groups before it are then committed."""
     plan = plan_of(options)
     if not (options["execute"] or options["dry_run"]):
-        click.echo(
-            "WARN: No action will be performed as the --execute option is missing.", err=True
-        )
+        echo("WARN: No action will be performed as the --execute option is missing.", err=True)
     for name in names:
         state = groups.describe(name).group_state
         if state not in (EMPTY, DEAD):
@@ -54,8 +51,8 @@ def reset(admin: Admin, groups: Groups, names: Sequence[str], options: dict[str,
         if options["execute"] and not options["dry_run"]:
             groups.commit(name, planned)
         lines = exported(name, planned, names) if options["export"] else reset_lines(name, planned)
-        for line in safe_lines(lines, sys.stdout):
-            click.echo(line)
+        for line in lines:
+            echo(line)
 
 
 def exported(group: str, planned: Planned, groups: Sequence[str]) -> list[str]:
@@ -139,7 +136,7 @@ def within(place: Place, offset: int, ends: LogEnds) -> int:
     if allowed != offset:
         side = "lower than earliest" if offset < low else "higher than latest"
         text = f"New offset ({offset}) is {side} offset for topic partition {shown(place)}."
-        click.echo(f"WARN {text} Value will be set to {allowed}", err=True)
+        echo(f"WARN {text} Value will be set to {allowed}", err=True)
     return allowed
 
 
@@ -148,7 +145,7 @@ def at_time(place: Place, time_ms: int, ends: LogEnds) -> int:
     found = ends.at(place, time_ms)
     if found >= 0:
         return found
-    click.echo(
+    echo(
         f"Warn: Partition {place[1]} from topic {place[0]} has no record of that time or later. "
         "Falling back to latest known offset.",
         err=True,

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -28,7 +27,7 @@ from quorate.cli.history.stream import stream
 from quorate.cli.history.text import json_lines, moment_lines, shown_lines
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.progress import waiting_for, waiting_until_closed
-from quorate.cli.terminal.safe_text import safe_lines
+from quorate.cli.terminal.safe_text import echo, echo_drawn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,12 +102,12 @@ def report(
     ):
         summary = write_report(source, out, parquet, scope=scope, strict=strict)
     for line in summary.warnings:
-        click.echo(line, err=True)
+        echo(line, err=True)
     if output == "json":
-        click.echo(json.dumps(asdict(summary)))
+        echo(json.dumps(asdict(summary)))
         return
     for line in summary.lines():
-        click.echo(line)
+        echo(line)
 
 
 @history.command()
@@ -144,7 +143,7 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
                 first = next(lines)
                 waiting.close()
                 for line in chain([first], lines):
-                    click.echo(line)
+                    echo_drawn(line)
                 print_warnings(spark.table("warnings"))
         except AnalysisException as error:
             raise click.UsageError(str(error).strip().splitlines()[0]) from None
@@ -191,7 +190,7 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, stric
             write(tables[name], out / name, kind)
         print_warnings(tables["warnings"])
     for path in paths:
-        click.echo(str(path))
+        echo(str(path))
 
 
 def write(table: DataFrame, path: Path, kind: str) -> None:
@@ -232,10 +231,10 @@ def at(
     ):
         state = as_json(moment(source, offset=offset, time_ms=time_ms, found=found))
     if output == "json":
-        click.echo(json.dumps(state))
+        echo(json.dumps(state))
         return
-    for line in safe_lines(moment_lines(state), sys.stdout):
-        click.echo(line)
+    for line in moment_lines(state):
+        echo(line)
 
 
 for command in (diff, explain, whatif, top, stream):

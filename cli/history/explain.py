@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,7 @@ from quorate.cli.history.options import damages, permissive_option
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import story_json, story_lines
 from quorate.cli.terminal.progress import waiting_for
-from quorate.cli.terminal.safe_text import safe_lines
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.analytics.log.text import clock
 
 if TYPE_CHECKING:
@@ -74,15 +73,15 @@ def _print(
     chronicles: list[Chronicle], more: dict[str, Any], output: str, lines: Iterable[str] = ()
 ) -> None:
     if output == "json":
-        click.echo(json.dumps({**more, "stories": [asdict(each) for each in chronicles]}))
+        echo(json.dumps({**more, "stories": [asdict(each) for each in chronicles]}))
         return
     for each in chronicles:
-        for line in safe_lines(chronicle_lines(each), sys.stdout):
-            click.echo(line)
+        for line in chronicle_lines(each):
+            echo(line)
         if more:
-            click.echo("")
-    for line in safe_lines(lines, sys.stdout):
-        click.echo(line)
+            echo("")
+    for line in lines:
+        echo(line)
 
 
 def chronicle_lines(chronicle: Chronicle) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.analytics.log.damage import Damage, Found, refuse
 from quorate.quorum.analytics.replay.differences import Point
 
@@ -48,9 +49,9 @@ def damages(permissive: bool) -> Iterator[Found]:
 
     yield found
     for (kind, _), text in list(met.items())[:MAX_DAMAGES]:
-        click.echo(f"error: {kind}: {text}", err=True)
+        echo(f"error: {kind}: {text}", err=True)
     if len(met) > MAX_DAMAGES:
-        click.echo(f"and {len(met) - MAX_DAMAGES:,} more errors", err=True)
+        echo(f"and {len(met) - MAX_DAMAGES:,} more errors", err=True)
 
 
 def moment_ms(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
@@ -84,4 +85,4 @@ def print_warnings(warnings: DataFrame) -> None:
     from quorate.quorum.analytics.tables.warning_lines import warning_lines
 
     for line in warning_lines(warnings):
-        click.echo(line, err=True)
+        echo(line, err=True)

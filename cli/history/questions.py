@@ -4,7 +4,6 @@ brokers, and rankings."""
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from quorate.cli.history.rehearsal import play, refuse_without_scenario, rehears
 from quorate.cli.history.source import directory_argument, history_in
 from quorate.cli.history.text import shown_lines
 from quorate.cli.terminal.progress import waiting_for
-from quorate.cli.terminal.safe_text import safe_lines
+from quorate.cli.terminal.safe_text import echo, echo_drawn
 from quorate.quorum.analytics.replay.differences import Point
 
 if TYPE_CHECKING:
@@ -58,10 +57,10 @@ def diff(directory: Path, before: Point, after: Point, permissive: bool, output:
     ):
         comparison = compare(source, before, after, found=found)
     if output == "json":
-        click.echo(json.dumps(asdict(comparison)))
+        echo(json.dumps(asdict(comparison)))
         return
-    for line in safe_lines(comparison_lines(comparison), sys.stdout):
-        click.echo(line)
+    for line in comparison_lines(comparison):
+        echo(line)
 
 
 @click.command()
@@ -155,17 +154,17 @@ def _print_loss(
     if not brokers and not racks:
         results = each_broker(state)
         if output == "json":
-            click.echo(json.dumps([what_if_json(each) for each in results]))
+            echo(json.dumps([what_if_json(each) for each in results]))
             return
-        for line in safe_lines(each_broker_lines(state, results), sys.stdout):
-            click.echo(line)
+        for line in each_broker_lines(state, results):
+            echo(line)
         return
     result = what_if(state, {*brokers, *in_racks})
     if output == "json":
-        click.echo(json.dumps(what_if_json(result)))
+        echo(json.dumps(what_if_json(result)))
         return
-    for line in safe_lines(what_if_lines(state, result, limit), sys.stdout):
-        click.echo(line)
+    for line in what_if_lines(state, result, limit):
+        echo(line)
 
 
 @click.command()
@@ -200,9 +199,9 @@ def top(directory: Path, limit: int, strict: bool, output: str) -> None:
         }
         print_warnings(tables["warnings"])
     if output == "json":
-        click.echo(json.dumps({name: rows for name, (_, rows) in found.items()}, default=str))
+        echo(json.dumps({name: rows for name, (_, rows) in found.items()}, default=str))
         return
     for name, (columns, rows) in found.items():
-        click.echo(f"{name}:")
+        echo(f"{name}:")
         for line in shown_lines(columns, rows, indent=2) if rows else ("  none",):
-            click.echo(line)
+            echo_drawn(line)

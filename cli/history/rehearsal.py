@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.analytics.log.text import clock, span
 
 if TYPE_CHECKING:
@@ -151,10 +152,10 @@ def play(
     if chosen["permissive"]:
         replay += " --permissive"
     if output == "json":
-        click.echo(json.dumps({**asdict(found), "replay": replay}))
+        echo(json.dumps({**asdict(found), "replay": replay}))
         return
     for line in lines(found, replay):
-        click.echo(line)
+        echo(line)
 
 
 def replay_command(

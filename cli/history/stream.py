@@ -11,6 +11,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.terminal.progress import waiting_until_closed
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.analytics.log.errors import AnalyticsError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def stream(
             )
             waiting.close()
             for progress in batches_of(query):
-                click.echo(say(progress | tables_in(out, progress)))
+                echo(say(progress | tables_in(out, progress)))
     except AnalyticsError as error:
         raise Refused(str(error)) from None
 

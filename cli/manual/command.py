@@ -9,6 +9,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.manual.description import Described, described
 from quorate.cli.manual.roff import man_page, page_name
+from quorate.cli.terminal.safe_text import echo
 
 MAIN = "quorate"
 
@@ -31,7 +32,7 @@ def man_pages(directory: Path) -> None:
             (directory / name).write_text(page)
     except OSError as error:
         raise Refused(f"cannot write the man pages to {directory}: {error}") from error
-    click.echo(f"wrote {len(written)} man pages to {directory}")
+    echo(f"wrote {len(written)} man pages to {directory}")
 
 
 def pages(main: click.Command, version: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.force_voters import force_voters
 from quorate.cli.metadata_quorum.voters import add_controller, remove_controller
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import Cell, Mark, Table, Value, show
 from quorate.quorum.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
 from quorate.quorum.protocol.errors import ErrorCode
@@ -134,7 +135,7 @@ def describe(
             table = Table(rows=[*fields.items()])
             value = {name: as_value(field) for name, field in fields.items()}
     if output == "json":
-        click.echo(json.dumps(value, indent=2))
+        echo(json.dumps(value, indent=2))
     else:
         show(lines, [table])
 

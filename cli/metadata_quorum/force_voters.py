@@ -23,6 +23,7 @@ import click
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.nodes.server import load_config
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.ids import uuid_to_text
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.files.errors import LogError
@@ -101,11 +102,11 @@ def force_voters(
                 complete_interrupted(disk, given, configs)
             planned = plan(disk, given, configs, random.SystemRandom())
             if output == "text":
-                click.echo("\n".join(plan_lines(planned, backup)))
+                echo("\n".join(plan_lines(planned, backup)))
             if not dry_run:
                 if not yes:
                     if output == "json":  # standard output has only the JSON
-                        click.echo("\n".join(plan_lines(planned, backup)), err=True)
+                        echo("\n".join(plan_lines(planned, backup)), err=True)
                     click.confirm("Rebuild the quorum from this?", abort=True, err=True)
                 carry_out(disk, planned, wall_ms=int(time.time() * 1000), backup=backup)
     except REFUSALS as error:
@@ -113,9 +114,9 @@ def force_voters(
     finally:
         disk.close()
     if output == "json":
-        click.echo(json.dumps(plan_value(planned, backup, done=not dry_run), indent=2))
+        echo(json.dumps(plan_value(planned, backup, done=not dry_run), indent=2))
     else:
-        click.echo("\n".join(["DRY RUN: nothing was changed"] if dry_run else next_lines(planned)))
+        echo("\n".join(["DRY RUN: nothing was changed"] if dry_run else next_lines(planned)))
 
 
 def plan_lines(planned: Plan, backup: str) -> list[str]:

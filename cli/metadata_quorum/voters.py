@@ -9,6 +9,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import connected
 from quorate.cli.nodes.server import load_config
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.ids import ReplicaKey, Uuid, uuid_from_text, uuid_to_text
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.node.opening.meta_properties import StorageError, read_meta
@@ -65,7 +66,7 @@ def add_controller(context: click.Context, dry_run: bool) -> None:
             answer = admin.change(request, AddRaftVoterResponse, lambda each: [each.error_code])
         check(answer.error_code, answer.error_message)
     endpoints = ", ".join(endpoint_text(each) for each in listeners)
-    click.echo(
+    echo(
         f"{'DRY RUN of adding' if dry_run else 'Added'} controller {config.node_id} with directory "
         f"id {uuid_to_text(directory_id)} and endpoints: {endpoints}"
     )
@@ -99,7 +100,7 @@ def remove_controller(
             answer = admin.change(request, RemoveRaftVoterResponse, lambda each: [each.error_code])
         check(answer.error_code, answer.error_message)
     done = "DRY RUN of removing " if dry_run else "Removed "  # Kafka prints two spaces
-    click.echo(f"{done} KRaft controller {controller_id} with directory id {directory_text}")
+    echo(f"{done} KRaft controller {controller_id} with directory id {directory_text}")
 
 
 def directory_id_in(log_dir: str) -> Uuid:

@@ -17,6 +17,7 @@ from quorate.cli.nodes.cluster_processes import (
     wait_gone,
 )
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import echo
 
 DOWN_TIMEOUT_S = 100.0
 """The time that a supervisor has to stop its nodes. Without one, each group of nodes has half."""
@@ -39,7 +40,7 @@ def down(root: str) -> None:
             os.kill(supervisor, signal.SIGTERM)
             if not wait_gone([supervisor], DOWN_TIMEOUT_S):
                 raise NotReachable(f"the supervisor, pid {supervisor}, did not end in time")
-    click.echo(stopped_text(directory, running))
+    echo(stopped_text(directory, running))
 
 
 def stopped_text(directory: ClusterDir, stopped: set[int]) -> str:

@@ -35,6 +35,7 @@ from quorate.cli.nodes.secured_up import is_secured, secured_dir, ways_to_connec
 from quorate.cli.nodes.server import level_override, log_level_option, pair_of
 from quorate.cli.nodes.supervisor import Supervisor, run_loop
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import echo
 
 READY_TIMEOUT_S = 60.0
 STARTING = "starting the cluster"
@@ -225,9 +226,9 @@ def detached(
         text = lines.read()
     ready, *failures = text.splitlines() or [""]
     if ready.startswith("ready "):
-        click.echo(ready)
+        echo(ready)
         if console is not None:
-            click.echo(failures.pop(0))
+            echo(failures.pop(0))
         for line in failures:
             say(f"{line}; the other nodes run")
         return PARTLY if failures else 0

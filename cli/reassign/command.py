@@ -10,7 +10,6 @@ Departures from Kafka's tool:
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ from quorate.cli.reassign import throttles as reassignment_throttles
 from quorate.cli.reassign.move_tables import progress_parts
 from quorate.cli.reassign.partition_files import Replica, TopicPartition, assignment_json, text_of
 from quorate.cli.reassign.plan import Assignment, Impossible, replica_counts, resized, spread
-from quorate.cli.terminal.safe_text import safe_text
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 
 ACTIONS = ("generate", "execute", "verify", "cancel", "list")
@@ -74,7 +73,7 @@ class Failed(Refused):
 
     def show(self, file: Any = None) -> None:
         """Print the message to standard output, without click's prefix."""
-        click.echo(safe_text(self.message, sys.stdout))
+        echo(self.message)
 
 
 @click.command()
@@ -200,10 +199,10 @@ def generate(admin: Admin, arguments: Arguments) -> None:
     """Print the current assignment and the plan, or only the plan as JSON."""
     before, plan = planned(admin, arguments)
     if arguments.output == "json":
-        click.echo(assignment_json(plan))
+        echo(assignment_json(plan))
         return
-    click.echo(f"Current partition replica assignment\n{assignment_json(before)}\n")
-    click.echo(f"Proposed partition reassignment configuration\n{assignment_json(plan)}")
+    echo(f"Current partition replica assignment\n{assignment_json(before)}\n")
+    echo(f"Proposed partition reassignment configuration\n{assignment_json(plan)}")
 
 
 def planned(admin: Admin, arguments: Arguments) -> tuple[Assignment, Assignment]:
@@ -265,23 +264,23 @@ def execute(admin: Admin, arguments: Arguments) -> None:
         if key not in before:
             raise Refused(f"Partition {text_of(key)} does not exist")
     rollback = {key: before[key] for key in plan}
-    click.echo(f"Current partition replica assignment\n\n{assignment_json(rollback)}\n")
-    click.echo("Save this to use as the --reassignment-json-file option during rollback")
+    echo(f"Current partition replica assignment\n\n{assignment_json(rollback)}\n")
+    echo("Save this to use as the --reassignment-json-file option during rollback")
     log_dirs_rate = arguments.replica_alter_log_dirs_throttle
     if arguments.throttle is not None or log_dirs_rate is not None:
-        click.echo(RUN_VERIFY)
+        echo(RUN_VERIFY)
     if arguments.throttle is not None:
         moves = reassignment_throttles.proposed_moves(ongoing, plan, before)
         reassignment_throttles.throttle(admin, moves, arguments.throttle)
-        click.echo(f"The inter-broker throttle limit was set to {arguments.throttle} B/s")
+        echo(f"The inter-broker throttle limit was set to {arguments.throttle} B/s")
     if log_dirs_rate is not None:
         moving = [each.broker_id for each in log_dirs]
         reassignment_throttles.throttle_log_dirs(admin, moving, log_dirs_rate)
-        click.echo(f"The replica-alter-dir throttle limit was set to {log_dirs_rate} B/s")
+        echo(f"The replica-alter-dir throttle limit was set to {log_dirs_rate} B/s")
     errors = reassignments.reassign(admin, dict(plan))
     if errors:
         raise Failed("\n".join(["Error reassigning partition(s):", *error_lines(errors)]))
-    click.echo(
+    echo(
         f"Successfully started partition reassignment{plural(plan)} for "
         f"{reassignments.joined(plan)}"
     )
@@ -312,9 +311,9 @@ def verify(admin: Admin, arguments: Arguments) -> None:
             }
             for topic, partition in sorted(plan)
         ]
-        click.echo(json.dumps(states, indent=2))
+        echo(json.dumps(states, indent=2))
         return
-    click.echo("Status of partition reassignment:")
+    echo("Status of partition reassignment:")
     show(
         reassignment_list.verify_lines(plan, present, ongoing),
         progress_parts(plan, present, ongoing),
@@ -322,7 +321,7 @@ def verify(admin: Admin, arguments: Arguments) -> None:
     lines = [
         log_dir_moves.state_line(each, log_dirs[each], places[each]) for each in sorted(log_dirs)
     ]
-    click.echo("\n".join(lines))
+    echo("\n".join(lines))
     is_moving = any(place.future is not None for place in places.values())
     if not (ongoing or is_moving or arguments.preserve_throttles):
         clear_throttles(admin, plan)
@@ -332,8 +331,8 @@ def clear_throttles(admin: Admin, plan: Assignment) -> None:
     """Remove the throttle configs of the live brokers, and of the plan's brokers and topics."""
     known = set(reassignments.brokers(admin)).union(*plan.values())
     ids, topics = sorted(known), sorted({topic for topic, _ in plan})
-    click.echo(f"Clearing broker-level throttles on broker{plural(ids)} {','.join(map(str, ids))}")
-    click.echo(f"Clearing topic-level throttles on topic{plural(topics)} {','.join(topics)}")
+    echo(f"Clearing broker-level throttles on broker{plural(ids)} {','.join(map(str, ids))}")
+    echo(f"Clearing topic-level throttles on topic{plural(topics)} {','.join(topics)}")
     reassignments.clear_throttles(admin, ids, topics)
 
 
@@ -352,18 +351,18 @@ def cancel(admin: Admin, arguments: Arguments) -> None:
         if errors:
             first = f"Error cancelling partition reassignment{plural(errors)} for:"
             raise Failed("\n".join([first, *error_lines(errors)]))
-        click.echo(
+        echo(
             f"Successfully cancelled partition reassignment{plural(active)} for: "
             f"{reassignments.joined(active)}"
         )
     else:
-        click.echo("None of the specified partition reassignments are active.")
+        echo("None of the specified partition reassignments are active.")
     log_dirs = partition_files.read_log_dirs(arguments.reassignment_json_file)
     is_broker = admin.endpoint_type == 1
     if not (is_broker and log_dir_moves.cancel(admin, log_dirs, START_TIMEOUT_S, click.echo)):
-        click.echo("None of the specified partition moves are active.", nl=False)
+        echo("None of the specified partition moves are active.", nl=False)
     if arguments.preserve_throttles or admin.endpoint_type != 1:
-        click.echo()
+        echo()
     else:
         clear_throttles(admin, plan)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-import click
-
 from quorate.cli.client.admin import Admin
 from quorate.cli.reassign import reassignments
 from quorate.cli.reassign.move_tables import ongoing_table
 from quorate.cli.reassign.partition_files import TopicPartition, text_of
 from quorate.cli.reassign.plan import Assignment
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 
 
@@ -29,10 +28,10 @@ def print_all(admin: Admin, output: str) -> None:
             }
             for (topic, partition), each in ongoing.items()
         ]
-        click.echo(json.dumps(found, indent=2))
+        echo(json.dumps(found, indent=2))
         return
     if not ongoing:
-        click.echo("No partition reassignments found.")
+        echo("No partition reassignments found.")
         return
     show(lines(ongoing), [ongoing_table(ongoing)])
 

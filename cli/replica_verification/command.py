@@ -16,6 +16,7 @@ from quorate.cli.client.consumer import EARLIEST, LATEST
 from quorate.cli.client.options import cluster_options, connected, format_option
 from quorate.cli.replica_verification.comparison import Comparison, Difference
 from quorate.cli.replica_verification.fetches import FetchSettings, ReplicaFetches
+from quorate.cli.terminal.safe_text import echo
 
 IDLE_S = 0.1
 
@@ -144,12 +145,12 @@ class Reporter:
         if not self._json:
             now_ms = time.time_ns() // 1_000_000
             stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms // 1000))
-            click.echo(f"{stamp},{now_ms % 1000:03}: {text}")
+            echo(f"{stamp},{now_ms % 1000:03}: {text}")
 
     def event(self, **values: Any) -> None:
         """Print an event with the time, in JSON mode without `once`."""
         if self._json and not self._once:
-            click.echo(json.dumps({"time_ms": time.time_ns() // 1_000_000, **values}))
+            echo(json.dumps({"time_ms": time.time_ns() // 1_000_000, **values}))
 
     def faults(self, found: Sequence[tuple[Comparison, Difference]]) -> None:
         """Print faults."""
@@ -188,7 +189,7 @@ class Reporter:
         if self._json:
             equal = all(each.equal for each in comparisons)
             partitions = [as_json(each) for each in comparisons]
-            click.echo(json.dumps({"equal": equal, "partitions": partitions}, indent=2))
+            echo(json.dumps({"equal": equal, "partitions": partitions}, indent=2))
             return
         for each in comparisons:
             if not each.done:

@@ -18,6 +18,7 @@ from quorate.cli.shell.nodes import plain, root
 from quorate.cli.shell.paths import Found, absolute
 from quorate.cli.shell.reading import run_line
 from quorate.cli.shell.source import Contents, contents_of
+from quorate.cli.terminal.safe_text import echo
 
 
 @click.command("metadata-shell")
@@ -55,16 +56,16 @@ def metadata_shell(
     warn_of_unknown(contents)
     shell = Shell(root(contents.image, contents.foreign, quorate.__version__))
     if not command:
-        click.echo("Loading...\nStarting...")
+        echo("Loading...\nStarting...")
         run_interactively(shell)
         return
     try:
         lines = as_json(shell, command) if output == "json" else run_once(shell, command)
     except ShellError as mistake:
-        click.echo(str(mistake))
+        echo(str(mistake))
         raise SystemExit(2) from None
     for line in lines:
-        click.echo(line)
+        echo(line)
     if shell.missed:
         raise SystemExit(1)
 
@@ -79,7 +80,7 @@ def run_once(shell: Shell, command: Sequence[str]) -> list[str]:
 def warn_of_unknown(contents: Contents) -> None:
     """Print the number of records of unknown types to standard error."""
     for kind, count in sorted(contents.unknown.items()):
-        click.echo(f"Not shown: {count} records of the unknown type {kind}", err=True)
+        echo(f"Not shown: {count} records of the unknown type {kind}", err=True)
 
 
 VALUES: dict[str, Callable[[Found], object]] = {

@@ -6,10 +6,9 @@ import shlex
 import shutil
 import sys
 
-import click
-
 from quorate.cli.shell.commands import ExitShell, Shell, ShellError
 from quorate.cli.shell.reading import completions, run_line
+from quorate.cli.terminal.safe_text import echo
 
 PROMPT = ">> "
 
@@ -19,7 +18,7 @@ def run_interactively(shell: Shell) -> None:
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if at_terminal:
         complete_with(shell)
-    click.echo("[ Kafka Metadata Shell ]")
+    echo("[ Kafka Metadata Shell ]")
     while True:
         if at_terminal:
             shell.width = shutil.get_terminal_size().columns
@@ -32,7 +31,7 @@ def run_interactively(shell: Shell) -> None:
         except ExitShell:
             return
         except KeyboardInterrupt:
-            click.echo("^C")
+            echo("^C")
 
 
 def asked(at_terminal: bool) -> str | None:
@@ -41,9 +40,9 @@ def asked(at_terminal: bool) -> str | None:
         try:
             return input(PROMPT)
         except EOFError:
-            click.echo()
+            echo()
             return None
-    click.echo(PROMPT, nl=False)
+    echo(PROMPT, nl=False)
     line = sys.stdin.readline()
     return line.rstrip("\n") if line else None
 
@@ -62,7 +61,7 @@ def answer(shell: Shell, line: str) -> None:
     except (ShellError, ValueError) as error:
         lines = [str(error)]
     for each in lines:
-        click.echo(each)
+        echo(each)
 
 
 def complete_with(shell: Shell) -> None:

@@ -27,6 +27,7 @@ from quorate.cli.state_changes.merge import (
     of_metadata,
 )
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.safe_text import echo
 
 
 @click.group(cls=SuggestingGroup)
@@ -145,9 +146,9 @@ def show(entries: Iterator[Entry], output: str) -> None:
             {name: value for name, value in asdict(entry).items() if name != "of_log"}
             for entry in entries
         ]
-        click.echo(json.dumps(shown))
+        echo(json.dumps(shown))
         return
     for entry in entries:
         place = "" if entry.offset is None else f" offset {entry.offset}"
         cause = f" [{entry.cause}]" if entry.cause else ""
-        click.echo(f"{clock(entry.time_ms)}  {entry.source}{place}: {entry.text}{cause}")
+        echo(f"{clock(entry.time_ms)}  {entry.source}{place}: {entry.text}{cause}")

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.unclean_elections import UncleanElections
 from quorate.cli.status.watch import watch_status
 from quorate.cli.terminal.progress import waiting_for
-from quorate.cli.terminal.safe_text import safe_lines
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 
 DEFAULT_DIR = Path("quorate-data")
@@ -116,7 +115,7 @@ def status(
         with waiting_for("asking the cluster"):
             found = read_status(admin, explanations, selection, elections)
     if output == "json":
-        click.echo(json.dumps(found.as_json()))
+        echo(json.dumps(found.as_json()))
     else:
         show(found.lines(every=every), draw(found))
     if found.is_outage:
@@ -138,10 +137,10 @@ def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output:
             every=every,
         )
     elif output == "json":
-        click.echo(json.dumps(read().as_json()))
+        echo(json.dumps(read().as_json()))
     else:
-        for line in safe_lines(read().lines(every=every), sys.stdout):
-            click.echo(line)
+        for line in read().lines(every=every):
+            echo(line)
 
 
 def local_bootstrap(root: Path | None) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 import click
 
-from quorate.cli.terminal.safe_text import safe_lines
+from quorate.cli.terminal.safe_text import echo, echo_drawn
 from quorate.cli.terminal.tables import Cell, Mark, Part, Table, is_drawn, terminal_lines
 
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -140,13 +140,13 @@ def read_content(
 def show_json(content: Content) -> None:
     """Print the time and the content as one line of JSON."""
     line = {"time": now_text(), **content.as_json()}
-    click.echo(json.dumps(line))
+    echo(json.dumps(line))
 
 
 def show_block(content: Content) -> None:
     """Print the time and the content as a block of lines."""
-    for line in safe_lines((f"--- {now_text()}", *content.lines()), sys.stdout):
-        click.echo(line)
+    for line in (f"--- {now_text()}", *content.lines()):
+        echo(line)
 
 
 class Redrawn:
@@ -162,7 +162,7 @@ class Redrawn:
         size = shutil.get_terminal_size()
         parts, left_out = shortened(content.parts(), size.lines)
         lines = fitted([*terminal_lines((now_text(), *parts), size.columns)], size.lines, left_out)
-        click.echo(
+        echo_drawn(
             begin + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW, nl=False
         )
 

@@ -13,6 +13,7 @@ from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import format_option
 from quorate.cli.nodes.server import load_config, override_option
 from quorate.cli.suggesting_group import SuggestingGroup
+from quorate.cli.terminal.safe_text import echo
 from quorate.config.listeners import SERVER
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid, random_uuid, uuid_from_text, uuid_to_text
@@ -39,7 +40,7 @@ def storage() -> None:
 @storage.command("random-uuid")
 def print_random_uuid() -> None:
     """Print a random cluster id."""
-    click.echo(uuid_to_text(random_uuid(random.SystemRandom())))
+    echo(uuid_to_text(random_uuid(random.SystemRandom())))
 
 
 @storage.command()
@@ -68,7 +69,7 @@ def info(file: str) -> None:
     disk.close()
     listed("Found log director", ("y", "ies"), found)
     for meta in metas:
-        click.echo(
+        echo(
             f"Found metadata: {{cluster.id={meta.cluster_id}, "
             f"directory.id={uuid_to_text(meta.directory_id)}, node.id={meta.node_id}, version=1}}\n"
         )
@@ -80,10 +81,10 @@ def info(file: str) -> None:
 def listed(title: str, endings: tuple[str, str], lines: list[str]) -> None:
     """Print the lines below a title in the singular or the plural. Print nothing without lines."""
     if lines:
-        click.echo(f"{title}{endings[len(lines) > 1]}:")
+        echo(f"{title}{endings[len(lines) > 1]}:")
         for each in lines:
-            click.echo(f"  {each}")
-        click.echo()
+            echo(f"  {each}")
+        echo()
 
 
 @storage.command("format")
@@ -164,7 +165,7 @@ def format_storage(
     try:
         empty = unformatted(disk, config, cluster_id, ignore_formatted=ignore_formatted)
         if not empty:
-            click.echo("All of the log directories are already formatted.")
+            echo("All of the log directories are already formatted.")
             return
         for in_use in config.log_dirs:
             disk.make_dirs(in_use)
@@ -199,7 +200,7 @@ def announce(config: NodeConfig, empty: Sequence[str], version: str, *, dynamic:
         what = "data directory"
         if path == config.metadata_log_dir:
             what = "dynamic metadata voter directory" if dynamic else "metadata directory"
-        click.echo(f"Formatting {what} {path} with metadata.version {version}.")
+        echo(f"Formatting {what} {path} with metadata.version {version}.")
 
 
 @storage.command("verify")

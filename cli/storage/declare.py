@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import click
-
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.server import load_config
 from quorate.cli.storage.verify import unused
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.ids import ReplicaKey
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.files.errors import LogError
@@ -41,4 +40,4 @@ def run(file: str, *, new: bool) -> None:
         if new
         else "counts as a disk that lost records: the node catches up before it votes"
     )
-    click.echo(f"{config.metadata_log_dir} {what}.")
+    echo(f"{config.metadata_log_dir} {what}.")

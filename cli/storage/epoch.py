@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 
-import click
-
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.server import load_config
 from quorate.cli.storage.verify import unused
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.files.errors import LogError
 from quorate.quorum.node.opening.data_directory import require_formatted
@@ -31,7 +30,7 @@ def run(file: str, epoch: int | None) -> None:
         raise Refused(str(error)) from None
     finally:
         disk.close()
-    click.echo(
+    echo(
         f"{config.metadata_log_dir}: epoch {before} became {after}, without a vote. Run this on "
         "every other controller before any of them starts: while one still runs, or starts with "
         "votes that another has forgotten, an epoch could get two leaders."

@@ -16,12 +16,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import click
-
 from quorate.broker.logs.producer_snapshots import decode as decode_producers
 from quorate.cli.client.errors import Refused
 from quorate.cli.nodes.server import load_config
 from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.ids import random_uuid, uuid_to_text
 from quorate.quorum.log.checking.check_result import UNKNOWN, CheckResult, Kind
 from quorate.quorum.log.disks.disk import OsDisk
@@ -70,8 +69,8 @@ def run(directory: str, *, repairing: bool, file: str | None, output: str) -> No
         show(finding, output)
     if output == "text":
         if aside:
-            click.echo(f"{path}/{METADATA} was renamed to {aside}")
-        click.echo(
+            echo(f"{path}/{METADATA} was renamed to {aside}")
+        echo(
             f"{path}: {len(after.logs)} logs, {after.batches} batches: "
             + ("sound" if after.sound else found(wrong(after)))
         )
@@ -99,7 +98,7 @@ def show(finding: CheckResult, output: str, *, repaired: bool = False) -> None:
     """Print one finding as a line in the format `output`, "text" or "json". `repaired` marks it as
     repaired."""
     if output == "text":
-        click.echo(f"repaired: {finding}" if repaired else str(finding))
+        echo(f"repaired: {finding}" if repaired else str(finding))
         return
     row = {
         "file": finding.path,
@@ -110,7 +109,7 @@ def show(finding: CheckResult, output: str, *, repaired: bool = False) -> None:
         "wayOut": finding.way_out,
         "repaired": repaired,
     }
-    click.echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+    echo(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
 
 
 def is_broker(path: str, file: str) -> bool:

@@ -12,6 +12,7 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 from quorate.cli.topics import topic_changes, topic_tables, topic_view
 from quorate.cli.topics.topic_changes import UNSET, raise_error
@@ -51,7 +52,7 @@ class Failed(Refused):
 
     def show(self, file: Any = None) -> None:
         """Print the message to standard output, with the prefix of Kafka's tool."""
-        click.echo(f"Error while executing topic command : {self.message}")
+        echo(f"Error while executing topic command : {self.message}")
 
 
 @click.command()
@@ -173,7 +174,7 @@ def list_topics(admin: Admin, arguments: Arguments) -> None:
         arguments.topic,
         exclude_internal=arguments.exclude_internal,
     )
-    click.echo(json.dumps(names) if arguments.output == "json" else "\n".join(names))
+    echo(json.dumps(names) if arguments.output == "json" else "\n".join(names))
 
 
 def describe_topics(admin: Admin, arguments: Arguments) -> None:
@@ -195,7 +196,7 @@ def describe_topics(admin: Admin, arguments: Arguments) -> None:
     views = topic_view.describe(admin, names, page=arguments.partition_size_limit_per_response)
     live = frozenset(node.node_id for node in admin.metadata(()).brokers)
     if arguments.output == "json":
-        click.echo(json.dumps(topic_view.as_json(views, report, live), indent=2))
+        echo(json.dumps(topic_view.as_json(views, report, live), indent=2))
         return
     show(topic_view.lines(views, report, live), topic_tables.tables(views, report, live))
 
@@ -210,7 +211,7 @@ def create_topic(admin: Admin, arguments: Arguments) -> None:
     if arguments.replication_factor is not None and not 1 <= arguments.replication_factor < 2**15:
         raise Refused("The replication factor must be between 1 and 32767 inclusive")
     if "." in arguments.topic or "_" in arguments.topic:
-        click.echo(COLLISION_WARNING)
+        echo(COLLISION_WARNING)
     assignment = parse_assignment(arguments.replica_assignment)
     topic = schemas.CreatableTopic(
         name=arguments.topic,
@@ -225,7 +226,7 @@ def create_topic(admin: Admin, arguments: Arguments) -> None:
         configs=tuple(config_of(text) for text in arguments.config),
     )
     if topic_changes.create(admin, topic, if_not_exists=arguments.if_not_exists):
-        click.echo(f"Created topic {topic.name}.")
+        echo(f"Created topic {topic.name}.")
 
 
 def alter_topics(admin: Admin, arguments: Arguments) -> None:

@@ -15,6 +15,7 @@ import click
 
 from quorate.cli.chaos.results.result import SCHEMA_VERSION
 from quorate.cli.client.errors import Refused
+from quorate.cli.terminal.safe_text import echo
 
 TOLERANCE_SHARE = 0.25
 """The share by which a time may grow, in addition to its tolerance."""
@@ -55,9 +56,9 @@ def compare(before: Path, after: Path) -> None:
     found = differences(load(before), load(after))
     for each in found:
         mark = "WORSE" if each.worse else "same" if each.before == each.after else ""
-        click.echo(f"{mark:>6}  {each.name:<40} {each.before:>12} -> {each.after}")
+        echo(f"{mark:>6}  {each.name:<40} {each.before:>12} -> {each.after}")
     worse = any(each.worse for each in found)
-    click.echo(f"{after} is {'worse than' if worse else 'not worse than'} {before}")
+    echo(f"{after} is {'worse than' if worse else 'not worse than'} {before}")
     raise SystemExit(1 if worse else 0)
 
 

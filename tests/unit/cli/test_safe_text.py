@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import io
+import re
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 
 from quorate.cli.client.errors import NotReachable, Refused
-from quorate.cli.groups.command import echo, warn
+from quorate.cli.groups.command import echo_lines, warn
 from quorate.cli.history.text import shown_lines
 from quorate.cli.status.watch import Unreachable, show_block
-from quorate.cli.terminal.safe_text import printable, safe_lines
+from quorate.cli.terminal.safe_text import echo_bytes, printable, safe_lines
 from quorate.cli.terminal.tables import MAX_ROWS, Table, show
 from quorate.quorum.protocol.schemas.group_admin import DescribedGroup
 
@@ -47,10 +49,31 @@ def test_the_names_of_groups() -> None:
         members=(),
     )  # fmt: skip
     with redirect_stdout(Terminal()) as output, redirect_stderr(Terminal()) as errors:
-        echo([group.group_id])
+        echo_lines([group.group_id])
         warn(group)
     assert output.getvalue() == f"{SAFE}\n"
     assert errors.getvalue() == f"\nConsumer group '{SAFE}' has no active members.\n"
+
+
+def test_the_values_of_records() -> None:
+    with redirect_stdout(Terminal()) as output:
+        echo_bytes(f"{NAME}\n".encode() + b"\xff\n")
+    assert output.getvalue() == f"{SAFE}\n\ufffd\n"
+    pipe = io.TextIOWrapper(io.BytesIO())
+    with redirect_stdout(pipe):
+        echo_bytes(b"\xff\x1b\n")
+    assert pipe.buffer.getvalue() == b"\xff\x1b\n"
+
+
+def test_every_command_prints_safe_text() -> None:
+    """Only the package that makes texts safe prints with click's own function."""
+    cli = Path(__file__).parents[3] / "cli"
+    found = {
+        str(each.relative_to(cli))
+        for each in cli.rglob("*.py")
+        if re.search(r"click\.echo\(|sys\.stdout\.(buffer\.)?write", each.read_text())
+    }
+    assert found == {"client/errors.py", "terminal/safe_text.py", "terminal/tables.py"}
 
 
 @pytest.mark.parametrize("kind", [Refused, NotReachable])
