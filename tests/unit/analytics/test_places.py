@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
+from subprocess import PIPE, Popen
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
 
 from quorate.quorum.analytics.archives import unpacking
+from quorate.quorum.analytics.archives.extracted import PARTIAL
 from quorate.quorum.analytics.log.agreement import LogEnd
 from quorate.quorum.analytics.log.commits import log_end_of
 from quorate.quorum.analytics.log.damage import CONFLICT, DIVERGENCE
@@ -324,6 +327,60 @@ def test_another_process_may_remove_the_files_of_an_archive(
     monkeypatch.setattr(
         Path, "iterdir", lambda self: iter([gone] if self == archives else listed(self))
     )
+    assert offsets_in(archive_of(tmp_path / "east", "east")) == [("east", 0)]
+
+
+EXTRACTION = """
+import sys, tempfile
+from pathlib import Path
+from quorate.quorum.analytics.archives import extracted
+
+def unpack(archive, directory):
+    (directory / "half").write_text("of a file")
+    print("extracting", flush=True)
+    sys.stdin.read()
+
+archive, tempfile.tempdir = sys.argv[1:]
+extracted.unpack = unpack
+extracted.extracted(Path(archive))
+"""
+
+
+def test_a_partial_directory_is_removed_after_the_death_of_its_process(
+    tmp_path: Path, archives: Path
+) -> None:
+    node(tmp_path / "east", 1, [1], "east", voters=1)
+    east = archive_of(tmp_path / "east", "east")
+    command = (sys.executable, "-c", EXTRACTION, east, str(archives.parent))
+    with Popen(command, stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"extracting\n"
+        (partial,) = archives.iterdir()
+        assert offsets_in(east) == [("east", 0)]
+        assert partial.is_dir(), "its process may still extract into it"
+        process.kill()
+    node(tmp_path / "west", 1, [1], "west", voters=1)
+    assert offsets_in(archive_of(tmp_path / "west", "west")) == [("west", 0)]
+    assert not partial.exists() and len([*archives.iterdir()]) == 2
+
+
+def test_the_files_of_an_archive_are_on_the_disk_before_their_directory_has_its_name(
+    tmp_path: Path, archives: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: set[int] = set()
+    rename = os.rename
+
+    def flush(descriptor: int) -> None:
+        flushed.add(os.fstat(descriptor).st_ino)
+
+    def named(own: Path, place: Path) -> None:
+        if own.name.startswith(PARTIAL):
+            written = {path.stat().st_ino for path in (own, *own.rglob("*"))}
+            assert len(written) > 3 and written == flushed
+        rename(own, place)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(os, "rename", named)
+    node(tmp_path / "east", 1, [1], "east", voters=1)
     assert offsets_in(archive_of(tmp_path / "east", "east")) == [("east", 0)]
 
 
