@@ -7,14 +7,15 @@ import json
 import math
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
@@ -54,7 +55,7 @@ from tests.unit.analytics.ruled import Varied
 from tests.unit.analytics.test_streaming import assert_same_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 pytestmark = [
     pytest.mark.spark,
@@ -62,14 +63,24 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 
+HISTORIES = 12
+
 
 def log_of(directory: Path, data: bytes, spark: SparkSession) -> DataFrame:
-    write_segment(directory, 0, data)
-    (directory / "meta.properties").write_text("version=1\ncluster.id=east\nnode.id=1\n")
-    return read_log(spark, directory, needs=needs_of(*INCREMENTAL)).cache()
+    return logs_of({directory: data}, spark)
 
 
-def between(rows: DataFrame, begin: int, end: int) -> DataFrame:
+def logs_of(data: Mapping[Path, bytes], spark: SparkSession) -> DataFrame:
+    """Write the log of one cluster into each directory, whose name is that of the cluster. Return
+    the rows of all clusters, cached."""
+    for place, of_cluster in data.items():
+        write_segment(place, 0, of_cluster)
+        text = f"version=1\ncluster.id={place.name}\nnode.id=1\n"
+        (place / "meta.properties").write_text(text)
+    return read_log(spark, [*data], needs=needs_of(*INCREMENTAL)).cache()
+
+
+def between(rows: DataFrame, begin: int | Column, end: int | Column) -> DataFrame:
     return rows.where((f.col("offset") >= begin) & (f.col("offset") < end))
 
 
@@ -83,10 +94,13 @@ def assert_current(rows: DataFrame, out: Path, names: Sequence[str]) -> None:
         assert_same_rows(seen[name], expected)
 
 
-def follow_in_batches(rows: DataFrame, out: Path, ends: Sequence[int]) -> None:
-    """Apply the rows below each of `ends`, and compare all tables after each of these batches."""
-    begin = 0
-    for end in ends:
+def follow_in_batches(rows: DataFrame, out: Path, ends: Mapping[str, Sequence[int]]) -> None:
+    """Apply the rows of each cluster below each of its `ends`, and compare all tables after each
+    of these batches. All clusters have the same number of batches; a batch may be empty."""
+    begin: int | Column = 0
+    for batch in zip(*ends.values(), strict=True):
+        pairs = zip(ends, batch, strict=True)
+        end = f.create_map(*(f.lit(each) for pair in pairs for each in pair))[f.col("cluster_id")]
         apply(between(rows, begin, end), out, INCREMENTAL)
         assert_current(between(rows, 0, end), out, INCREMENTAL)
         begin = end
@@ -203,32 +217,36 @@ def test_folders_stay_few_and_rows_are_seldom_written_again(added: list[int]) ->
 
 
 @pytest.mark.long
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(1200)
 def test_on_every_prefix_of_a_small_history(spark: SparkSession, tmp_path: Path) -> None:
+    """Each prefix is a first batch, the next Raft batch a second one, and the rest a third one."""
     made = batches()
-    rows = log_of(tmp_path, b"".join(made), spark)
     ends = [read_header(batch).next_offset for batch in made]
-    follow_in_batches(rows, tmp_path / "out", ends)
+    cuts = {
+        f"cluster-{number}": (end, after, ends[-1])
+        for number, (end, after) in enumerate(pairwise([*ends, ends[-1]]))
+    }
+    rows = logs_of({tmp_path / each: b"".join(made) for each in cuts}, spark)
+    follow_in_batches(rows, tmp_path / "out", cuts)
+    rows.unpersist()
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
-@settings(
-    max_examples=12,
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(20, 400))
-def test_on_prefixes_of_histories_of_the_rules(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int, steps: int
-) -> None:
-    directory = tmp_path_factory.mktemp("log")
-    rows = log_of(directory, Varied(seed).run(steps), spark)
-    (last,) = rows.agg(f.max("offset")).head() or (0,)
-    chosen = random.Random(seed)
-    ends = sorted({chosen.randrange(1, last + 1) for _ in range(3)} | {last + 1})
-    follow_in_batches(rows, directory / "out", ends)
+@pytest.mark.timeout(1200)
+def test_on_prefixes_of_histories_of_the_rules(spark: SparkSession, tmp_path: Path) -> None:
+    """Each history is that of one cluster. A batch has records of all clusters."""
+    seeds = {f"cluster-{seed}": random.Random(seed) for seed in range(HISTORIES)}
+    data = {
+        tmp_path / cluster: Varied(seed.getrandbits(32)).run(seed.randint(20, 300))
+        for cluster, seed in seeds.items()
+    }
+    rows = logs_of(data, spark)
+    last = rows.groupBy("cluster_id").agg(f.max("offset")).collect()
+    ends = {
+        cluster: [*sorted(seeds[cluster].randrange(1, offset + 1) for _ in range(3)), offset + 1]
+        for cluster, offset in last
+    }
+    follow_in_batches(rows, tmp_path / "out", ends)
     rows.unpersist()
 
 
