@@ -122,7 +122,14 @@ def rows_in_spark(directory: Path) -> tuple[float, float]:
 def descendants_cpu_s() -> float:
     """Return the CPU time of all descendants of this process in seconds.
 
-    It includes those that ended, if a descendant has waited for them. Only Linux supports that."""
+    It includes those that ended, if a descendant has waited for them."""
+    return sum(descendants().values()) / os.sysconf("SC_CLK_TCK")
+
+
+def descendants() -> dict[int, int]:
+    """Return the clock ticks of CPU time of each descendant of this process, by process id.
+
+    Only Linux supports that."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -130,11 +137,12 @@ def descendants_cpu_s() -> float:
         except OSError:  # The process has just ended.
             continue
         parents[int(stat.parent.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    ticks, level = 0, {os.getpid()}
+    found: dict[int, int] = {}
+    level = {os.getpid()}
     while level:
         level = {pid for pid, (parent, _) in parents.items() if parent in level}
-        ticks += sum(parents[pid][1] for pid in level)
-    return ticks / os.sysconf("SC_CLK_TCK")
+        found |= {pid: parents[pid][1] for pid in level}
+    return found
 
 
 def complete(found: int) -> None:
