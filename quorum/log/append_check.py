@@ -19,8 +19,8 @@ def require_continuation(
 
     The log ends at `end_offset` in `latest_epoch`. A leader assigns both numbers, and a follower
     appends what its leader sent. The error therefore means a defect of the caller or a divergence
-    of the two logs. Raise BrokenChain also if the batches span more offsets than the index of a
-    segment can hold.
+    of the two logs. Raise BrokenChain also if the batches reach further from the log end than the
+    index of a segment can, because an append may begin a segment there.
 
     With `gaps`, offsets may be missing before each batch. Return True if some are."""
     expected, epoch, found = end_offset, latest_epoch, False
@@ -38,9 +38,9 @@ def require_continuation(
                 f" which is lower than the log's leader epoch {epoch}"
             )
         expected, epoch = header.next_offset, header.leader_epoch
-    if expected - 1 - placed[0][1].base_offset > MAX_RELATIVE_OFFSET:
+    if expected - 1 - end_offset > MAX_RELATIVE_OFFSET:
         raise BrokenChain(
-            f"{directory}: one append spans offsets {end_offset} to {expected - 1}: the index of a"
-            f" segment holds at most {MAX_RELATIVE_OFFSET + 1} offsets"
+            f"{directory}: one append reaches from the log end {end_offset} to offset"
+            f" {expected - 1}: a segment holds at most {MAX_RELATIVE_OFFSET + 1} offsets"
         )
     return found

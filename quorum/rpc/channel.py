@@ -267,14 +267,14 @@ class Channel:
         return self._enqueue(data, None)
 
     def _respond(self, row: list[Any]) -> None:
-        request = self._outstanding.pop(row[1], None)
+        request = self._outstanding.get(row[1])
         if request is None:
             return
         kind = BY_NUMBER.get(row[0])
         if kind is None or (kind.number != request.response and kind.cls is not Unsupported):
-            self._outstanding[row[1]] = request  # the request fails when the link closes
             raise ProtocolError(f"response of kind {row[0]} to a request of {request.response - 1}")
-        response = kind.read(row)
+        response = kind.read(row)  # after an error the request fails when the link closes
+        del self._outstanding[row[1]]
         if kind.cls is Unsupported:
             response = RpcFailure(FailureKind.UNSUPPORTED, response.reason)
         request.done(response)

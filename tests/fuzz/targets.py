@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.fuzz import authentication, ports, produced, stored, streams, tools
+from tests.fuzz import answers, authentication, ports, produced, stored, streams, tools
 from tests.fuzz.target import Opened
 
 
@@ -22,6 +22,7 @@ TARGETS: dict[str, Entry] = {
     "node-messages": Entry(ports.node_messages, 4_000),
     "messages-of-a-broker": Entry(ports.messages_of_a_broker, 2_500),
     "node-messages-to-a-broker": Entry(ports.node_messages_to_a_broker, 2_000),
+    "answers": Entry(answers.answers, 250),
     "produced-batches": Entry(produced.produced_batches, 3_000),
     "http-port": Entry(ports.http_port, 800),
     "kafka-link": Entry(streams.kafka_link, 2_000),

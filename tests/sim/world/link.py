@@ -38,6 +38,15 @@ class SimLink(SimConnection):
         self._unread: deque[bytes | None] = deque()  # None: the other end closed
         self._error: Exception | None = None  # what the handler raised
 
+    @property
+    def asks(self) -> bool:
+        """Return True if this end opened the link, and thus receives answers."""
+        return self._listener is None
+
+    @property
+    def wire(self) -> Wire:
+        return self._wire
+
     def start(self, handler: LinkHandler) -> None:
         self.handler = handler
         self.resume_reading()
@@ -68,6 +77,8 @@ class SimLink(SimConnection):
                 self._reset_other()
                 self._end_soon(ProtocolError("frame too large"))
             else:
+                if self._network.alter is not None:
+                    frame = self._network.alter(self, frame)
                 # Kafka's frames may be patched in place, as those of the real transport
                 owned = bytearray(frame) if self._wire is Wire.KAFKA else frame
                 self._error = deliver(self, self.handler, memoryview(owned)) or self._error

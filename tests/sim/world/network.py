@@ -12,11 +12,15 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from quorate.quorum.seams import Accept, Address, Random, Wire
 from tests.sim.world.connection import SimConnection
 from tests.sim.world.host import Host
 from tests.sim.world.loop import SimLoop
+
+if TYPE_CHECKING:
+    from tests.sim.world.link import SimLink
 
 LAST_FIXED_PORT = 29_999
 
@@ -76,6 +80,8 @@ class SimNetwork:
         """New links are streams of bytes below the production frame links (`stream.py`)."""
         self.identities = False
         """Links between nodes have the identity that the other process has proved."""
+        self.alter: Callable[[SimLink, bytes], bytes] | None = None
+        """Returns the frame that a process reads in place of the one that arrived."""
         self.pieces = 0
         """The number of writes to streams that did not arrive in one piece."""
         self.usual: Callable[[str, str], PathSettings] = lambda source, target: self.settings

@@ -57,6 +57,18 @@ def test_other_appends_refuse_gaps() -> None:
         log.append(batch(20, 2, [b"x"]), wall_ms=0, gaps=True)
 
 
+def test_a_gap_that_no_segment_can_hold_is_refused() -> None:
+    """The segment that the append begins would be damaged for its next reader."""
+    _, log = gapped()
+    log.append(batch(21 + 2**31 - 1, 2, [b"f"]), wall_ms=0, gaps=True)
+    end_offset = log.end_offset
+    with pytest.raises(BrokenChain, match="holds at most"):
+        log.append(batch(end_offset + 2**31, 2, [b"g"]), wall_ms=0, gaps=True)
+    log.truncate_to(end_offset - 1)
+    assert log.end_offset == 21
+    log.check()
+
+
 def test_the_marker_survives_a_power_cut_that_keeps_a_gap() -> None:
     disk, log = gapped()
     log.flush()

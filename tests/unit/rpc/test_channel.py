@@ -394,6 +394,17 @@ def test_a_response_to_another_request_closes_the_link(loop: SimLoop) -> None:
     assert bench.failures == [FailureKind.LOST]
 
 
+def test_a_request_with_an_unreadable_response_fails_with_its_link(loop: SimLoop) -> None:
+    bench = Bench(loop)
+    bench.ask()
+    bench.turn()
+    response = packed(EndQuorumEpochResponse(error=0, epoch=1, leader_id=2**40), 0)
+    with pytest.raises(ProtocolError, match="leader_id"):
+        bench.channel.on_frame(memoryview(frame_header(1) + response))
+    bench.lose()
+    assert bench.failures == [FailureKind.LOST]
+
+
 def test_a_response_that_nobody_asked_for_is_dropped(loop: SimLoop) -> None:
     bench = Bench(loop)
     bench.receive((99, EnvelopeResponse(error=0)))
