@@ -22,6 +22,7 @@ from tests.fuzz.target import Crash, Opened, Target
 
 CHECK_EVERY = 2_000
 """Inputs between two checks that the target still serves."""
+SAY_EVERY_S = 30.0
 MAX_CORPUS = 20_000
 MAX_CORPUS_BYTES = 128 << 20
 WARM_SHARE = 0.25
@@ -34,7 +35,8 @@ class Report:
     inputs: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """The processor time of the run. It is far below `seconds` if others share the machine."""
+    """The processor time of the run, which bounds a guided run. A busy machine makes a run longer,
+    but not weaker."""
     lines: int = 0
     corpus: int = 0
     slowest_s: float = 0.0
@@ -90,10 +92,11 @@ class Run:
         if not self._began_bytes:
             self._began_bytes = own_memory_bytes()
 
-    def lasted(self, until_s: float) -> None:
-        """Report the time of this run, which a moment of the monotonic clock ends."""
-        self.report.seconds = until_s - self._began_s
+    def lasted(self) -> float:
+        """Report the time of this run until now. Return its processor time in seconds."""
+        self.report.seconds = time.monotonic() - self._began_s
         self.report.cpu_seconds = time.process_time() - self._began_cpu_s
+        return self.report.cpu_seconds
 
     @property
     def replay(self) -> str:
@@ -148,7 +151,7 @@ def fixed(name: str, opened: Opened, seed: int, count: int) -> Report:
                 run.is_warm()
             run.take(next(source))
         run.end()
-        run.lasted(time.monotonic())
+        run.lasted()
         return run.report
 
 
@@ -159,7 +162,8 @@ def guided(
     seconds: float,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Feed inputs for a time. Inputs that reach new lines are mutated further. Raise Crash."""
+    """Feed inputs for some seconds of processor time. Inputs that reach new lines are mutated
+    further. Raise Crash."""
     chance = random.Random(seed)
     coverage = Coverage()
     corpus: list[bytes] = []
@@ -167,9 +171,9 @@ def guided(
     with silent(), opened() as target:
         run = Run(name, target, seed)
         source = inputs(target, seed)
-        began_s = said_s = time.monotonic()
+        said_s = 0.0
         with coverage.watching():
-            while (now_s := time.monotonic()) < began_s + seconds:
+            while (spent_s := run.lasted()) < seconds:
                 data = (
                     mutated(chance.choice(corpus), chance)
                     if corpus and chance.random() < 0.5
@@ -177,17 +181,16 @@ def guided(
                 )
                 before = len(coverage)
                 run.take(data)
-                if now_s > began_s + seconds * WARM_SHARE:
+                if spent_s > seconds * WARM_SHARE:
                     run.is_warm()
                 room = len(corpus) < MAX_CORPUS and corpus_bytes < MAX_CORPUS_BYTES
                 if len(coverage) > before and room:
                     corpus.append(data)
                     corpus_bytes += len(data)
-                run.lasted(now_s)
                 run.report.lines, run.report.corpus = len(coverage), len(corpus)
-                if now_s > said_s + 30:
+                if spent_s > said_s + SAY_EVERY_S:
                     say(str(run.report))
-                    said_s = now_s
+                    said_s = spent_s
         run.end()
         return run.report
 
