@@ -48,6 +48,11 @@ def client_file_of(root: Path) -> Path:
     return root / "client.properties"
 
 
+def controllers_file_of(root: Path) -> Path:
+    """Return the path of the file with which the admin connects to controllers."""
+    return root / "controllers.properties"
+
+
 def ways_to_connect(files: SecuredDir, bootstrap: str) -> Iterator[str]:
     """Yield the lines that say how clients of each family connect as the admin."""
     java, librdkafka = files.java, files.librdkafka

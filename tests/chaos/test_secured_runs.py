@@ -39,7 +39,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterDir]:
         run_quorate("down", "--dir", root, timeout_s=120)
 
 
-@pytest.mark.parametrize("scenario", ["leader-kill", "client-links", "group-restart"])
+@pytest.mark.parametrize(
+    "scenario", ["leader-kill", "controller-partition", "client-links", "group-restart"]
+)
 def test_a_scenario_is_good(secure: ClusterDir, scenario: str) -> None:
     """The file in the directory is the default."""
     found = run_scenario(scenario, "--keep-config", "--dir", str(secure.root))

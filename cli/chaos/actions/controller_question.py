@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from quorate.cli.client.connection import Connection, ConnectionLost
 from quorate.cli.client.errors import Refused
 from quorate.quorum.ids import METADATA_TOPIC
@@ -13,20 +15,24 @@ from quorate.quorum.protocol.schemas.cluster import (
     QuorumTopic,
 )
 
+if TYPE_CHECKING:
+    import ssl
+
 TIMEOUT_S = 2.0
 CLIENT_ID = "quorate-chaos"
 ANSWERS = {ErrorCode.NONE: True, ErrorCode.NOT_CONTROLLER: False}
 
 
-def is_active(host: str, port: int) -> bool | None:
+def is_active(host: str, port: int, tls: ssl.SSLContext | None = None) -> bool | None:
     """Return True if the controller at the address answers as the active one, and False if it
     answers that it is not.
 
-    Return None if it does not answer within TIMEOUT_S, or with another error, such as that of an
-    authorizer. The call blocks."""
+    `tls` has the certificate that controllers demand, if they do. Return None if the controller
+    does not answer within TIMEOUT_S, or with another error, such as that of an authorizer. The call
+    blocks."""
     topic = QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(partition_index=0),))
     try:
-        connection = Connection(host, port, timeout_s=TIMEOUT_S, client_id=CLIENT_ID)
+        connection = Connection(host, port, timeout_s=TIMEOUT_S, client_id=CLIENT_ID, tls=tls)
         try:
             request = DescribeQuorumRequest(topics=(topic,))
             answer = connection.call(request, DescribeQuorumResponse, TIMEOUT_S)

@@ -151,10 +151,11 @@ async def wait_resigned(run: ScenarioRun, values: Values) -> None:
     if fault is None:
         raise StepFailed(f"wait-resigned: node {node} has no fault")
     entry, answers = run.local.node(node), 0
+    tls = (await asyncio.to_thread(run.local.controller_security)).tls
     deadline_s = time.monotonic() + within_ms / 1000
     resigned_ms = None
     while resigned_ms is None and time.monotonic() < deadline_s:
-        said = await asyncio.to_thread(is_active, entry["host"], entry["port"])
+        said = await asyncio.to_thread(is_active, entry["host"], entry["port"], tls)
         answers += said is not None
         if said is False:
             resigned_ms = run.clock.now_ms()

@@ -11,6 +11,9 @@ from quorate.cli.chaos.control.process_cluster import ProcessCluster
 from quorate.cli.chaos.control.signal_control import SignalControl
 from quorate.cli.chaos.timeline.logged_facts import LoggedFacts
 from quorate.cli.chaos.workload.brokers import Brokers
+from quorate.cli.client.client_file import ClientFile
+from quorate.cli.client.client_properties import ClientSecurity
+from quorate.cli.nodes.secured_up import controllers_file_of, is_secured
 from quorate.config.loader import load
 
 
@@ -56,6 +59,14 @@ class LocalCluster(ProcessCluster, Cluster):
         files = {each: str(self.directory.node_file(each)) for each in self.brokers}
         found = {each: load(file)["broker.rack"] for each, file in files.items()}
         return {broker: rack for broker, rack in found.items() if rack is not None}
+
+    def controller_security(self) -> ClientSecurity:
+        """Return the protection of connections to controllers, which demand a certificate if the
+        cluster is one of `up --secure`. Block to read the certificate."""
+        root = self.directory.root
+        return ClientFile.read(
+            str(controllers_file_of(root)) if is_secured(root) else None
+        ).security
 
     def log_dir(self, node_id: int) -> Path:
         """Return the data directory of a node."""

@@ -19,6 +19,7 @@ from quorate.cli.terminal.safe_text import echo
 
 TOLERANCE_SHARE = 0.25
 """The share by which a time may grow, in addition to its tolerance."""
+NOT_JUDGED = "not judged"
 MAX_FILE_BYTES = 64 << 20
 NUMBERS: Mapping[str, tuple[str, int]] = {
     "lost": ("records lost", 0),
@@ -104,19 +105,22 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
 
 
 def checks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """Return the checks whose results differ. A check that disappears is worse."""
+    """Return the checks whose results differ. A check that disappears is worse, unless the cluster
+    of the second run gives no evidence for it, as one of a nodes.toml."""
     was, now = results(before), results(after)
     return [
         Difference(f"check {name}", was.get(name, "-"), now.get(name, "-"), worse)
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
-        for worse in [was.get(name) == "good" or now.get(name) == "bad"]
+        for worse in [
+            now.get(name) == "bad" or (was.get(name) == "good" and now.get(name) != NOT_JUDGED)
+        ]
     ]
 
 
 def results(result: Mapping[str, Any]) -> dict[str, str]:
-    """Return the checks by name: "bad" if one of this name is bad, else "good"."""
-    found: dict[str, str] = {}
+    """Return the checks by name: "bad" if one of this name is bad, else "good"; or NOT_JUDGED."""
+    found: dict[str, str] = {each["name"]: NOT_JUDGED for each in result["not_judged"]}
     for check in result["checks"]:
         good = check["good"] and found.get(check["name"]) != "bad"
         found[check["name"]] = "good" if good else "bad"

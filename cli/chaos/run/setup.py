@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quorate.cli.chaos.actions.run_clock import RunClock
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun
@@ -92,7 +92,13 @@ async def started_run(plan: Plan, cluster: Cluster, view: View) -> AsyncIterator
             chance=random.Random(plan.seed),
         )
         run.states.begin(run.serving, active)
-        async with run.control.leases(), facts.following(), other_clients(run):
+        # The start of a group may take longer than a lease.
+        async with (
+            run.control.leases(),
+            in_background(run, renew(run)),
+            facts.following(),
+            other_clients(run),
+        ):
             run.poll_facts()
             async with background_tasks(run, view):
                 yield run
@@ -210,8 +216,7 @@ async def first_writes(ledger: Ledger) -> None:
 
 @contextlib.asynccontextmanager
 async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
-    """For the duration of the block, follow the metadata, renew the leases of faults, and show
-    the status on the terminal."""
+    """For the duration of the block, follow the metadata, and show the status on the terminal."""
 
     async def show_status() -> None:
         while True:
@@ -219,15 +224,23 @@ async def background_tasks(run: ScenarioRun, view: View) -> AsyncIterator[None]:
             view.status(run.clock.now_ms(), run.ledger, problems)
             await asyncio.sleep(STATUS_PERIOD_S)
 
-    tasks = [asyncio.create_task(each) for each in (run.follow_facts(), show_status(), renew(run))]
+    try:
+        async with in_background(run, run.follow_facts(), show_status()):
+            yield
+    finally:
+        view.clear()
+
+
+@contextlib.asynccontextmanager
+async def in_background(run: ScenarioRun, *work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do the work until the end of the block. An error of it is a problem of the run."""
+    tasks = [asyncio.create_task(each) for each in work]
     try:
         yield
     finally:
-        view.clear()
         for task in tasks:
             task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        for result in results:
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, Exception):
                 run.problem(f"the run failed in the background: {result!r}")
 

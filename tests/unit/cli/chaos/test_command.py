@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from quorate.cli.chaos.actions.controller_question import is_active
 from quorate.cli.chaos.command import chaos
 from quorate.cli.chaos.control.listed_cluster import ListedCluster
+from quorate.cli.chaos.control.local_cluster import LocalCluster
 from quorate.cli.chaos.control.pause_guard import is_stopped, process_state
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.loading.node_file import NodeList
@@ -25,9 +26,11 @@ from quorate.cli.chaos.scenario.scenario import Scenario
 from quorate.cli.chaos.scenario.steps import STEPS
 from quorate.cli.client.errors import PARTLY, NotReachable, Refused
 from quorate.cli.nodes.cluster_dir import ClusterDir, Shape
+from quorate.config.listeners import PLAINTEXT, SSL
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import metadata
 from quorate.quorum.protocol.schemas.cluster import DescribeQuorumRequest, DescribeQuorumResponse
+from quorate.quorum.secured.secured_dir import SecuredDir
 from tests.unit.cli.chaos.histories import result
 from tests.unit.cli.fake_kafka import fake_kafka
 
@@ -186,6 +189,13 @@ def test_only_an_answer_without_error_is_that_of_the_active_controller(
         assert is_active(server.host, server.port) is expected
 
 
+def test_controllers_of_a_secure_cluster_demand_a_certificate(tmp_path: Path) -> None:
+    found = LocalCluster(tmp_path)
+    assert found.controller_security().protocol == PLAINTEXT
+    SecuredDir(tmp_path).create("c", [1])
+    assert found.controller_security().protocol == SSL
+
+
 def test_the_seed_is_chosen_by_the_user_or_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: list[int] = []
 
@@ -204,16 +214,19 @@ def test_all_scenarios_make_a_table_and_one_verdict(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     names: list[str] = []
+    written: list[int] = []
+    file, junit = tmp_path / "new" / "r.json", tmp_path / "r.xml"
 
     def one_is_bad(scenario: Scenario, *others: object) -> object:
         names.append(scenario.name)
+        written.append(len(json.loads(file.read_text())) if file.exists() else 0)
         return result(taken_back=int(scenario.name == "leader-kill"))
 
     monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", one_is_bad)
-    file, junit = tmp_path / "new" / "r.json", tmp_path / "r.xml"
     ended = run("run", "all", "--json", str(file), "--junit", str(junit))
     assert ended.exit_code == 1
     assert names == list(bundled_scenarios())
+    assert written == list(range(len(names))), "the files are written after each scenario"
     assert "taken back" in ended.output.splitlines()[-len(names) :][names.index("leader-kill")]
     assert [each["verdict"] for each in json.loads(file.read_text())].count("bad") == 1
     assert junit.read_text().count("<testsuite ") == len(names)
@@ -303,21 +316,6 @@ def test_a_file_that_cannot_be_written_at_the_end_does_not_lose_the_verdict(
     assert "verdict  GOOD" in ended.output
     assert f"--json: {file} cannot be written: No such file or directory" in ended.output
     assert junit.exists()
-
-
-def test_the_files_of_all_scenarios_are_written_after_each_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    file = tmp_path / "r.json"
-    lengths: list[int] = []
-
-    def counted(*arguments: object) -> object:
-        lengths.append(len(json.loads(file.read_text())) if file.exists() else 0)
-        return result()
-
-    monkeypatch.setattr(cluster_choice, "run_on_temporary_cluster", counted)
-    assert run("run", "all", "--json", str(file)).exit_code == 0
-    assert lengths == list(range(len(bundled_scenarios())))
 
 
 def test_a_signal_ends_the_run_of_all(monkeypatch: pytest.MonkeyPatch) -> None:

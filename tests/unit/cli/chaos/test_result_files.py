@@ -163,6 +163,15 @@ def test_a_check_that_fails_or_disappears_is_worse() -> None:
     assert worse(fewer, before) == []
 
 
+def test_a_check_without_evidence_is_not_worse() -> None:
+    reason = {"replicas": "the files are out of reach"}
+    before, listed = written(), written(not_judged=reason)
+    (found,) = [each for each in differences(before, listed) if each.before != each.after]
+    assert (found.name, found.after, found.worse) == ("check replicas", "not judged", False)
+    assert worse(written(different_replicas=[3]), listed) == []
+    assert worse(listed, written(different_replicas=[3])) == ["verdict", "check replicas"]
+
+
 def test_results_that_cannot_be_compared() -> None:
     other = {**written(), "scenario": "leader-kill"}
     with pytest.raises(Refused, match="the results differ in scenario: heartbeat-timeout and lea"):

@@ -113,6 +113,19 @@ def moving(end_ms: int | None) -> Reassignment:
     return Reassignment(targets={0: (5, 6), 1: (5, 6)}, start_ms=1_000, end_ms=end_ms)
 
 
+OTHERS = (StateInterval(5, FENCED, 2_500, 9_000), StateInterval(4, SERVING, 3_000, 9_000))
+"""Another broker is fenced during the fault, and broker 4 is not."""
+
+
+def kept(partition: int) -> list[StateInterval]:
+    """Return the leadership of 12 partitions, of which broker 4 leads one until its fault ends."""
+    return [
+        *(each for each in intervals(12) if each.subject != partition),
+        StateInterval(partition, "led", 0, 8_001, "topic-created", 4, 0),
+        StateInterval(partition, "led", 8_001, 10_000, "elected", 5, 1),
+    ]
+
+
 LOST_QUORUM = {
     "faults": (controller(), controller(2, CONTROLLER, start_ms=2_500)),
     "controllers": terms((1, 0), (1, 8_400)),
@@ -199,6 +212,16 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "broker 4 was fenced and still led partitions 99",
     ),
     (
+        {"faults": (killed(kind=KILL),), "brokers": OTHERS},
+        "fenced",
+        "broker 4 was not fenced after the kill",
+    ),
+    (
+        {"leadership": kept(1)},
+        "leaders",
+        "broker 4 was fenced and still led partitions 1",
+    ),
+    (
         {"faults": (controller(),)},
         "failover",
         "no other controller became active during the kill of 1",
@@ -276,6 +299,15 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "controller moves",
         "3 times a controller became active (expected: 0 to 2)",
     ),
+    (
+        {
+            **LOST_QUORUM,
+            "voters": (1, 2, 3, 9),
+            "metadata": changes(100, 5_000, 9_000, errors=1),
+        },
+        "no majority",
+        "30 changes of metadata committed without a majority",
+    ),
     ({"leadership": intervals(14)}, "leader moves", "14 partitions got another leader, or none"),
     ({"isr_shrinks": 4}, "isr moves", "4 times an ISR lost a replica (expected: 0 to 3)"),
     ({"reassignment": moving(None)}, "reassigned", "the replicas of 2 partitions have not moved"),
@@ -287,6 +319,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
     ({"expiries": [expiry(4_501)]}, "session", "fenced 3,501 ms after its last heartbeat"),
     ({"expiries": [expiry(3_499)]}, "session", "fenced 2,499 ms after its last heartbeat"),
     ({"pinned": [pinned([(0, 5_251)])]}, "refused", "acknowledged 1 batches of the client"),
+    (
+        {"pinned": [pinned([])], "leadership": kept(0), "faults": (killed(led=(1,)),)},
+        "refused",
+        "refused 0 as not the leader",
+    ),
     ({"pinned": [pinned([], "")]}, "refused", "refused 0 as not the leader (all its errors: none)"),
     (
         {"pinned": [pinned([], "REQUEST_TIMED_OUT")]},
