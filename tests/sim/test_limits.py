@@ -88,6 +88,21 @@ async def power_goes_after_a_full_disk(stage: Simulation) -> None:
     await healed(stage)
 
 
+async def one_outside_of_an_isr(stage: Simulation) -> None:
+    """A fetch that it sent before may still bring it into the ISR, so the leader is a keeper."""
+    await settled(stage)
+    losing = next(each for each in stage.cluster.brokers if each is not stage.leader_of(PLACES[0]))
+    stage.cluster.kill(losing)
+    await stage.until(lambda: losing.id not in stage.isr_of(PLACES[0]), "out of the ISR", 5)
+    limits = stage.faults.limits
+    await stage.until(lambda: limits.may_lose_unsynced(losing), "settled", 5)
+    limits.lost_data(losing)
+    leader = stage.leader_of(PLACES[0])
+    assert leader is not None and leader.name in limits.protected()
+    stage.cluster.start(losing)
+    await healed(stage)
+
+
 async def all_are_fenced(stage: Simulation) -> None:
     """The ISR is empty. Its last members lead next, so that each of them keeps its data."""
     await settled(stage)
@@ -160,6 +175,7 @@ SCRIPTS = (
     keepers_are_hit_first,
     power_goes_after_a_full_disk,
     all_are_fenced,
+    one_outside_of_an_isr,
     without_effect,
 )
 

@@ -94,10 +94,20 @@ class Limits:
         )
 
     def lost_data(self, machine: Machine) -> None:
+        """Protect the keepers of what the machine just lost until it has registered again.
+
+        A fetch that the machine sent before may still bring it into an ISR (seed 30827). Therefore
+        the leaders of all its partitions are keepers, too."""
         if not machine.is_broker:
             return
-        others = tuple(each.name for each in self._cluster.brokers if each is not machine)
-        self._fragile[machine.name] = self._granted.pop(machine.name, others)
+        brokers = {each.id: each.name for each in self._cluster.brokers if each is not machine}
+        leaders = [
+            brokers[partition.leader]
+            for _, _, partition in self._cluster.newest_image().all_partitions()
+            if machine.id in partition.replicas and partition.leader in brokers
+        ]
+        granted = self._granted.pop(machine.name, tuple(brokers.values()))
+        self._fragile[machine.name] = tuple(dict.fromkeys((*granted, *leaders)))
         self.together += any(
             {*fault.names, *fault.others} - {machine.name} for fault in self._under_way()
         )
