@@ -19,7 +19,7 @@ def effect(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
     A run without any fault is not good, because it tests nothing."""
     without = [
-        f"the {each.kind} of node {each.node} had no effect: {each.effect}"
+        f"the {each.kind} of node {each.node} had no complete effect: {each.effect}"
         for each in evidence.faults
         if not each.affected
     ]

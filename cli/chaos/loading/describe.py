@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from quorate.cli.chaos.checks.table import FAMILIES
-from quorate.cli.chaos.scenario.scenario import EXPECT, Scenario, Step
+from quorate.cli.chaos.scenario.scenario import EXPECT, NEEDS_KEY, NEEDS_STEP, Scenario, Step
 from quorate.cli.chaos.scenario.steps import STEPS
 
 
@@ -32,16 +32,16 @@ def description(scenario: Scenario) -> Iterator[str]:
         title = "" if variant.title == "-" else f": {variant.title}"
         yield ""
         yield f"variant   {variant.name}{title}"
-        for number, step in enumerate(variant.steps, 1):
-            yield f"{number:>8}  {step_text(step)}"
+        texts = [step_text(step) for step in variant.steps]
+        width = max(map(len, texts))
+        for number, (step, text) in enumerate(zip(variant.steps, texts, strict=True), 1):
+            yield f"{number:>8}  {text:<{width}}  {STEPS[step.do].doc}"
     yield ""
     yield "expected"
-    for key in fields(scenario.expect):
-        bound = getattr(scenario.expect, key.name)
-        if bound is not None:
-            yield f"          {key.name} = {bound:<8,} {EXPECT[key.name].doc}"
+    for name, bound in bounds(scenario).items():
+        yield f"          {f'{name} = {bound:,}':<32}{EXPECT[name].doc}"
     yield ""
-    yield "checks"
+    yield "checks, of which those apply that concern the run"
     for family in FAMILIES:
         yield f"          {', '.join(family.names)}: {family.doc}"
     if scenario.ablation is not None:
@@ -51,7 +51,19 @@ def description(scenario: Scenario) -> Iterator[str]:
 
 
 def step_text(step: Step) -> str:
-    """Return a step with its values and its meaning."""
+    """Return a step with its values."""
     values = " ".join(f"{key}={value}" for key, value in step.values.items())
-    doc = STEPS[step.do].doc
-    return f"{f'{step.do} {values}'.strip():<46}{doc}"
+    return f"{step.do} {values}".strip()
+
+
+def bounds(scenario: Scenario) -> dict[str, int]:
+    """Return the bounds by name, without those that no step and no client of the scenario uses."""
+    done = {step.do for variant in scenario.variants for step in variant.steps}
+    unused = {
+        *(key for (_, key), other in NEEDS_KEY.items() if not getattr(scenario.workload, other)),
+        *(key for (_, key), step in NEEDS_STEP.items() if step not in done),
+    }
+    found = {each.name: getattr(scenario.expect, each.name) for each in fields(scenario.expect)}
+    return {
+        name: bound for name, bound in found.items() if bound is not None and name not in unused
+    }

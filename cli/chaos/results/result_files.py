@@ -92,4 +92,6 @@ def try_to_write(path: Path) -> None:
 
 def unwritable(path: Path, error: OSError) -> str:
     """Return the text about a file that cannot be written."""
+    if isinstance(error, FileExistsError):  # of the creation of its directory
+        return f"{path} cannot be written: {path.parent} is no directory"
     return f"{path} cannot be written: {error.strerror or error}"

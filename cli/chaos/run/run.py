@@ -101,7 +101,8 @@ async def carry_out_variants(run: ScenarioRun, plan: Plan, view: View) -> None:
         if number:
             await end_all_faults(run)
             await stage(run, "between two variants", HEAL_S + 1, full_isrs(run))
-        view.line(f"{'':>10}  {variant.name}: {variant.title}")
+        title = "" if variant.title == "-" else f": {variant.title}"
+        view.line(f"{'':>10}  {variant.name}{title}")
         if run.problems or not await carried_out(run, variant, view):
             return
     await end_all_faults(run)

@@ -270,7 +270,7 @@ def test_a_refused_scenario_does_not_end_the_run_of_all(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--json", "file/r.json"), "--json: file/r.json cannot be written: "),
+        (("--json", "file/r.json"), "--json: file/r.json cannot be written: file is no directory"),
         (("--html", "/proc/r.html"), "--html: /proc/r.html cannot be written: "),
         (("--json", "r", "--junit", "./r"), "--json and --junit name the same file: r"),
     ],

@@ -211,6 +211,19 @@ def test_the_table_of_all_scenarios() -> None:
     assert lines[2].endswith("steps, taken back")
 
 
+def test_a_description_has_the_bounds_that_its_scenario_uses() -> None:
+    lines = told("leader-kill")
+    assert not any(line.startswith(("max_rebalance_ms", "max_resign_ms")) for line in lines)
+    assert "max_unavailable_ms = 3,000      The longest time" in "\n".join(lines)
+    assert any(line.startswith("max_resign_ms") for line in told("controller-partition"))
+    assert any(line.startswith("max_rebalance_ms") for line in told("group-restart"))
+
+
+def told(name: str) -> list[str]:
+    """Return the lines of the description of a scenario."""
+    return [line.strip() for line in description(load(name))]
+
+
 def test_every_scenario_can_be_described() -> None:
     for name in bundled_scenarios():
         scenario = load(name)

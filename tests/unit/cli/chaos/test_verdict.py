@@ -188,7 +188,7 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
     (
         {"faults": (killed(affected=0, effect="0 frames affected"),)},
         "effect",
-        "the mute of node 4 had no effect: 0 frames affected",
+        "the mute of node 4 had no complete effect: 0 frames affected",
     ),
     ({"faults": ()}, "effect", "no fault was injected, so nothing was tested"),
     (
