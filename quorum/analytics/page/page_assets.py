@@ -82,6 +82,7 @@ th[aria-sort=descending]::after { content:" \\25be"; }
 @media print { body { padding:0; } .chart,.frame { max-height:none; overflow:visible; }
   .scale { --zoom:1 !important; min-width:0; } .bar input,.bar label { display:none; }
   .axis,.head.pinned,.rule,.lane > span,th { position:static; }
+  th,th.n,td.n,td time { white-space:normal; }
   .lane,tr,.card { break-inside:avoid; } h2 { break-after:avoid; }
   .track,.track i,.key i,.meter,.meter i,.bars i,.marks b { print-color-adjust:exact; } }
 """

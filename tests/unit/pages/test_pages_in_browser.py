@@ -21,14 +21,17 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 WIDTHS = (360, 800, 1600)
+PAPER = 718
+"""The width of A4 paper without its margins of 1 cm."""
 GROUNDS = {False: "rgb(251, 251, 250)", True: "rgb(21, 23, 26)"}
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif'
+WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 LOOKS = f"""(() => {{ {MEASURES}
   const body = getComputedStyle(document.body);
   const head = getComputedStyle(document.querySelector('h1'));
   return {{ground: body.backgroundColor, font: body.fontFamily, size: body.fontSize,
     head: [head.fontSize, head.fontFamily], contrasts: contrasts(),
-    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth}};
+    wide: {WIDE}}};
 }})()"""
 REACHABLE = """(() => {
   window.reached = new Set();
@@ -91,10 +94,11 @@ async def test_a_page_works_by_keyboard_and_on_paper(name: str, tmp_path: Path) 
         for _ in range(count + 5):
             await page.press("Tab")
         assert await page.value(MISSED) == [], "no keyboard reaches them, or no outline shows them"
-        await page.show(width=800, dark=True, media="print")
+        await page.show(width=PAPER, dark=True, media="print")
         assert await page.value("getComputedStyle(document.body).backgroundColor") == GROUNDS[False]
         assert await page.value(CONTROLS) == []
         assert await page.value(CLIPPED) == []
+        assert await page.value(WIDE) == 0, "paper does not scroll"
         assert await page.value(PALE) == [], "browsers print no backgrounds unless they must"
         printed = await page.call("Page.printToPDF")
         assert len(printed["data"]) > 1000
