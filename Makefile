@@ -10,13 +10,13 @@ QUIET := $(if $(MAKE_TERMOUT),,-qq)
 # Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-kafka test-long docs demo sim detect break attack bench lock clean
+.PHONY: help check test test-kafka test-long long-virtual-time long-processes docs demo sim detect break attack bench lock clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
 	@echo "make test       run all tests except those of the next two targets    10 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
-	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            5 h"
+	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers          3-4 h"
 	@echo "make docs       write the generated pages, build the documentation site in build/site"
 	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
 	@echo "make sim        run the simulation until it is stopped"
@@ -63,10 +63,24 @@ $(QUORATE_KAFKA_LIBS):
 test-kafka: $(STAMP) | $(QUORATE_KAFKA_LIBS)
 	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q -m "kafka and not long" $(ARGS)
 
-# With the jars that `make test-kafka` fetched, also the long tests that need them.
+# With the jars that `make test-kafka` fetched, also the long tests that need them. The tests in
+# virtual time need one core and no clock, so they run beside those with real processes.
+VIRTUAL_TIME := tests/fuzz tests/ports tests/sim
+LONG = QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q --timeout 2400 \
+	-m "long$(if $(wildcard $(QUORATE_KAFKA_LIBS)),, and not kafka)"
+
 test-long: $(STAMP)
-	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q \
-		-m "long$(if $(wildcard $(QUORATE_KAFKA_LIBS)),, and not kafka)" --timeout 2400 $(ARGS)
+ifeq ($(strip $(ARGS)),)
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 long-virtual-time long-processes
+else
+	$(LONG) $(ARGS)
+endif
+
+long-virtual-time: $(STAMP)
+	$(LONG) $(VIRTUAL_TIME)
+
+long-processes: $(STAMP)
+	$(LONG) $(addprefix --ignore ,$(VIRTUAL_TIME))
 
 $(DOCS_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'

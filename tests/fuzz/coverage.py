@@ -19,9 +19,6 @@ ROOTS = tuple(
     str(Path(next(iter(quorate.quorum.__path__))).resolve().parent / each)
     for each in ("quorum", "broker", "config", "cli")
 )
-TRACED_CALLS, ONE_IN = 200, 8
-"""A function whose calls have reached nothing new so often is traced in one call of so many. An
-input that reaches a rare line may be missed, but eight times as many inputs can reach it."""
 
 
 class Coverage:
@@ -32,8 +29,6 @@ class Coverage:
         self._ours: dict[CodeType, bool] = {}
         self._unseen: dict[CodeType, set[int]] = {}
         """The lines of each function that was called, without those in `seen`."""
-        self._fruitless: dict[CodeType, int] = {}
-        """The calls of each function since one of them reached a new line."""
 
     def __len__(self) -> int:
         return len(self.seen)
@@ -83,7 +78,6 @@ class Coverage:
                 unseen = self._unseen[frame.f_code]
                 if line in unseen:
                     unseen.discard(line)
-                    self._fruitless[frame.f_code] = 0
                     self.seen.add((frame.f_code, line))
             return lines
 
@@ -91,10 +85,7 @@ class Coverage:
             unseen = self._unseen.get(frame.f_code)
             if unseen is None:
                 unseen = self._unseen[frame.f_code] = self._lines_of(frame.f_code)
-            if not unseen:
-                return None
-            calls = self._fruitless[frame.f_code] = self._fruitless.get(frame.f_code, 0) + 1
-            return lines if calls < TRACED_CALLS or calls % ONE_IN == 0 else None
+            return lines if unseen else None
 
         before = sys.gettrace()
         sys.settrace(calls)
