@@ -57,10 +57,12 @@ class AlterReplicaLogDirsHandler:
             )
             if error == ErrorCode.NONE or pace.is_time(ENTRIES):
                 yield
-        response = AlterReplicaLogDirsResponse(
-            results=tuple(
-                AlterReplicaLogDirTopicResult(topic_name=name, partitions=tuple(partitions))
-                for name, partitions in results.items()
+        topics: list[AlterReplicaLogDirTopicResult] = []
+        for topic_name, partitions in results.items():
+            topics.append(
+                AlterReplicaLogDirTopicResult(topic_name=topic_name, partitions=tuple(partitions))
             )
-        )
+            if pace.is_time():
+                yield
+        response = AlterReplicaLogDirsResponse(results=tuple(topics))
         yield from context.respond_steps(response)
