@@ -4,6 +4,10 @@
 
 JOB is this file: `python -c "import quorate.quorum.analytics.job as job; print(job.__file__)"`.
 
+In a session of Spark Connect, without spark-submit:
+
+    SPARK_REMOTE=sc://HOST python JOB LOCATION... --out DIRECTORY
+
 A location is a directory of metadata logs, a pattern, or a URL. Every table becomes a directory of
 Parquet files, with the rows of all clusters. On every worker, PYSPARK_PYTHON must name an
 interpreter that has `quorate[spark]`, and local directories must exist under the same path.

@@ -8,7 +8,7 @@ environment that is not activated, that `python3` is another one, which does not
 - If the user set `spark.pyspark.python` in the builder, the workers get that one. PySpark itself
   ignores it there.
 - If workers run on other machines, or with a chosen interpreter, one task checks their modules. It
-  runs once for each session.
+  runs once for each session. The workers of a Spark Connect server are checked, too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _may_lack_modules(spark: SparkSession) -> bool:
     Give them this process's interpreter, or the chosen one, where that is possible."""
     try:
         context = spark.sparkContext
-    except Exception:  # Spark Connect: the workers belong to the server.
+    except Exception:  # The workers of Spark Connect belong to the server.
         return True
     if not (context.master or "").startswith("local"):
         return True
@@ -80,10 +80,11 @@ def check_workers(spark: SparkSession) -> None:
             probed = f.udf(probe())
         (said,) = spark.range(1).select(probed("id")).head() or ("",)
     except PySparkException as error:
+        interpreter, place = _of_workers(spark)
         raise WorkersLack(
-            f"Spark's Python workers run {_named(spark)}, which did not run a first task: "
+            f"Spark's Python workers run {interpreter}, which did not run a first task: "
             f"{_reason(str(error))}. Set PYSPARK_PYTHON to a Python "
-            f"{sys.version_info[0]}.{sys.version_info[1]} that has quorate[spark], on every worker"
+            f"{sys.version_info[0]}.{sys.version_info[1]} that has quorate[spark], {place}"
         ) from None
     executable, missing = json.loads(said)
     if missing:
@@ -116,11 +117,12 @@ def probe() -> Callable[[int], str]:
     return look
 
 
-def _named(spark: SparkSession) -> str:
+def _of_workers(spark: SparkSession) -> tuple[str, str]:
+    """Return the interpreter of the workers, and the place where a user sets it."""
     try:
-        return str(spark.sparkContext.pythonExec)
+        return str(spark.sparkContext.pythonExec), "on every worker"
     except Exception:  # Spark Connect
-        return "the interpreter of the server"
+        return "the server's interpreter", "in the environment of the Spark Connect server"
 
 
 def _reason(text: str) -> str:

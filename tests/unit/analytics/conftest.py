@@ -1,20 +1,16 @@
-"""One small Spark for all tests that need one."""
+"""One small Spark for all tests that need one, and a Python that cannot run its tasks."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-TINY = {
-    # Compiling a plan costs more than running it over a few hundred rows.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 
 
 @pytest.fixture(scope="package")
@@ -24,6 +20,7 @@ def spark() -> Iterator[SparkSession]:
     from quorate.quorum.analytics.log.errors import NoJava
     from quorate.quorum.analytics.spark.java import find_java
     from quorate.quorum.analytics.spark.session import local_session
+    from tests.unit.analytics.standalone import TINY
 
     try:
         find_java()
@@ -33,3 +30,14 @@ def spark() -> Iterator[SparkSession]:
         for name, value in TINY.items():
             session.conf.set(name, value)
         yield session
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """Return a directory with a `python3` that finds no installed packages."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    python = directory / "python3"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    return directory

@@ -32,17 +32,6 @@ spark.stop()
 """
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
-    """Return a directory with a `python3` that finds no installed packages."""
-    directory = tmp_path / "bin"
-    directory.mkdir()
-    python = directory / "python3"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
-    python.chmod(0o755)
-    return directory
-
-
 def run_job(directory: Path, **environment: str) -> str:
     """Run the job as `python job.py`, and return its output."""
     try:

@@ -49,7 +49,6 @@ def test_two_workers_make_what_one_process_makes(tmp_path: Path) -> None:
     events = tmp_path / "events"
     events.mkdir()
     settings = {
-        "spark.sql.shuffle.partitions": "4",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
