@@ -1,7 +1,7 @@
 """Requests of the command line to a cluster: to any bootstrap server, or to a node by its id.
 
 Requests that fail with a transient error (no controller yet, a moving leader) are sent again until
-the deadline. After a lost connection, the client tries the bootstrap servers in their order. A
+the deadline. After a lost connection, the client tries the bootstrap servers again. A
 request that changes something is never sent twice while its outcome is unknown, unless a repetition
 is harmless.
 
@@ -14,13 +14,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from quorate.cli.client.client_properties import ClientSecurity
 from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
 from quorate.cli.client.errors import NotReachable, Refused
+from quorate.cli.client.first_answer import NoneAnswered, first_answer
 from quorate.cli.client.node_http import NodeHttp
 from quorate.cli.client.tls_probe import TlsProbe
+from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
     DescribeClusterRequest,
@@ -284,7 +287,8 @@ class Admin:
         return nodes.get(described.controller_id)
 
     def _any_connection(self) -> Connection:
-        """Return a connection to the node used last, or to the first bootstrap server that answers.
+        """Return a connection to the node used last, or to the bootstrap server that answers first
+        (`first_answer.py`).
 
         Raise NotReachable if none answers in time."""
         if self._any is not None:
@@ -293,34 +297,52 @@ class Admin:
             except ConnectionLost:
                 self._any = None
         deadline = time.monotonic() + self._settings.timeout_s
+        servers = self._settings.servers
         while True:
-            failures = []
-            for address in self._settings.servers:
-                try:
-                    connection = self._connect(address)
-                except ConnectionLost as error:
-                    failures.append(str(error))
-                    continue
-                self._any = address
-                return connection
-            if time.monotonic() > deadline:
-                raise NotReachable("no server answers: " + "; ".join(failures))
-            time.sleep(RETRY_DELAY_S)
+            try:
+                number, connection = first_answer([partial(self._answering, at) for at in servers])
+            except NoneAnswered as failed:
+                if time.monotonic() > deadline:
+                    raise NotReachable(f"no server answers: {failed}") from None
+                time.sleep(RETRY_DELAY_S)
+                continue
+            self._any = servers[number]
+            return self._kept(servers[number], connection)
+
+    def _answering(self, address: tuple[str, int]) -> Connection:
+        """Return a new connection to a server that has answered. Another thread may call it."""
+        connection = self._open(address)
+        try:
+            connection.serves(ApiKey.API_VERSIONS, min(CONNECT_TIMEOUT_S, self._settings.timeout_s))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _kept(self, address: tuple[str, int], connection: Connection) -> Connection:
+        """Keep a connection for the next requests to its address. Close an earlier one."""
+        before = self._connections.get(address)
+        if before is not None:
+            before.close()
+        self._connections[address] = connection
+        return connection
 
     def _connect(self, address: tuple[str, int]) -> Connection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            settings = self._settings
-            connection = Connection(
-                *address,
-                timeout_s=min(CONNECT_TIMEOUT_S, settings.timeout_s),
-                client_id=settings.client_id,
-                tls=settings.security.tls,
-                login=settings.security.login,
-                probe=self._probe,
-            )
-            self._connections[address] = connection
+            connection = self._kept(address, self._open(address))
         return connection
+
+    def _open(self, address: tuple[str, int]) -> Connection:
+        settings = self._settings
+        return Connection(
+            *address,
+            timeout_s=min(CONNECT_TIMEOUT_S, settings.timeout_s),
+            client_id=settings.client_id,
+            tls=settings.security.tls,
+            login=settings.security.login,
+            probe=self._probe,
+        )
 
 
 @contextmanager

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from quorate.cli.client.admin import Admin, check
+from quorate.cli.client.admin import PASSING, UNKNOWN_OUTCOME, Admin, check
 from quorate.cli.client.errors import Refused
+from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.apis import ApiKey
@@ -32,6 +33,11 @@ from quorate.quorum.protocol.schemas.reassignments import (
 TOPIC_RESOURCE = 2
 DEFAULT_CONFIG = 5
 MIN_ISR = "min.insync.replicas"
+MOVES_WAIT_S = 5.0
+NO_MOVES = (
+    "WARNING: no active controller answered, so that reassignments are not shown. `quorate status` "
+    "says which controllers run."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,14 +328,22 @@ def topic_configs(
 def reassignments(admin: Admin) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return the (adding, removing) replicas of every partition that is being reassigned.
 
-    The result is empty if the node does not support the request."""
+    The result is empty if the node does not support the request, and, with a warning, if no active
+    controller answers for MOVES_WAIT_S. What is known without it must not wait longer."""
     if not admin.serves(ApiKey.LIST_PARTITION_REASSIGNMENTS):
         return {}
-    request = ListPartitionReassignmentsRequest(timeout_ms=admin.timeout_ms, topics=None)
+    wait_ms = min(admin.timeout_ms, int(MOVES_WAIT_S * 1000))
+    request = ListPartitionReassignmentsRequest(timeout_ms=wait_ms, topics=None)
     answer = admin.ask(
-        request, ListPartitionReassignmentsResponse, lambda answer: [answer.error_code]
+        request,
+        ListPartitionReassignmentsResponse,
+        lambda answer: [answer.error_code],
+        wait_ms / 1000,
     )
     if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        return {}
+    if ErrorCode.of(answer.error_code) in PASSING | UNKNOWN_OUTCOME:
+        echo(NO_MOVES, err=True)
         return {}
     check(answer.error_code, answer.error_message)
     return {

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
+from quorate.cli.topics import topic_view
 from quorate.cli.topics.topic_view import PartitionView, Report, TopicView, lines, matching
 from quorate.quorum.ids import uuid_from_text
 from quorate.quorum.protocol.errors import ErrorCode
@@ -146,6 +147,20 @@ def test_a_topic_that_is_not_there() -> None:
     )
     result, _ = run(DESCRIBE, "--describe", "--topic", "other", "--if-exists")
     assert (result.exit_code, result.output) == (0, "")
+
+
+def test_describe_without_an_active_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker answers from its image, and only the controller knows the reassignments."""
+    monkeypatch.setattr(topic_view, "MOVES_WAIT_S", 0.01)
+    lost = reassignments.ListPartitionReassignmentsResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT, error_message="nobody was asked", topics=()
+    )
+    answers = {**DESCRIBE, reassignments.ListPartitionReassignmentsRequest: lambda _: lost}
+    result, requests = run(answers, "--describe", "--topic", "t", "--timeout", "600")
+    assert (result.exit_code, result.stderr) == (0, f"{topic_view.NO_MOVES}\n")
+    assert result.stdout == run(DESCRIBE, "--describe", "--topic", "t")[0].stdout
+    asked = [each for each in requests if hasattr(each, "timeout_ms")]
+    assert {each.timeout_ms for each in asked} == {10}
 
 
 def created(*codes: ErrorCode) -> dict[Any, Answer]:
