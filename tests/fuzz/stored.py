@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from quorate.broker.groups import records as group_records
+from quorate.broker.groups.subscription import subscribed_topics
 from quorate.broker.logs import producer_snapshots
 from quorate.broker.partition.settings import PartitionSettings
 from quorate.broker.partition.validation import validate_client_batch
@@ -40,11 +41,18 @@ from quorate.quorum.node.replica import metadata_mark
 from quorate.quorum.offline.storage_format import bootstrap_snapshot
 from quorate.quorum.protocol.codec import DecodeError
 from quorate.quorum.protocol.errors import KafkaError
+from quorate.quorum.protocol.hot.fetch_request import REPLICA_FETCH_VERSION
+from quorate.quorum.protocol.hot.fetch_response import (
+    FetchPartitionResult,
+    build_fetch_response,
+    parse_fetch_response,
+)
 from quorate.quorum.raft import generation, quorum_state
 from quorate.quorum.raft.control_records import decode_control
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import RaftError
 from quorate.quorum.raft.voter_history import STATIC_VOTERS
+from quorate.quorum.sasl.key_set import KeySetRefused, parse_key_set
 from tests.attacks.bombs import bombs
 from tests.attacks.poison import POISON
 from tests.fuzz.mutations import mutated
@@ -55,6 +63,12 @@ Refusals = tuple[type[Exception], ...]
 WALL_MS = 1_700_000_100_000
 TOPIC_ID = Uuid(bytes(range(16)))
 NESTED = b"[" * 5000
+KEY_SET = (
+    b'{"keys": [{"kty": "EC", "crv": "P-256", "kid": "1", "use": "sig",'
+    b' "x": "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",'
+    b' "y": "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}'
+)
+"""A public key of RFC 7517."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +209,9 @@ def small_files() -> Iterator[Target]:
     producers = (nobody, nobody[:6] + b"\x00\x00\x00\x01" + bytes(50))
     rebuilds = (generation.encode((generation.Rebuild(id=ZERO_UUID, epoch=1, offset=5),)), NESTED)
     rules: tuple[bytes, ...] = (b"{}", b'{"cut": [2], "hold": [3], "delay_ms": 5}', NESTED)
+    subscriptions = (b"\x00\x03\x00\x00\x00\x01\x00\x01t", b"\x00\x00\x7f\xff\xff\xff")
+    partition = FetchPartitionResult("", TOPIC_ID, 0, 0, 5, 5, 0, diverging=EpochOffset(1, 2))
+    answers = (b"".join(build_fetch_response(REPLICA_FETCH_VERSION, [partition])),)
     properties = (b"node.id=1\nlog.dirs=/a,/b\n", b"a\\\n b = c\\u0041\n")
     yield Stored(
         Reader(epochs, (LogError,), lines),
@@ -214,6 +231,13 @@ def small_files() -> Iterator[Target]:
         Reader(lambda data: meta_properties.decode_copy(data, "copy"), (StorageError,), copies),
         Reader(metadata_mark.decode, (), (NESTED, mark), sealed_line),
         Reader(decode_marker, (), (b"12\n", b"0 12")),
+        Reader(parse_key_set, (KeySetRefused,), (KEY_SET, NESTED)),
+        Reader(lambda data: subscribed_topics([data]), (), subscriptions),
+        Reader(
+            lambda data: parse_fetch_response(memoryview(data), REPLICA_FETCH_VERSION),
+            (DecodeError,),
+            answers,
+        ),
     )
 
 
