@@ -53,6 +53,13 @@ def test_systemd_would_find_a_wrong_line(
     assert finding in unit_findings(files.UNIT.replace(right, wrong), tmp_path)
 
 
+def test_the_unit_gives_a_node_little_access() -> None:
+    """The exposure is from 0 to 10. Most services without such lines have more than 9."""
+    unit = str(files.DEPLOYMENT / "quorate@.service")
+    done = linted("systemd-analyze", "security", "--offline=true", "--threshold=20", unit)
+    assert done.returncode == 0, done.stdout[-200:]
+
+
 def test_hadolint_accepts_the_dockerfile() -> None:
     done = linted("hadolint", str(files.ROOT / "Dockerfile"))
     assert (done.returncode, done.stdout) == (0, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -108,7 +109,8 @@ def test_the_nodes_of_compose_serve_a_client(tmp_path: Path) -> None:
         exchange(f"127.0.0.1:{machine.port('broker-1', '19092')}")
 
 
-def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
+def run_the_unit(tmp_path: Path, *wrapper: str) -> None:
+    """Run a combined node alone by the unit's command line, behind a wrapper, and use it."""
     machine = Containers(tmp_path)
     arguments = machine.arguments(files.Node("node-1.example.com", ("combined.properties",)))
     file, directory = arguments[0], arguments[1].partition("log.dirs=")[2]
@@ -121,9 +123,44 @@ def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
     quorate = str(Path(sys.executable).with_name("quorate"))
     formatted = [quorate, "storage", "format", "--cluster-id", CLUSTER_ID, "--config", file]
     subprocess.run(formatted, check=True, capture_output=True)
-    with processes({"node": [quorate, subcommand, file]}, tmp_path):
+    with processes({"node": [*wrapper, quorate, subcommand, file]}, tmp_path):
         wait_until_ready(machine.port("node-1.example.com", "9094"))
         exchange(f"127.0.0.1:{machine.port('node-1.example.com', '9092')}")
+
+
+def test_the_unit_runs_a_combined_node(tmp_path: Path) -> None:
+    run_the_unit(tmp_path)
+
+
+def permitted_calls() -> set[str]:
+    """Return the system calls that the unit's filters permit."""
+    permitted: set[str] = set()
+    for line in re.findall(r"^SystemCallFilter=(.+)$", files.UNIT, re.MULTILINE):
+        named = set().union(*(calls_of(each) for each in line.lstrip("~").split()))
+        permitted = permitted - named if line.startswith("~") else permitted | named
+    return permitted
+
+
+def calls_of(group: str) -> set[str]:
+    """Return the system calls of a group, and of the groups in it."""
+    command = ("systemd-analyze", "syscall-filter", "--no-pager", group)
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    names = [each.strip() for each in shown.splitlines()[1:]]
+    calls = {each for each in names if each and not each.startswith(("#", "@"))}
+    return calls.union(*(calls_of(each) for each in names if each.startswith("@")))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+def test_the_unit_permits_the_system_calls_of_a_node(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    run_the_unit(tmp_path, "strace", "-D", "-f", "-qq", "-o", str(trace))
+    calls = re.findall(r"^\d+ +([a-z]\w+)\(", trace.read_text(), re.MULTILINE)
+    assert {"openat", "fdatasync", "accept4"} & set(calls)
+    assert set(calls) - permitted_calls() == set()
+    writable = re.search(r"PROT_WRITE\|PROT_EXEC", trace.read_text())
+    assert writable is None, "MemoryDenyWriteExecute= would end the node"
 
 
 @pytest.mark.long
