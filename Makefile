@@ -16,7 +16,7 @@ help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
 	@echo "make test       run all tests except those of the next two targets    10 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
-	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers          3-4 h"
+	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            6 h"
 	@echo "make docs       write the generated pages, build the documentation site in build/site"
 	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
 	@echo "make sim        run the simulation until it is stopped"

@@ -18,7 +18,7 @@ from tests.fuzz.target import Crash, Target
 from tests.fuzz.targets import TARGETS
 
 SEED = 10
-LONG_S = 300.0
+LONG_S = 600.0
 """Seconds of processor time for each target. QUORATE_FUZZ_SECONDS makes the runs shorter."""
 MAX_GROWTH_BYTES = 200 << 20
 MAX_STEP_S = 20.0
