@@ -208,7 +208,7 @@ class Simulation:
             assert topic is not None, place
             ends = self.invariants.committed((topic.id, place[1])).batches.values()
             # What a leader with a damaged disk acknowledges cannot be read there (seed 30341).
-            end = max(self.history.end_of(place), *(each.next_offset for each in ends))
+            end = max([self.history.end_of(place), *(each.next_offset for each in ends)])
             read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
         watermarks = self.invariants.watermarks
