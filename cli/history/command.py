@@ -214,26 +214,56 @@ def write(table: DataFrame, path: Path, kind: str) -> None:
     callback=moment_ms,
     help="The state at this time: ISO 8601 (UTC), or ms since 1970.",
 )
+@click.option("--topic", "topics", multiple=True, help="Only this topic. May be repeated.")
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="Only this partition of --topic. May be repeated.",
+)
+@click.option(
+    "--broker",
+    "brokers",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="Only this broker and the partitions that it has a replica of. May be repeated.",
+)
 @permissive_option
 @format_option
 def at(
-    directory: Path, offset: int | None, time_ms: int | None, permissive: bool, output: str
+    directory: Path,
+    offset: int | None,
+    time_ms: int | None,
+    topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    brokers: tuple[int, ...],
+    permissive: bool,
+    output: str,
 ) -> None:
-    """Print the state of the cluster at an offset or time of its metadata log."""
-    from quorate.quorum.analytics.replay.moment import as_json, moment
+    """Print the state of the cluster at an offset or time of its metadata log.
+
+    With --topic or --broker, quotas, credentials and ACLs are left out."""
+    from quorate.quorum.analytics.replay.moment import Part, moment
+    from quorate.quorum.analytics.replay.moment_json import as_json
+    from quorate.quorum.analytics.replay.part import part_of
 
     if offset is not None and time_ms is not None:
         raise click.UsageError("only one of --offset and --time can be given")
+    if partitions and not topics:
+        raise click.UsageError("--partition needs --topic")
+    part = Part(topics=topics, partitions=partitions, brokers=brokers)
     with (
         waiting_for("reading the metadata log"),
         history_in(directory) as source,
         damages(permissive) as found,
     ):
-        state = as_json(moment(source, offset=offset, time_ms=time_ms, found=found))
+        whole = moment(source, offset=offset, time_ms=time_ms, found=found)
+        state = as_json(part_of(whole, part))
     if output == "json":
         echo(json.dumps(state))
         return
-    for line in moment_lines(state):
+    for line in moment_lines(state, part.text()):
         echo(line)
 
 

@@ -84,11 +84,13 @@ def _cell(value: object) -> str:
 # The state at a moment.
 
 
-def moment_lines(state: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of the cluster's state at a moment."""
+def moment_lines(state: Mapping[str, Any], part: str = "") -> Iterator[str]:
+    """Yield the lines of the cluster's state at a moment. `part` describes what is shown of it."""
     quorum = state["quorum"]
     leader = "unknown" if quorum["leader"] is None else quorum["leader"]
     yield f"offset {state['offset']}, {state['time']} UTC"
+    if part:
+        yield f"only {part}"
     yield f"quorum: leader {leader}, epoch {quorum['epoch']}, voters {_ids(quorum['voters'])}"
     features = ", ".join(f"{name} {level}" for name, level in state["features"].items())
     yield f"features: {features or 'none'}"
@@ -104,25 +106,25 @@ def moment_lines(state: Mapping[str, Any]) -> Iterator[str]:
         name = config["resource_name"] or "(default)"
         values = ", ".join(f"{key}={value}" for key, value in config["configs"].items())
         yield f"config of {config['resource_type']} {name}: {values}"
-    for quota in state["client_quotas"]:
+    for quota in state.get("client_quotas", ()):
         entity = ", ".join(
             f"the default {kind}" if name is None else f"{kind} {name}"
             for kind, name in quota["entity"].items()
         )
         values = ", ".join(f"{key}={value}" for key, value in quota["quotas"].items())
         yield f"quotas of {entity}: {values}"
-    for credential in state["scram_credentials"]:
+    for credential in state.get("scram_credentials", ()):
         yield (
             f"{credential['mechanism']} credential of user {credential['user']}: "
             f"{credential['iterations']} iterations"
         )
-    for acl in state["acls"]:
+    for acl in state.get("acls", ()):
         yield (
             f"acl: {acl['permission']} {acl['operation']} on {acl['pattern_type']} "
             f"{acl['resource_type']} {acl['resource_name']} for {acl['principal']} "
             f"from {acl['host']}"
         )
-    if state["skipped"]:
+    if state.get("skipped"):
         skipped = ", ".join(f"{count} {kind}" for kind, count in state["skipped"].items())
         yield f"not shown, because Quorate does not know them: {skipped}"
 

@@ -76,6 +76,7 @@ __all__ = [
     "OutOfHistory",
     "WorkersLack",
     "at",
+    "brokers_in_racks",
     "current_tables",
     "diff",
     "each_broker",
@@ -145,29 +146,45 @@ def current_tables(spark: SparkSession, out: Path | str) -> dict[str, DataFrame]
 
 
 def write_report(
-    source_dir: Path, out_html: Path, parquet_dir: Path | None = None, *, strict: bool = False
+    source_dir: Path,
+    out_html: Path,
+    parquet_dir: Path | None = None,
+    *,
+    from_ms: int | None = None,
+    to_ms: int | None = None,
+    topics: Iterable[str] = (),
+    brokers: Iterable[int] = (),
+    spark: SparkSession | None = None,
+    strict: bool = False,
 ) -> Summary:
-    """Write one self-contained HTML page. If `parquet_dir` is given, also write the tables that the
-    page shows, as Parquet.
+    """Write one self-contained HTML page, as `quorate history report` does. If `parquet_dir` is
+    given, also write the tables that the page shows, as Parquet.
 
-    This is what `quorate history report` does. It runs a local Spark session. Raise an
-    AnalyticsError if the log is missing, or if there is no usable Java. Damage is described in the
-    page and in the summary, or raises an AnalyticsError if `strict` is true."""
+    The page shows the range from `from_ms` to before `to_ms`, in ms since 1970, the topics, and the
+    brokers with the partitions that they ever had a replica of. The default is everything.
+
+    Use `spark`, or a local session if it is None. Raise an AnalyticsError if the log is missing, or
+    if there is no usable Java, and BadOption if the range is empty. Damage is described in the page
+    and in the summary, or raises an AnalyticsError if `strict` is true."""
     from quorate.quorum.analytics.page.report import report as run
+    from quorate.quorum.analytics.page.scope import Scope
 
-    return run(source_dir, out_html, parquet_dir, strict=strict)
+    if from_ms is not None and to_ms is not None and to_ms <= from_ms:
+        raise BadOption(f"to_ms, {to_ms}, must be later than from_ms, {from_ms}")
+    scope = Scope(from_ms=from_ms, to_ms=to_ms, topics=(*topics,), brokers=(*brokers,))
+    return run(source_dir, out_html, parquet_dir, spark=spark, scope=scope, strict=strict)
 
 
-def top(spark: SparkSession, directory: Path | str, rows: int = 10) -> dict[str, DataFrame]:
+def top(spark: SparkSession, source: Source, rows: int = 10) -> dict[str, DataFrame]:
     """Return rankings of partitions and brokers by name, each with at most `rows` rows.
 
-    Nothing is read before a ranking is used. Raise NoMetadataLog if the directory holds no metadata
+    Nothing is read before a ranking is used. Raise NoMetadataLog if a location holds no metadata
     log."""
     from quorate.quorum.analytics.tables import read_tables as make
     from quorate.quorum.analytics.tables.top import NEEDED
     from quorate.quorum.analytics.tables.top import top as rank
 
-    return rank(make(spark, directory, only=NEEDED), rows)
+    return rank(make(spark, source, only=NEEDED), rows)
 
 
 def at(
@@ -175,13 +192,22 @@ def at(
     *,
     offset: int | None = None,
     time_ms: int | None = None,
+    topics: Iterable[str] = (),
+    partitions: Iterable[int] = (),
+    brokers: Iterable[int] = (),
     found: Found = refuse,
 ) -> Moment:
     """Return the cluster after the record at `offset`, at a time in ms since 1970, or at the end of
-    the log. No Spark is needed. Errors are those of `diff`."""
-    from quorate.quorum.analytics.replay.moment import moment
+    the log. No Spark is needed.
 
-    return moment(directory, offset=offset, time_ms=time_ms, found=found)
+    With `topics`, with `partitions` of these topics or with `brokers`, return only this part
+    (`replay/part.py`). Errors are those of `diff`. Also raise OutOfHistory if a named object does
+    not exist then, and BadOption for partitions without a topic."""
+    from quorate.quorum.analytics.replay.moment import Part, moment
+    from quorate.quorum.analytics.replay.part import part_of
+
+    part = Part(topics=(*topics,), partitions=(*partitions,), brokers=(*brokers,))
+    return part_of(moment(directory, offset=offset, time_ms=time_ms, found=found), part)
 
 
 def explain(
@@ -229,18 +255,33 @@ def diff(
 
 def what_if(
     directory: Path | str,
-    lost: Iterable[int],
+    lost: Iterable[int] = (),
     *,
+    racks: Collection[str] = (),
     offset: int | None = None,
     time_ms: int | None = None,
     found: Found = refuse,
 ) -> WhatIf:
-    """Return the effect of the loss of these brokers at an offset, at a time in ms since 1970, or
-    at the end of the log. No Spark is needed. Errors are those of `diff`."""
+    """Return the effect of the loss of these brokers, and of all brokers in these racks, at an
+    offset, at a time in ms since 1970, or at the end of the log. No Spark is needed.
+
+    Raise BadOption if no broker is in one of the racks. Other errors are those of `diff`."""
     from quorate.quorum.analytics.replay.moment import moment
     from quorate.quorum.analytics.replay.what_if import what_if as compute
 
-    return compute(moment(directory, offset=offset, time_ms=time_ms, found=found), lost)
+    at = moment(directory, offset=offset, time_ms=time_ms, found=found)
+    return compute(at, {*lost, *brokers_in_racks(at, racks)})
+
+
+def brokers_in_racks(at: Moment, racks: Collection[str]) -> list[int]:
+    """Return the sorted ids of the brokers in these racks at a moment. Raise BadOption if no broker
+    is in one of the racks."""
+    from quorate.quorum.analytics.replay.what_if import brokers_in_racks as find
+
+    for rack in racks:
+        if not find(at.image, (rack,)):
+            raise BadOption(f"no broker is in the rack {rack} at this point of the history")
+    return find(at.image, racks)
 
 
 def rehearse(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from quorate.quorum.analytics.replay.moment import as_json, moment
+from quorate.quorum.analytics.replay.moment import moment
+from quorate.quorum.analytics.replay.moment_json import as_json
 from tests.kafka.metadata_history import written
 from tests.kafka.tools import libs, missing
 

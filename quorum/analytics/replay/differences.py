@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from quorate.quorum.analytics.log.damage import Found, refuse
-from quorate.quorum.analytics.replay.moment import Moment, as_json, moment
+from quorate.quorum.analytics.replay.moment import Moment, moment
+from quorate.quorum.analytics.replay.moment_json import as_json
 
 Fields = dict[str, Any]
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from quorate.quorum.analytics.log.errors import OutOfHistory
 from quorate.quorum.analytics.replay.broker_story import explain_broker
 from quorate.quorum.analytics.replay.chronicle import Chronicle
-from quorate.quorum.analytics.replay.moment import moment, standing
+from quorate.quorum.analytics.replay.moment import moment
+from quorate.quorum.analytics.replay.moment_json import standing
 from quorate.quorum.analytics.replay.quorum_story import explain_quorum
 from quorate.quorum.analytics.replay.topic_story import explain_topic
 from quorate.quorum.metadata.records import NO_LEADER

@@ -21,7 +21,8 @@ from quorate.quorum.analytics.log.segments import (
     log_slices,
     metadata_dir,
 )
-from quorate.quorum.analytics.replay.moment import Moment, as_json, moment
+from quorate.quorum.analytics.replay.moment import Moment, moment
+from quorate.quorum.analytics.replay.moment_json import as_json
 from quorate.quorum.log.batches.batch import build_value_batch, read_header
 from quorate.quorum.metadata.batches import metadata_batches
 from quorate.quorum.metadata.framing import encode_record

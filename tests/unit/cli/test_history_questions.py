@@ -12,8 +12,10 @@ from click.testing import CliRunner, Result
 from quorate.cli.main import main
 from quorate.quorum import analytics
 from quorate.quorum.analytics.replay.differences import Point, diff
-from quorate.quorum.analytics.replay.moment import as_json, moment
+from quorate.quorum.analytics.replay.moment import moment
+from quorate.quorum.analytics.replay.moment_json import as_json
 from tests.unit.analytics.logs import batches, write_segment
+from tests.unit.analytics.test_what_if import partition, state
 from tests.unit.metadata.kafka_dump import C1
 
 WHOLE = b"".join(batches())
@@ -126,3 +128,26 @@ def test_the_questions_as_functions(tmp_path: Path) -> None:
     assert (broker.subject, broker.before, broker.after) == ("broker 2", "active", "fenced")
     assert analytics.what_if(tmp_path, [3], offset=20).count("below min ISR") == 2
     assert [each.lost for each in analytics.each_broker(tmp_path, offset=20)] == [(1,), (3,)]
+
+
+def test_racks_and_the_range_of_a_report_as_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(analytics.BadOption, match="no broker is in the rack r9 at this point"):
+        analytics.what_if(C1, racks=["r9"], offset=300)
+    at = state(tmp_path, partition(0, (1, 3), (1, 3)))
+    assert analytics.brokers_in_racks(at, ["r1"]) == [1, 2]
+    assert analytics.what_if(tmp_path, racks=["r1"]).lost == (1, 2)
+    assert analytics.what_if(tmp_path, [3], racks=["r1"]).lost == (1, 2, 3)
+    pytest.importorskip("pyspark", reason="a report needs `pip install quorate[spark]`")
+    from quorate.quorum.analytics.page import report
+
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(report, "report", lambda *_, **options: asked.update(options))
+    out = tmp_path / "page.html"
+    analytics.write_report(tmp_path, out, from_ms=1, to_ms=2, topics=["a"], brokers=[3])
+    assert asked["scope"] == report.Scope(from_ms=1, to_ms=2, topics=("a",), brokers=(3,))
+    analytics.write_report(tmp_path, out)
+    assert asked["scope"] == report.WHOLE
+    with pytest.raises(analytics.BadOption, match="to_ms, 1, must be later than from_ms, 1"):
+        analytics.write_report(tmp_path, out, from_ms=1, to_ms=1)
