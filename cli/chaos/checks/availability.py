@@ -31,6 +31,12 @@ class Availability:
     """The times of the served batches by partition, in ascending order."""
     outages: Sequence[Outage] = ()
 
+    @property
+    def known(self) -> bool:
+        """Return True if the client was served or waited. Otherwise nothing is known, as in a run
+        that could not start, and numbers of 0 mean nothing."""
+        return bool(self.outages) or any(self.done.values())
+
     def longest_ms(self) -> int:
         """Return the length of the longest outage, or 0."""
         return max((each.duration_ms for each in self.outages), default=0)

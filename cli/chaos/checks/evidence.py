@@ -22,6 +22,9 @@ from quorate.cli.chaos.timeline.timeline import StateInterval
 from quorate.cli.chaos.workload.comparison import Verdict
 from quorate.cli.chaos.workload.latencies import KINDS, Latencies, Summary, summary
 
+PHASES = ("before", "during", "after")
+"""The names of the times before, during and after the faults."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
@@ -112,11 +115,14 @@ class Evidence:
         return len(self.leadership) - len({each.subject for each in self.leadership})
 
     def latency_summaries(self) -> dict[str, dict[str, Summary]]:
-        """Return the summaries of the latencies by kind and phase."""
+        """Return the summaries of the latencies by kind and phase, those of PHASES."""
+        spans = {name: (start_ms, end_ms) for name, start_ms, end_ms in self.phases()}
         return {
             kind: {
-                name: summary(self.latencies.get(kind, Latencies()).between(start_ms, end_ms))
-                for name, start_ms, end_ms in self.phases()
+                name: summary(
+                    self.latencies.get(kind, Latencies()).between(*spans.get(name, (0, 0)))
+                )
+                for name in PHASES
             }
             for kind in KINDS
         }

@@ -34,6 +34,8 @@ NUMBERS: Mapping[str, tuple[str, int]] = {
     "availability.longest_metadata_ms": ("longest wait of a metadata change, ms", 500),
 }
 """The compared numbers by their path in the JSON: their names and their tolerances."""
+MEASURED = frozenset({"availability", "latency_ms"})
+"""The keys whose numbers are null if a run did not measure them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +132,30 @@ def results(result: Mapping[str, Any]) -> dict[str, str]:
 def numbers(
     path: str, name: str, tolerance: int, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Difference:
-    """Return the comparison of one number."""
+    """Return the comparison of one number.
+
+    A number that one of the runs did not measure is not worse. A check says why it is missing."""
     was, now = at(before, path), at(after, path)
-    share = TOLERANCE_SHARE * was if tolerance else 0
-    return Difference(name, f"{was:,}", f"{now:,}", now - was > max(tolerance, share))
+    worse = False
+    if was is not None and now is not None:
+        worse = now - was > max(tolerance, TOLERANCE_SHARE * was if tolerance else 0)
+    return Difference(name, shown(was), shown(now), worse)
 
 
-def at(result: Mapping[str, Any], path: str) -> int:
-    """Return the number at a path of keys. Raise KeyError or TypeError if there is none."""
+def shown(number: int | None) -> str:
+    """Return a number as text."""
+    return "unknown" if number is None else f"{number:,}"
+
+
+def at(result: Mapping[str, Any], path: str) -> int | None:
+    """Return the number at a path of keys, or None if the run did not measure it.
+
+    Raise KeyError or TypeError if there is neither."""
     found: Any = result
     for key in path.split("."):
         found = found[key]
+    if found is None and path.partition(".")[0] in MEASURED:
+        return None
     if type(found) is not int:
         raise TypeError(f"{path}: value {found!r} must be a whole number")
     return found

@@ -28,9 +28,12 @@ from quorate.cli.chaos.timeline.timeline import (
     Event,
     StateInterval,
 )
+from quorate.cli.chaos.workload.comparison import Violations
 from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE
 from quorate.quorum.metadata.causes import DOCS
 
+PARTITIONS = "Partitions: leaders, and times without writes"
+AVAILABILITY = "Availability for clients"
 MAX_LANES = 1000
 """The most partitions that are shown: those that could not be written for the longest time."""
 DENSE_FROM_LANES = 40
@@ -50,6 +53,8 @@ STATES = {
     SKEWED: "wrong clock",
     DEAD: "down",
 }
+UNKNOWN = "unknown"
+"""The text in place of a number that the run did not measure."""
 OVER = (MUTED, CUT, PAUSED, SLOW, BAD_DISK, SKEWED)
 """States drawn over the state of the node in the cluster."""
 
@@ -112,15 +117,16 @@ def render(result: Result) -> str:
 
 def _head(result: Result) -> str:
     evidence, compared = result.evidence, result.evidence.compared
-    longest = max((each.duration_ms for each in evidence.writes.outages), default=0)
-    waited = sum(1 for ms in result.unavailable_ms().values() if ms)
+    known = evidence.writes.known
+    longest = f"{evidence.writes.longest_ms():,} ms" if known else UNKNOWN
+    waited = f"{sum(1 for ms in result.unavailable_ms().values() if ms):,}" if known else UNKNOWN
     cards = (
         ("verdict", result.verdict.upper(), "good" if result.good else "bad"),
         ("records acknowledged", f"{compared.acknowledged:,}", ""),
-        ("lost", f"{compared.lost.count:,}", "bad" if compared.lost.count else "good"),
-        ("duplicated", f"{compared.doubled.count:,}", "bad" if compared.doubled.count else "good"),
-        ("longest wait of a writer", f"{longest:,} ms", ""),
-        (f"of {result.partitions:,} partitions waited", f"{waited:,}", ""),
+        ("lost", *_harm(compared.lost, compared.acknowledged - compared.unverified)),
+        ("duplicated", *_harm(compared.doubled, compared.read)),
+        ("longest wait of a writer", longest, ""),
+        (f"of {result.partitions:,} partitions waited", waited, ""),
         *(
             (
                 f"session of broker {each.node} after a heartbeat",
@@ -144,6 +150,13 @@ def _head(result: Result) -> str:
     )
 
 
+def _harm(found: Violations, examined: int) -> tuple[str, str]:
+    """Return the number of violations and its CSS class. Without examined records none is known."""
+    if found.count:
+        return f"{found.count:,}", "bad"
+    return ("0", "good") if examined else (UNKNOWN, "")
+
+
 def _checks(result: Result) -> str:
     rows = [
         f'<tr class="{"" if check.good else "bad"}"><td class=v>{"ok" if check.good else "BAD"}'
@@ -158,7 +171,14 @@ def _checks(result: Result) -> str:
     return f"<h2>Verdict</h2>{_table('checks', ('', 'check', 'result'), rows)}"
 
 
+def _nothing(title: str, why: str) -> str:
+    """Return a section without content, which says what is not known."""
+    return f"<h2>{title}</h2><p class=soft>{why}</p>"
+
+
 def _nodes(result: Result, scale: Scale) -> str:
+    if not result.nodes:
+        return _nothing("Nodes", "Unknown: the run saw no state of any node.")
     by_node: dict[int, list[StateInterval]] = {}
     for interval in result.nodes:
         by_node.setdefault(interval.subject, []).append(interval)
@@ -204,6 +224,8 @@ def _node_box(interval: StateInterval, scale: Scale) -> str:
 
 
 def _partitions(result: Result, scale: Scale) -> str:
+    if not result.evidence.writes.known:
+        return _nothing(PARTITIONS, "Unknown: no client wrote.")
     leaders: dict[int, list[StateInterval]] = {}
     for interval in result.evidence.leadership:
         leaders.setdefault(interval.subject, []).append(interval)
@@ -237,7 +259,7 @@ def _partitions(result: Result, scale: Scale) -> str:
         for broker, colour in colours.items()
     )
     return (
-        "<h2>Partitions: leaders, and times without writes</h2><div class=bar>"
+        f"<h2>{PARTITIONS}</h2><div class=bar>"
         '<input type=search placeholder="filter partitions" aria-label="filter partitions" '
         'data-filters="#lanes .lane[data-name]">'
         "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
@@ -274,6 +296,8 @@ def _outage_box(outage: Outage, scale: Scale) -> str:
 
 
 def _availability(result: Result) -> str:
+    if not result.evidence.writes.known:
+        return _nothing(AVAILABILITY, "Unknown: no client wrote.")
     whole_ms = max(result.duration_ms, 1)
     longest: dict[int, int] = {}
     for outage in result.evidence.writes.outages:
@@ -290,7 +314,7 @@ def _availability(result: Result) -> str:
             f"{share:.2f} %</td></tr>"
         )
     heads = ("#partition", "#not writable", "#longest", "available")
-    return f"<h2>Availability for clients</h2>{_table('availability', heads, rows)}"
+    return f"<h2>{AVAILABILITY}</h2>{_table('availability', heads, rows)}"
 
 
 def _timeline(timeline: Sequence[Event]) -> str:

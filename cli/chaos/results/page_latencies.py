@@ -21,6 +21,8 @@ def latency_section(
         for name, each in phases.items()
         if each.count
     ]
+    if not rows:
+        return "<h2>Latency for clients</h2><p class=soft>Unknown: none was measured.</p>"
     first, last = escape(bar_name(0)), escape(bar_name(len(BOUNDS_MS)))
     note = f"<p class=soft>The bars of a distribution go from {first} to {last}.</p>"
     return f"<h2>Latency for clients</h2>{table('latency', HEADS, rows)}{note}"

@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quorate.cli.chaos.checks.availability import Availability
 from quorate.cli.chaos.checks.check import Check, NotJudged
 from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.timeline.timeline import Event, StateInterval
+from quorate.cli.chaos.workload.latencies import Summary
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The version of the JSON. Version 1 had no `schema_version`, `faults` and `availability`, version
-2 no `latency_ms`, `leader_moves` and `isr_shrinks`, and version 3 no `not_judged`."""
+2 no `latency_ms`, `leader_moves` and `isr_shrinks`, and version 3 no `not_judged`. Version 4 had 0
+in place of null for a number that was not measured, and no `latency_ms` of phases without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,9 @@ class Result:
         return "good" if self.good else "bad"
 
     def unavailable_ms(self) -> dict[int, int]:
-        """Return the total time of outages of each partition, in ms."""
+        """Return the total time of outages of each partition, in ms. Empty if no client wrote."""
+        if not self.evidence.writes.known:
+            return {}
         found = dict.fromkeys(range(self.partitions), 0)
         for outage in self.evidence.writes.outages:
             found[outage.partition] += outage.duration_ms
@@ -68,8 +73,9 @@ class Result:
         """Return the result as JSON values, in the form of SCHEMA_VERSION.
 
         `changed` includes records at another offset. `truncated` counts the records that only a
-        broker with a pinned client had."""
+        broker with a pinned client had. A number that was not measured is null, and never 0."""
         evidence, compared = self.evidence, self.evidence.compared
+        unavailable = self.unavailable_ms()
         return {
             "schema_version": SCHEMA_VERSION,
             "scenario": self.scenario,
@@ -92,20 +98,17 @@ class Result:
             "truncated": sum(each.diverged for each in evidence.pinned),
             "batches": evidence.batches(),
             "availability": {
-                "longest_write_ms": evidence.writes.longest_ms(),
-                "longest_read_ms": evidence.reads.longest_ms(),
-                "longest_metadata_ms": evidence.metadata.availability.longest_ms(),
+                "longest_write_ms": longest_ms(evidence.writes),
+                "longest_read_ms": longest_ms(evidence.reads),
+                "longest_metadata_ms": longest_ms(evidence.metadata.availability),
             },
             "latency_ms": {
-                kind: {
-                    name: {key: value for key, value in asdict(each).items() if key != "bars"}
-                    for name, each in summaries.items()
-                }
+                kind: {name: percentiles(each) for name, each in summaries.items()}
                 for kind, summaries in evidence.latency_summaries().items()
             },
-            "leader_moves": evidence.leader_moves(),
-            "isr_shrinks": evidence.isr_shrinks,
-            "unavailable_ms": {str(key): ms for key, ms in self.unavailable_ms().items()},
+            "leader_moves": evidence.leader_moves() if evidence.leadership else None,
+            "isr_shrinks": evidence.isr_shrinks if evidence.leadership else None,
+            "unavailable_ms": {str(each): unavailable.get(each) for each in range(self.partitions)},
             "seed": self.seed,
             "started_wall_ms": self.started_wall_ms,
             "duration_ms": self.duration_ms,
@@ -115,3 +118,17 @@ class Result:
                 for each in self.timeline
             ],
         }
+
+
+def longest_ms(found: Availability) -> int | None:
+    """Return the length of the longest outage, or None if nothing was measured."""
+    return found.longest_ms() if found.known else None
+
+
+def percentiles(found: Summary) -> dict[str, int | None]:
+    """Return a summary without its histogram. Without any latency, all but the count is None."""
+    numbers = {"p50": found.p50, "p99": found.p99, "max": found.max}
+    return {
+        "count": found.count,
+        **{name: value if found.count else None for name, value in numbers.items()},
+    }

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from quorate.cli.chaos.checks.evidence import PHASES
 from quorate.cli.chaos.results.result import SCHEMA_VERSION
 
 INTEGER: dict[str, Any] = {"type": "integer"}
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+MEASURED: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0}
+"""A number that is null if it was not measured."""
 TEXT: dict[str, Any] = {"type": "string"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
 
@@ -20,9 +23,9 @@ def array(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-def counts(about: str) -> dict[str, Any]:
+def counts(about: str, values: dict[str, Any] = COUNT) -> dict[str, Any]:
     """Return the schema of an object whose values are counts."""
-    return {"type": "object", "additionalProperties": COUNT, "description": about}
+    return {"type": "object", "additionalProperties": values, "description": about}
 
 
 def record(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -65,15 +68,13 @@ SESSION = record(
     after_ms=said(INTEGER, "The time from the last heartbeat to the fencing."),
 )
 EVENT = record(ms=COUNT, what=TEXT, node={"type": ["integer", "null"]}, cause=TEXT)
-AVAILABILITY = record(longest_write_ms=COUNT, longest_read_ms=COUNT, longest_metadata_ms=COUNT)
+AVAILABILITY = record(
+    longest_write_ms=MEASURED, longest_read_ms=MEASURED, longest_metadata_ms=MEASURED
+)
 
-SUMMARY = record(count=COUNT, p50=COUNT, p99=COUNT, max=COUNT)
-PHASES = {
-    "type": "object",
-    "additionalProperties": SUMMARY,
-    "description": "By phase: before, during and after the faults.",
-}
-LATENCY = record(write=PHASES, read=PHASES, metadata=PHASES)
+SUMMARY = record(count=COUNT, p50=MEASURED, p99=MEASURED, max=MEASURED)
+BY_PHASE = said(record(**dict.fromkeys(PHASES, SUMMARY)), "By phase, in relation to the faults.")
+LATENCY = record(write=BY_PHASE, read=BY_PHASE, metadata=BY_PHASE)
 
 NOT_RUN = record(
     schema_version={"const": SCHEMA_VERSION},
@@ -106,11 +107,19 @@ SCHEMA: dict[str, Any] = {
         sessions=array(SESSION),
         truncated=said(COUNT, "Records that only a broker with a pinned client had."),
         batches=counts("Acknowledged batches before the faults, while one lasted, and after them."),
-        availability=said(AVAILABILITY, "The longest waits of clients."),
-        latency_ms=said(LATENCY, "The latencies of clients in ms. 0 without any."),
-        leader_moves=said(COUNT, "New leaders of partitions, or times without one."),
-        isr_shrinks=said(COUNT, "The times that an ISR lost a replica."),
-        unavailable_ms=counts("The total time without writes, by partition."),
+        availability=said(
+            AVAILABILITY, "The longest waits of clients. null: no such client was served or waited."
+        ),
+        latency_ms=said(LATENCY, "The latencies of clients in ms. null: there were none."),
+        leader_moves=said(
+            MEASURED, "New leaders of partitions, or times without one. null: none was observed."
+        ),
+        isr_shrinks=said(
+            MEASURED, "The times that an ISR lost a replica. null: no partition was observed."
+        ),
+        unavailable_ms=counts(
+            "The total time without writes, by partition. null: no client wrote.", MEASURED
+        ),
         seed=said(COUNT, "The seed of the random choices of nodes."),
         started_wall_ms=said(COUNT, "The start of the run, in ms since 1970 UTC."),
         duration_ms=COUNT,

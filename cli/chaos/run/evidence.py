@@ -200,11 +200,12 @@ def nothing_read(run: ScenarioRun) -> ReadBack:
 
 
 def failed_result(plan: Plan, why: str, started_wall_ms: int, duration_ms: int) -> Result:
-    """Return the bad result of a run that could not start."""
-    nothing: Verdict = Comparison([], array("q"), plan.scenario.workload.partitions).verdict()
+    """Return the bad result of a run that could not start. Every check of it is bad."""
+    partitions = plan.scenario.workload.partitions
+    nothing: Verdict = Comparison([], array("q"), partitions).verdict()
     evidence = Evidence(
         compared=nothing,
-        unread={},
+        unread=dict.fromkeys(range(partitions), "the run did not start"),
         sent=0,
         read_along=0,
         taken_back=0,
@@ -212,6 +213,7 @@ def failed_result(plan: Plan, why: str, started_wall_ms: int, duration_ms: int) 
         replicas_compared=False,
         failures=(),
         failed_steps=(why,),
+        problems=("the run did not start, so it examined nothing",),
         expiries=(),
         pinned=(),
         writes=Availability(),
@@ -225,7 +227,7 @@ def failed_result(plan: Plan, why: str, started_wall_ms: int, duration_ms: int) 
         title=plan.scenario.title,
         about=plan.scenario.about,
         variants=[variant.name for variant in plan.variants],
-        partitions=plan.scenario.workload.partitions,
+        partitions=partitions,
         evidence=evidence,
         checks=list(checks(evidence, plan.scenario.expect)),
         timeline=[Event(0, why, None, "", "fault")],

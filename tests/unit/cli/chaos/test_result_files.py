@@ -17,6 +17,8 @@ from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.results.compare import differences
 from quorate.cli.chaos.results.junit import junit
 from quorate.cli.chaos.results.outcome import NotRun
+from quorate.cli.chaos.results.page import render
+from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.results.schema import SCHEMA
 from quorate.cli.chaos.results.summary import summary_lines
 from quorate.cli.chaos.run.evidence import failed_result
@@ -48,7 +50,7 @@ def errors(schema: dict[str, Any], value: Any, path: str = "") -> list[str]:
     if not any(type(value) is TYPES[name] for name in names):
         return [f"{path}: {value!r} is no {names}"]
     found = []
-    if "minimum" in schema and value < schema["minimum"]:
+    if "minimum" in schema and value is not None and value < schema["minimum"]:
         found.append(f"{path}: {value} is less than {schema['minimum']}")
     for number, item in enumerate(value if isinstance(value, list) else ()):
         found += errors(schema["items"], item, f"{path}[{number}]")
@@ -76,11 +78,57 @@ def test_the_json_is_as_the_schema_says() -> None:
     assert errors(SCHEMA, written(failed_steps=["x"], faults=())) == []
 
 
-def test_the_result_of_a_run_that_could_not_start_is_as_the_schema_says() -> None:
-    scenario = load("leader-kill")
-    failed = failed_result(Plan(scenario, scenario.variants, "t"), "no cluster", 1, 2)
-    assert errors(SCHEMA, json.loads(json.dumps(failed.as_json()))) == []
-    assert failed.verdict == "bad"
+def not_started(scenario: str = "leader-kill") -> Result:
+    """Return the result of a run that could not start."""
+    loaded = load(scenario)
+    return failed_result(Plan(loaded, loaded.variants, "t"), "no cluster <x>", 1, 2)
+
+
+def test_the_json_of_a_run_that_could_not_start_has_no_numbers() -> None:
+    told = json.loads(json.dumps(not_started().as_json()))
+    assert errors(SCHEMA, told) == []
+    assert told["verdict"] == "bad"
+    assert set(told["unavailable_ms"].values()) == {None}
+    assert list(told["unavailable_ms"]) == [str(each) for each in range(12)]
+    assert set(told["availability"].values()) == {None}
+    assert told["latency_ms"]["write"]["during"] == {
+        "count": 0,
+        **dict.fromkeys(("p50", "p99", "max")),
+    }
+    assert (told["leader_moves"], told["isr_shrinks"]) == (None, None)
+
+
+@pytest.mark.parametrize("scenario", bundled_scenarios())
+def test_no_check_of_a_run_that_could_not_start_is_good(scenario: str) -> None:
+    assert [each.name for each in not_started(scenario).checks if each.good] == []
+
+
+def test_the_page_of_a_run_that_could_not_start_says_what_is_unknown() -> None:
+    page = render(not_started())
+    assert page.count("<b>unknown</b>") == 4, "lost, duplicated, the longest wait, and partitions"
+    assert ">100.00 %" not in page and "card good" not in page
+    assert "no cluster &lt;x&gt;" in page
+    assert "data-name" not in page, "no lane shows a time in which clients write"
+    assert page.count("Unknown: ") == 4
+    assert "<td class=v>ok" not in page
+
+
+def test_junit_of_a_run_that_could_not_start() -> None:
+    failed = not_started()
+    (suite,) = Xml.fromstring(junit([failed]))
+    assert suite.get("failures") == suite.get("tests") == str(len(failed.checks))
+    assert "no cluster <x>" in {each.get("message") for each in suite.iter("failure")}
+
+
+def test_a_run_that_could_not_start_is_worse_and_its_numbers_are_unknown() -> None:
+    before, after = written(), json.loads(json.dumps(not_started("heartbeat-timeout").as_json()))
+    after["variants"] = before["variants"]
+    found = {each.name: each for each in differences(before, after)}
+    assert found["verdict"].worse and found["check steps"].worse
+    wait = found["longest wait of a write, ms"]
+    assert (wait.before, wait.after, wait.worse) == ("900", "unknown", False)
+    assert "verdict" not in worse(after, before)
+    assert worse(after, after) == []
 
 
 def test_the_schema_finds_other_json() -> None:
@@ -180,8 +228,9 @@ def test_results_that_cannot_be_compared() -> None:
     del lacking["availability"]
     with pytest.raises(Refused, match="a result is not complete: KeyError: 'availability'"):
         differences(lacking, written())
-    with pytest.raises(Refused, match="lost: value '0' must be a whole number"):
-        differences({**written(), "lost": "0"}, written())
+    for value in ("0", None):
+        with pytest.raises(Refused, match=f"lost: value {value!r} must be a whole number"):
+            differences({**written(), "lost": value}, written())
 
 
 def test_compare_as_a_command(tmp_path: Path) -> None:
@@ -197,7 +246,7 @@ def test_compare_as_a_command(tmp_path: Path) -> None:
     assert (ended.exit_code, "is not worse than" in ended.output) == (0, True)
     ended = CliRunner().invoke(chaos, ["compare", str(before), str(wrong)])
     assert ended.exit_code == 1
-    assert "this is no result of one `quorate chaos run` with schema_version 4" in ended.output
+    assert "this is no result of one `quorate chaos run` with schema_version 5" in ended.output
 
 
 def test_the_schema_describes_a_scenario_that_was_refused() -> None:

@@ -144,6 +144,7 @@ ADMIN = AdminWaits(
 DELETED = AdminWait("delete", 1_000, 1_500)
 
 
+WAIT = [Outage(0, 0, 100)]
 BETWEEN = batches(100, 5_500, 9_000)
 """Writes before and after the faults, and between two of them from 5,000 to 6,000 ms."""
 
@@ -245,7 +246,7 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
     ({"resignations": (LATE,)}, "resigned", "not active 3,501 ms after its isolation"),
     ({"unread": UNREAD}, "read back", "1 partitions could not be read at the end: partition 0"),
     ({"compared": compared(3, missing=1)}, "lost", "3 records acknowledged, 1 lost: line 2"),
-    ({"compared": compared(0)}, "lost", "0 records acknowledged"),
+    ({"compared": replace(compared(), acknowledged=0)}, "lost", "0 records acknowledged"),
     ({"compared": UNVERIFIED}, "lost", "2 records acknowledged, 0 lost, 2 in partitions that"),
     ({"compared": violated("doubled")}, "duplicated", "1 duplicated: partition 0 offset 1"),
     ({"compared": violated("reordered")}, "out of order", "1 out of order: partition 0"),
@@ -253,6 +254,7 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
     ({"compared": violated("moved")}, "at another offset", "1 at another offset: partition 0"),
     ({"different_replicas": [3]}, "replicas", "replicas differ: partitions 3"),
     ({"replicas_compared": False}, "replicas", "could not be compared"),
+    ({"sent": 0}, "producers", "no producer sent anything"),
     ({"failures": ["p 1: OUT_OF_ORDER_SEQUENCE_NUMBER"]}, "producers", "p 1: OUT_OF_ORDER"),
     ({"writes": batches(5_000, 9_000)}, "writes", "0 batches before the faults, fewer than 20"),
     ({"writes": batches(100, 9_000)}, "writes", "0 batches during the faults, fewer than 20"),
@@ -267,10 +269,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "writes",
         "none before the faults in partitions 3; none after the faults in partitions 3",
     ),
-    ({"writes": Availability()}, "writes", "no batch was acknowledged"),
+    ({"writes": Availability(outages=WAIT)}, "writes", "no batch was acknowledged"),
     ({"writes": waited(2_001)}, "availability", "longer than 2,001 ms (allowed: 2,000 ms)"),
     ({"taken_back": 1}, "taken back", "3 records read during the run, 1 of them changed"),
     ({"read_along": 0}, "taken back", "0 records read during the run"),
+    ({"reads": Availability()}, "consumer", "no consumer read, so it is not known how long"),
     ({"unread_along": 5}, "consumer", "5 acknowledged records were not read during the run"),
     (
         {"reads": waited(2_501)},
@@ -309,6 +312,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "30 changes of metadata committed without a majority",
     ),
     ({"leadership": intervals(14)}, "leader moves", "14 partitions got another leader, or none"),
+    (
+        {"controllers": ()},
+        "controller moves",
+        "the metadata was not read: it is not known how many times a controller became active",
+    ),
     ({"isr_shrinks": 4}, "isr moves", "4 times an ISR lost a replica (expected: 0 to 3)"),
     ({"reassignment": moving(None)}, "reassigned", "the replicas of 2 partitions have not moved"),
     (
@@ -346,6 +354,26 @@ def test_this_check_alone_turns_the_verdict(changed: dict[str, Any], name: str, 
     found = bad(**changed)
     assert list(found) == [name]
     assert why in found[name]
+
+
+UNMEASURED: list[tuple[dict[str, Any], set[str]]] = [
+    ({"writes": Availability()}, {"writes", "availability"}),
+    (
+        {"compared": replace(compared(), read=0)},
+        {"duplicated", "out of order", "changed", "at another offset"},
+    ),
+    ({"leadership": (), "faults": (killed(led=()),)}, {"leader moves", "isr moves", "refused"}),
+]
+"""Observations that several checks lack."""
+
+
+@pytest.mark.parametrize(("changed", "names"), UNMEASURED)
+def test_a_check_without_its_observations_is_not_good(
+    changed: dict[str, Any], names: set[str]
+) -> None:
+    found = bad(**changed)
+    assert set(found) == names
+    assert "known" in " ".join(found.values())
 
 
 def test_a_group_and_an_admin_client_without_harm() -> None:
@@ -436,7 +464,7 @@ def test_the_verdict_names_what_was_tested() -> None:
 
 def test_json_has_what_scripts_ask_for() -> None:
     told = result().as_json()
-    assert told["schema_version"] == 4
+    assert told["schema_version"] == 5
     assert told["verdict"] == "good"
     assert (told["acknowledged"], told["lost"], told["duplicated"]) == (3, 0, 0)
     assert told["unavailable_ms"]["0"] == 900
