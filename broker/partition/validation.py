@@ -22,6 +22,8 @@ read.
 
 from __future__ import annotations
 
+import struct
+
 from quorate.broker.partition.key_check import KEYED_BYTES, check_keys
 from quorate.broker.partition.settings import NO_LIMIT, PartitionSettings
 from quorate.quorum.log.batches.batch import (
@@ -48,6 +50,12 @@ LATEST_MS = 2**63 - 1 - ONE_BYTE_DELTA_MS
 """The latest timestamp of a batch. The decoder of records needs room for a delta above it."""
 CHECKED_BYTES = 32 * 1024
 """Bytes of a compressed payload that are decompressed and checked, in about 50 us at most."""
+LONG_RECORDS = 4096
+LONG_BYTES = 1 << 20
+"""A batch of a compacted topic is long if it has more than LONG_RECORDS records, or may expand to
+more than LONG_BYTES. The check of a shorter one takes some 2 ms at most."""
+_ATTRIBUTES_AND_COUNT = struct.Struct(">H34xi")
+_ATTRIBUTES_AT = 21
 _CODECS = 5  # none gzip snappy lz4 zstd
 _KNOWN_ATTRIBUTES = CODEC_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 
@@ -92,6 +100,32 @@ def validate_client_batch(
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from None
     return header
+
+
+def may_be_long(data: Buffer) -> bool:
+    """Return True if the check of this batch takes long in case its topic is compacted: it has more
+    than LONG_RECORDS records, or it is compressed. Read two fields of the header only."""
+    if len(data) < HEADER_BYTES:
+        return False
+    attributes, count = _ATTRIBUTES_AND_COUNT.unpack_from(data, _ATTRIBUTES_AT)
+    return count > LONG_RECORDS or bool(attributes & CODEC_MASK)
+
+
+def takes_long(data: Buffer, settings: PartitionSettings) -> bool:
+    """Return True if `validate_client_batch` may need more than some 2 ms, because it must read the
+    key of every record. A malformed batch does not take long."""
+    if not settings.compacted or not may_be_long(data):
+        return False
+    attributes, count = _ATTRIBUTES_AND_COUNT.unpack_from(data, _ATTRIBUTES_AT)
+    if count > LONG_RECORDS:
+        return True
+    codec = attributes & CODEC_MASK
+    try:
+        return (
+            codec < _CODECS and expansion(codec, memoryview(data)[HEADER_BYTES:]).most > LONG_BYTES
+        )
+    except CorruptBatch:
+        return False
 
 
 def _code_of_bad_header(data: Buffer) -> ErrorCode:

@@ -7,13 +7,19 @@ measured, and a case fails only if it fails each of TRIES times.
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from quorate.broker.partition.key_check import KEYS_CHECKED
+from quorate.quorum.log.batches.batch import build_batch
+from quorate.quorum.log.batches.compression import Codec
+from quorate.quorum.log.batches.record import Record
 from quorate.quorum.protocol.apis import APIS, Api, ApiKey
+from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.field_bounds import (
     GROUPS,
     KEYS,
@@ -24,7 +30,7 @@ from quorate.quorum.protocol.field_bounds import (
     Bound,
 )
 from quorate.quorum.protocol.layout import Field
-from quorate.quorum.protocol.schemas import fetch, group_offsets, metadata
+from quorate.quorum.protocol.schemas import fetch, group_offsets, metadata, produce, topics
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.rpc.kafka.request_scheduler import SchedulerLimits
 from tests.attacks.crowds import FILLS
@@ -33,7 +39,7 @@ from tests.attacks.shapes import places, with_place
 from tests.fuzz.target import IncrementalWork
 from tests.ports import test_large_requests as large
 from tests.ports.node import BROKER_PORT, PortCluster, Raw, running
-from tests.ports.requests import READ, create
+from tests.ports.requests import READ, TIMEOUT_MS, create
 
 LIMIT_MS = 50
 """The longest steps measured are 5 to 15 ms, a third of them to free what is answered."""
@@ -155,6 +161,41 @@ def test_no_step_is_long(
 ) -> None:
     request = request_(bound.limit)
     watched.check(lambda raw: watched.node.send(raw, request, version, 7), LIMIT_MS)
+
+
+def test_long_batches_of_a_compacted_topic_are_checked_one_by_one(watched: Watched) -> None:
+    """The keys of every record are read. A batch of 65,536 empty records has some 100 bytes, so
+    4 KB of batches in one step kept the broker busy for 400 ms."""
+    node = watched.node
+    node.run(1.0)
+    raw = node.connect(BROKER_PORT)
+    node.ask(raw, compacted("keyed"), 5)
+    node.run(2.0)
+    request = produced_bombs("keyed", 32)
+    answer: Any = node.ask(raw, request, 9)
+    (topic,) = answer.responses
+    assert {each.error_code for each in topic.partition_responses} == {ErrorCode.INVALID_RECORD}
+    watched.check(lambda raw: node.send(raw, request, 9, 7), LIMIT_MS)
+
+
+def compacted(name: str) -> Message:
+    """Return the request that creates a compacted topic."""
+    configs = (topics.CreatableTopicConfig(name="cleanup.policy", value="compact"),)
+    (new,) = create(name).topics
+    return topics.CreateTopicsRequest(
+        topics=(dataclasses.replace(new, configs=configs),), timeout_ms=TIMEOUT_MS
+    )
+
+
+def produced_bombs(topic: str, count: int) -> Message:
+    """Return a request with `count` small batches, each of as many keyless records as a batch of a
+    compacted topic may have."""
+    records = [Record(each, 0, None, None) for each in range(KEYS_CHECKED)]
+    bomb = bytes(build_batch(records, leader_epoch=0, codec=Codec.ZSTD))
+    assert len(bomb) < 100_000
+    data = produce.PartitionProduceData(index=0, records=bomb)
+    of_topic = produce.TopicProduceData(name=topic, partition_data=(data,) * count)
+    return produce.ProduceRequest(acks=1, timeout_ms=1000, topic_data=(of_topic,))
 
 
 def test_all_offsets_of_a_group_are_fetched_in_steps(watched: Watched) -> None:

@@ -3,19 +3,24 @@
 This module does not decode the batches. The replica manager checks and appends them, and calls back
 when `acks` is satisfied. With acks=0 the client expects no response. An error then closes the
 connection, as in Kafka, and the client requests metadata again.
+
+A request of few partitions is appended in one step. If it has more, or a batch whose check takes
+long (`validation.takes_long`), it is appended in several steps, each of which the scheduler counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from quorate.broker.kafka.shared.replicas import Replicas, TopicDirectory
 from quorate.broker.kafka.shared.result_collector import ResultCollector
+from quorate.broker.partition.validation import may_be_long, takes_long
 from quorate.quorum.incremental_work import IncrementalWork, begun
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import (
+    ProducePartition,
     ProducePartitionResult,
     ProduceRequest,
     build_produce_response,
@@ -30,7 +35,8 @@ from quorate.quorum.rpc.kafka.server import RequestContext
 NO_ACKS = 0
 """The value of `acks` with which the client expects no response."""
 PARTITIONS_PER_STEP = 32
-"""Maximum number of partitions that are appended to in one step."""
+"""Maximum number of partitions that are appended to in one step. A batch whose check takes long has
+a step of its own."""
 Responder = Callable[[RequestContext, Sequence[ProducePartitionResult]], None]
 
 
@@ -52,11 +58,37 @@ class ProduceHandler:
         request = parse_produce_request(body, context.version)
         if request is None:
             return begun(self._handle_large(context, body))
-        if request.transactional_id is None and len(request.partitions) <= PARTITIONS_PER_STEP:
+        if (
+            request.transactional_id is None
+            and len(request.partitions) <= PARTITIONS_PER_STEP
+            and not any(map(self._takes_long, request.partitions))
+        ):
             done = context.callback(partial(self._responder(request), context))
             self.replicas.append(request.partitions, request.acks, request.timeout_ms, done)
             return None
-        return begun(self._append_or_refuse(context, request))
+        return self._append_or_refuse(context, request)
+
+    def _takes_long(self, append: ProducePartition) -> bool:
+        topic, topic_id, partition_id, records = append
+        if records is None or not may_be_long(records):
+            return False
+        hosted = self.replicas.registry.find(topic, topic_id, partition_id)
+        return hosted is not None and takes_long(records, hosted.partition.settings)
+
+    def _parts(self, appends: Sequence[ProducePartition]) -> Iterator[list[ProducePartition]]:
+        """Yield the appends in their order, as many at a time as one step may make."""
+        part: list[ProducePartition] = []
+        for append in appends:
+            long = self._takes_long(append)
+            if part and (long or len(part) == PARTITIONS_PER_STEP):
+                yield part
+                part = []
+            part.append(append)
+            if long:
+                yield part
+                part = []
+        if part:
+            yield part
 
     def _handle_large(self, context: RequestContext, body: memoryview) -> IncrementalWork[None]:
         request = yield from parse_produce_steps(body, context.version)
@@ -86,18 +118,19 @@ class ProduceHandler:
     def _append_in_parts(
         self, request: ProduceRequest, done: Callable[[Sequence[ProducePartitionResult]], None]
     ) -> IncrementalWork[None]:
-        """Append PARTITIONS_PER_STEP partitions in each step, and answer them all together."""
+        """Append one part in each step, and answer all of them together."""
 
         def join(parts: Sequence[Sequence[ProducePartitionResult]]) -> None:
             done([result for part in parts for result in part])
 
-        partitions = request.partitions
-        starts = range(0, len(partitions), PARTITIONS_PER_STEP)
-        collector = ResultCollector(len(starts), join)
-        for index, start in enumerate(starts):
-            part = partitions[start : start + PARTITIONS_PER_STEP]
-            self.replicas.append(part, request.acks, request.timeout_ms, collector.slot(index))
+        parts: list[list[ProducePartition]] = []
+        for part in self._parts(request.partitions):
+            parts.append(part)
             yield
+        collector = ResultCollector(len(parts), join)
+        for index, part in enumerate(parts):
+            yield
+            self.replicas.append(part, request.acks, request.timeout_ms, collector.slot(index))
 
     def _answer(
         self,

@@ -7,7 +7,12 @@ import pytest
 from quorate.broker.partition import key_check
 from quorate.broker.partition.key_check import KEYS_CHECKED, KeylessRecords
 from quorate.broker.partition.settings import PartitionSettings
-from quorate.broker.partition.validation import validate_client_batch
+from quorate.broker.partition.validation import (
+    LONG_BYTES,
+    LONG_RECORDS,
+    takes_long,
+    validate_client_batch,
+)
 from quorate.quorum.log.batches.batch import assemble, build_batch, read_header
 from quorate.quorum.log.batches.compression import Codec
 from quorate.quorum.log.batches.record import Record
@@ -76,3 +81,17 @@ def test_damaged_records_are_refused() -> None:
         with pytest.raises(KafkaError) as caught:
             validate_client_batch(assemble(payload, header), COMPACTED, NOW)
         assert caught.value.code is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_only_a_batch_whose_records_are_all_read_takes_long(codec: Codec) -> None:
+    """So a client cannot hide a long check in a request that is small or declares few records."""
+    many = records(*[b"k"] * (LONG_RECORDS + 1), codec=codec)
+    assert takes_long(many, COMPACTED)
+    assert not takes_long(many, PartitionSettings(max_message_bytes=1 << 24))
+    few = records(*[b"k"] * 100, codec=codec)
+    assert not takes_long(few, COMPACTED)
+    large = build_batch([Record(0, NOW, b"k", bytes(LONG_BYTES))], leader_epoch=0, codec=codec)
+    assert takes_long(large, COMPACTED) == (codec is not Codec.NONE)
+    assert not takes_long(large[:40], COMPACTED)
+    assert not takes_long(large[:61], COMPACTED)
