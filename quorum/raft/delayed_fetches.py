@@ -8,6 +8,8 @@ what it received as an observer.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
@@ -33,7 +35,10 @@ def complete_delayed_fetch(core: Core, progress: Progress, error: ErrorCode) -> 
         refuse_fetch(core, delayed.token, error)
         return
     end = core.log.end_offset if progress.is_voter else core.high_watermark
-    core.reply(delayed.token, _read_slice(core, delayed.offset, delayed.max_bytes, end))
+    response = _read_slice(core, delayed.offset, delayed.max_bytes, end)
+    if core.voters.is_impostor(progress.key):
+        response = replace(response, replaced_voter=core.voters.key(progress.key.id))
+    core.reply(delayed.token, response)
 
 
 def complete_voter_fetches(core: Core, state: Leader) -> None:

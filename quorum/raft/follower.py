@@ -121,6 +121,7 @@ def on_fetch_response(
     membership.on_follower_append(core, response.records)
     core.raise_high_watermark(min(response.high_watermark, core.log.end_offset))
     state.leader_high_watermark = response.high_watermark
+    state.replaced_voter = response.replaced_voter
 
 
 def on_fetch_snapshot_response(

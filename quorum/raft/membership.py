@@ -70,6 +70,15 @@ def current_voters(core: Core) -> VoterSet:
     return VoterSet(ReplicaKey(voter.voter_id, voter.voter_directory_id) for voter in quorum.voters)
 
 
+def replaced_voter(core: Core) -> ReplicaKey | None:
+    """Return the voter that has this node's id and another directory id, or None.
+
+    The log names it at kraft.version 1. At kraft.version 0 only the leader knows it."""
+    if core.voters.is_impostor(core.me):
+        return core.voters.key(core.me.id)
+    return core.state.replaced_voter if isinstance(core.state, Follower) else None
+
+
 def apply_history(core: Core) -> None:
     """Make the latest voters of the log effective and emit `VotersChanged`, if they have changed.
 

@@ -147,6 +147,9 @@ class FetchResponse:
     records: Annotated[Buffer, Bytes(MAX_NODE_FRAME_BYTES)] = b""
     snapshot: EpochOffset | None = None  # fetch this snapshot instead of the log
     leader: LeaderAddress | None = None
+    replaced_voter: ReplicaKey | None = None
+    """The voter that has the fetcher's id and another directory id. The fetcher then does not vote.
+    At kraft.version 0 it cannot know that from its own log and configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from quorate.quorum.raft.effects import Effect, Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_timers import hint_deadline_ms
 from quorate.quorum.raft.log_view import FollowedBatches, RaftLog, RaftSnapshots
+from quorate.quorum.raft.membership import replaced_voter
 from quorate.quorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -358,6 +359,11 @@ class Raft:
     def catching_up(self) -> bool:
         """Return True while this node must not vote: its directory lost records."""
         return self._core.catching_up
+
+    @property
+    def replaced_voter(self) -> ReplicaKey | None:
+        """The voter with this node's id and another directory id, or None (membership.py)."""
+        return replaced_voter(self._core)
 
     @property
     def voted_id(self) -> int:

@@ -111,6 +111,7 @@ class Follower:
     leader_gone: bool = False  # the leader resigned, or its process is dead
     leader_high_watermark: int = 0  # in the leader's last response
     caught_up: bool = False  # `CaughtUp` was emitted
+    replaced_voter: ReplicaKey | None = None  # in the leader's last response
     next_update_ms: int = 0  # earliest time of the next UpdateVoter request
     fetching: FetchState = field(default_factory=FetchState)
 

@@ -27,6 +27,7 @@ from quorate.quorum.watch.life_cycle import LifeCycle
 from quorate.quorum.watch.measures import QuorumMeasures
 from quorate.quorum.watch.node_view import NodeView
 from quorate.quorum.watch.quorum_reach import quorum_reasons
+from quorate.quorum.watch.voting import voting_notes, voting_reasons
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -91,9 +92,10 @@ class HttpEndpoints:
         return json_response({"status": "ok", **found})
 
     async def _readyz(self, query: Query) -> HttpResponse:
-        """Return 200 if the node is ready, or 503 with the reasons."""
+        """Return 200 if the node is ready, or 503 with the reasons. The notes change nothing."""
         reasons = self.reasons()
-        found = {"ready": not reasons, **self._who(), "reasons": reasons}
+        notes = [*voting_notes(self._node)]
+        found = {"ready": not reasons, **self._who(), "reasons": reasons, "notes": notes}
         return json_response(found, 503 if reasons else 200)
 
     async def _metrics(self, query: Query) -> HttpResponse:
@@ -149,12 +151,13 @@ def metadata_reasons(node: NodeView) -> Iterator[str]:
 
     The node must reach a majority of the voters, know their leader and a committed record, and have
     replayed all records that it knows to be committed. If its log had lost records, it must have
-    caught up again."""
+    caught up again. A controller that is meant to vote must vote (voting.py)."""
     if node.failed:
         yield "the node has failed"
     yield from quorum_reasons(node, knows_leader=node.raft.leader_id != NO_NODE)
     if node.raft.catching_up:
         yield node.lost
+    yield from voting_reasons(node)
     high_watermark = node.raft.high_watermark
     if high_watermark <= node.log.start_offset:
         yield "no metadata record is known to be committed yet"

@@ -142,8 +142,13 @@ def a_controller_dies_and_is_replaced(day: Day) -> None:
         "the status explains the new disk",
     )
     day.said("its disk was replaced or its directory.id was changed")
+    wait_for(
+        lambda: "this controller does not vote: its directory id is " in dead.ready()[1],
+        "a rolling restart stops here",
+    )
     replace_voter(day, dead)
     wait_for(lambda: "3 of 3 voters answer" in status(day.bootstrap)[1], "the new disk votes")
+    dead.wait_until_ready()
 
 
 def a_disk_is_wiped(day: Day) -> None:

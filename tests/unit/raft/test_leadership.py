@@ -652,3 +652,6 @@ def test_what_an_operator_has_to_mend_is_said_once() -> None:
     said = [each for each in cluster.nodes[1].seen if isinstance(each, effects.PeerProblem)]
     assert [each.replica_id for each in said] == [3]
     assert f"replica {key(3, 2)} is not voter {key(3)}" in said[0].reason
+    # Only the leader can tell the replica, because the configuration names no directory ids.
+    assert cluster.core(3).replaced_voter == key(3)
+    assert cluster.core(2).replaced_voter is None
