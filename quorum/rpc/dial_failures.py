@@ -25,6 +25,9 @@ EXPLANATIONS = {
 }
 """The texts by OpenSSL's reason."""
 MAX_CAUSES = 8
+NO_CONNECTION = (OSError, ValueError)
+"""The errors of a connection that cannot be opened. TimeoutError and gaierror are OSErrors. A host
+that cannot be a name, such as `a..b` or one with a null byte, is a ValueError."""
 
 
 def unreachable(address: Address, error: BaseException) -> PeerUnreachable:

@@ -19,7 +19,7 @@ from quorate.quorum.clock import AsyncioClock
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.open_files import open_files
 from quorate.quorum.rpc.delivery import log_closing
-from quorate.quorum.rpc.dial_failures import unreachable
+from quorate.quorum.rpc.dial_failures import NO_CONNECTION, unreachable
 from quorate.quorum.rpc.frame_link import FrameLink, address_of
 from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
 from quorate.quorum.rpc.kafka_frames import KafkaLink
@@ -136,7 +136,7 @@ class AioTransport:
                 )
         except ConnectionRefusedError as error:
             raise PeerRefused(f"{address} refuses connections") from error
-        except OSError as error:  # TimeoutError and socket.gaierror are subclasses
+        except NO_CONNECTION as error:
             raise unreachable(address, error) from error
         if link.self_connected:
             raise PeerRefused(f"no process listens on {address}: the connection was to itself")

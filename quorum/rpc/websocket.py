@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp import web
 
 from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
-from quorate.quorum.rpc.dial_failures import unreachable
+from quorate.quorum.rpc.dial_failures import NO_CONNECTION, unreachable
 from quorate.quorum.rpc.http import RPC_PATH
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
 from quorate.quorum.seams import Accept, Address, DialTls, Link, PeerRefused
@@ -145,7 +145,7 @@ async def connect(
             error.os_error, ConnectionRefusedError
         ):
             raise PeerRefused(f"{address} refuses connections") from error
-        if isinstance(error, aiohttp.ClientError | OSError):
+        if isinstance(error, (aiohttp.ClientError, *NO_CONNECTION)):
             raise unreachable(address, error) from error
         raise
     assert isinstance(socket, _ClientWebSocket)

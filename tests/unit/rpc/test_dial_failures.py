@@ -1,4 +1,4 @@
-"""A node that cannot connect to another one because of TLS logs the reason, once."""
+"""Connections that a node cannot open. If TLS is the cause, the node logs the reason, once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,16 @@ from quorate.quorum.rpc.handshake import NodeSettings
 from quorate.quorum.rpc.tls.dialing_transport import DialingTransport
 from quorate.quorum.rpc.tls.issuing import Issued
 from quorate.quorum.rpc.transport import AioTransport
-from quorate.quorum.seams import ANONYMOUS_PEER, Address, PeerIdentity, TlsFailed, Wire
+from quorate.quorum.seams import (
+    ANONYMOUS_PEER,
+    Address,
+    PeerIdentity,
+    PeerUnreachable,
+    TlsFailed,
+    Wire,
+)
 from tests.certificates import authority, certificate
+from tests.unit.rpc.nets import RUNNERS, Net, Recorder, on_real_nets
 from tests.unit.rpc.test_connector import hello_of
 from tests.unit.rpc.tls.test_listener_sockets import Port
 
@@ -110,3 +118,34 @@ def test_a_failure_without_tls_has_no_other_text() -> None:
     failure = unreachable(Address("b", 1), ConnectionResetError("reset"))
     assert not isinstance(failure, TlsFailed)
     assert str(failure) == "cannot reach b:1: ConnectionResetError('reset')"
+
+
+HOSTS = (
+    "a" * 64,
+    ".",
+    "a..b",
+    "a\0b",
+    "\u00fc" * 70,
+    "xn--\u00ff",
+    "\u3002",
+    "a/b",
+    "a@b",
+    "[",
+    "::g",
+)
+"""Texts of registrations, voters and operators that no name and no address can be."""
+
+
+@on_real_nets
+@pytest.mark.parametrize("wire", [Wire.NODE, Wire.KAFKA])
+def test_a_host_that_cannot_exist_is_unreachable(kind: str, wire: Wire) -> None:
+    """Another exception would end the task that connects, and thus the node. Brokers and voters
+    state the hosts that other nodes connect to."""
+
+    async def scenario(net: Net) -> None:
+        for host in HOSTS:
+            with pytest.raises(PeerUnreachable):
+                await net.connect(Address(host, 1), wire, Recorder())
+        assert not net.failures
+
+    RUNNERS[kind](scenario)
