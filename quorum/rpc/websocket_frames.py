@@ -8,6 +8,10 @@ proxies, and neither exists here.
 
 The first frame of a link belongs to the handshake of the nodes. A header that announces more than
 SMALL_FRAME_BYTES closes the link. Later frames have the bound of the link.
+
+Nodes send no pings. A foreign client may send some, but MAX_CONTROL_FRAMES in a row close the link,
+because they are handled without a pause. A ping has no answer while the peer does not read, because
+no budget counts the answers (RFC 6455, section 5.5.3, permits to answer only the last one).
 """
 
 from __future__ import annotations
@@ -17,12 +21,14 @@ import struct
 from collections.abc import Callable
 from typing import cast
 
-from quorate.quorum.rpc.frame_link import FrameLink
+from quorate.quorum.rpc.frame_link import REPORT_ABOVE_BYTES, FrameLink
 from quorate.quorum.rpc.messages import SMALL_FRAME_BYTES
 from quorate.quorum.seams import Accept, Buffer, Link
 
 BINARY, CLOSE, PING, PONG = 0x82, 0x88, 0x89, 0x8A  # each the first byte of a final frame
 TEXT = 0x81
+MAX_CONTROL_FRAMES = 100
+"""Control frames that may arrive together, without a message between them."""
 MASKED = 0x80
 MASK_BYTES = 4
 NO_MASK = bytes(MASK_BYTES)
@@ -92,12 +98,17 @@ class WebSocketLink(FrameLink):
         self._transport.write(b"".join((header, self._mask, *parts)))
 
     def _next_frame(self) -> memoryview | None:
+        control_frames = 0
         while (found := self._next_message()) is not None:
             first, payload = found
             if first == BINARY:
                 # The first frame is the nodes' handshake. If it is refused, the link closes.
                 self._allowed_bytes = self._max_frame_bytes
                 return payload
+            control_frames += 1
+            if control_frames > MAX_CONTROL_FRAMES:
+                self._refuse(f"more than {MAX_CONTROL_FRAMES} control frames in a row")
+                return None
             self._control(first, payload)
         return None
 
@@ -130,7 +141,8 @@ class WebSocketLink(FrameLink):
         elif first == CLOSE:
             self.abort()
         elif first == PING:
-            self._write(PONG, payload)
+            if self.pending_bytes <= REPORT_ABOVE_BYTES:
+                self._write(PONG, payload)
         elif first == TEXT:
             self._refuse("a text message; frames are binary")
         elif first != PONG:
