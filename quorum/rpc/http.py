@@ -1,7 +1,8 @@
 """Plain HTTP on a listening port: one GET per connection, with a bounded head.
 
 A connection that began with `GET ` is one of two things. If it asks for RPC_PATH, and the port
-serves nodes and has room for another, `websocket.py` takes it over. Otherwise it is a link of
+serves nodes and has room for another, `websocket.py` takes it over. aiohttp then sees a head that
+this module has written, and never one of a client. Otherwise the connection is a link of
 `Wire.HTTP`: the target of the request is its one incoming frame, and the response is its one
 outgoing frame. A request that breaks a rule of `http_head.py` gets an error response. No client can
 hold more than MAX_HEAD_BYTES and one read of the socket, or a connection for longer than the
@@ -57,6 +58,15 @@ class HttpResponse:
 def refusal(status: int, reason: str) -> HttpResponse:
     """Return an error response with `reason` as its text."""
     return HttpResponse(f"{reason}\n".encode(), status=status)
+
+
+def websocket_head(key: bytes) -> bytes:
+    """Return the head of a WebSocket handshake for aiohttp. Of the client's head, only the key
+    counts."""
+    return (
+        b"GET %b HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %b\r\n\r\n" % (RPC_PATH, key)
+    )
 
 
 class HttpListener(Protocol):
@@ -136,8 +146,10 @@ class HttpLink(asyncio.Protocol):
         target = head.target
         if target.partition(b"?")[0] == RPC_PATH:
             protocol = self._listener.websocket_protocol()
+            if protocol is not None and head.websocket_key is None:
+                return self._refuse(400, "this path is for the WebSockets of nodes")
             if protocol is not None:
-                return self._leave_to(protocol)
+                return self._leave_to(protocol, websocket_head(head.websocket_key or b""))
         accept = self._listener.http
         if accept is None:
             return self._refuse(404, "this port serves no plain HTTP")
@@ -150,12 +162,12 @@ class HttpLink(asyncio.Protocol):
         deliver(self, self._handler, memoryview(target))
         return None
 
-    def _leave_to(self, protocol: asyncio.Protocol) -> None:
+    def _leave_to(self, protocol: asyncio.Protocol, head: bytes) -> None:
         self._timer.cancel()
         self._listener.gone(self)
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
-        protocol.data_received(self._head)
+        protocol.data_received(head)
 
     def _refuse(self, status: int, reason: str) -> None:
         self._read = True

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quorate.quorum.clipped import quoted
@@ -26,6 +26,15 @@ HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xf
 REQUEST_LINE = re.compile(rb"GET (/[\x21-\x7e\x80-\xff]*) HTTP/1\.([01])")
 HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::[0-9]{0,5})?")
 BEARER = re.compile(rb"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
+WEBSOCKET = {
+    b"upgrade": re.compile(rb"(?i:websocket)"),
+    b"connection": re.compile(rb"(?i:(?:.*,[ \t]*)?upgrade(?:[ \t]*,.*)?)"),
+    b"sec-websocket-version": re.compile(rb"13"),
+    b"sec-websocket-key": re.compile(rb"[A-Za-z0-9+/]{22}=="),
+}
+"""The headers of a WebSocket handshake, and their values."""
+BODY = (b"content-length", b"transfer-encoding")
+"""The headers of a request that has a body, which a handshake of WebSocket has not."""
 LOCALHOST = "localhost"
 
 
@@ -47,6 +56,8 @@ class Head:
     """None if an HTTP/1.0 client sent no Host header."""
     bearer: str | None = field(default=None, repr=False)
     """The token of an Authorization header with the scheme Bearer (RFC 6750)."""
+    websocket_key: bytes | None = None
+    """The key of the WebSocket handshake that the head makes, or None if it makes none."""
 
 
 def parse_head(head: bytes) -> Head:
@@ -58,11 +69,29 @@ def parse_head(head: bytes) -> Head:
     asked = REQUEST_LINE.fullmatch(line)
     if asked is None:
         raise HeadRefused(400, "only GET requests of HTTP/1.0 and HTTP/1.1 are served")
-    lines = rest.split(END_OF_LINE) if rest else []
-    if len(lines) > MAX_HEADERS:
+    headers = _headers(rest)
+    hosts = [each.decode("latin-1").strip() for each in headers.get(b"host", ())]
+    if len(hosts) > 1 or (not hosts and asked[2] == b"1"):
+        raise HeadRefused(400, "a request of HTTP/1.1 needs exactly one Host header")
+    found = (BEARER.fullmatch(each.strip()) for each in headers.get(b"authorization", ()))
+    bearers = [each[1].decode("ascii") for each in found if each]
+    if len(bearers) > 1:
+        raise HeadRefused(400, "a request may have one Authorization header")
+    return Head(
+        asked[1],
+        hosts[0] if hosts else None,
+        bearers[0] if bearers else None,
+        _websocket_key(headers) if asked[2] == b"1" else None,
+    )
+
+
+def _headers(lines: bytes) -> dict[bytes, list[bytes]]:
+    """Return the values of each header by its name in lower case. Raise HeadRefused."""
+    headers: dict[bytes, list[bytes]] = {}
+    each_line = lines.split(END_OF_LINE) if lines else []
+    if len(each_line) > MAX_HEADERS:
         raise HeadRefused(431, f"a request may have at most {MAX_HEADERS} headers")
-    hosts, bearers = [], []
-    for line in lines:
+    for line in each_line:
         header = HEADER.fullmatch(line)
         if header is None:
             raise HeadRefused(400, "a header is malformed")
@@ -71,15 +100,19 @@ def parse_head(head: bytes) -> Head:
             raise HeadRefused(
                 403, "requests with an Origin header, which web pages send, are refused"
             )
-        if name == b"host":
-            hosts.append(header[2].decode("latin-1").strip())
-        elif name == b"authorization" and (token := BEARER.fullmatch(header[2].strip())):
-            bearers.append(token[1].decode("ascii"))
-    if len(hosts) > 1 or (not hosts and asked[2] == b"1"):
-        raise HeadRefused(400, "a request of HTTP/1.1 needs exactly one Host header")
-    if len(bearers) > 1:
-        raise HeadRefused(400, "a request may have one Authorization header")
-    return Head(asked[1], hosts[0] if hosts else None, bearers[0] if bearers else None)
+        headers.setdefault(name, []).append(header[2])
+    return headers
+
+
+def _websocket_key(headers: Mapping[bytes, Sequence[bytes]]) -> bytes | None:
+    """Return the key of a WebSocket handshake (RFC 6455), or None if the headers make none."""
+    values = [headers.get(name, ()) for name in WEBSOCKET]
+    whole = all(len(each) == 1 for each in values)
+    if not whole or any(name in headers for name in BODY):
+        return None
+    texts = [each[0].strip() for each in values]
+    fits = all(map(re.Pattern.fullmatch, WEBSOCKET.values(), texts))
+    return texts[-1] if fits else None
 
 
 def check_host(host: str | None, names: Collection[str]) -> None:

@@ -26,8 +26,8 @@ CLOSE_TIMEOUT_S = 0.1
 class WebSocketSide:
     """The server side: the connections of one listener that ask for RPC_PATH.
 
-    A request with an Origin header, or without a WebSocket handshake, gets an error response. The
-    event loop owns this object."""
+    Each of them begins with a head of `http.py`, so that the handshake cannot fail because of what
+    a client sent. The event loop owns this object."""
 
     def __init__(
         self,
@@ -64,12 +64,6 @@ class WebSocketSide:
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         socket = web.WebSocketResponse(autoclose=False, compress=False)
-        if "Origin" in request.headers:  # in a second request; `http.py` checks the first one only
-            return _refusal(
-                403, "requests with an Origin header, which web pages send, are refused"
-            )
-        if not socket.can_prepare(request):
-            return _refusal(400, "this path is for the WebSockets of nodes")
         try:
             await socket.prepare(request)
         except ConnectionResetError:  # the client closed the connection during the handshake
@@ -86,12 +80,6 @@ class WebSocketSide:
         finally:
             link.abort()
         return socket
-
-
-def _refusal(status: int, reason: str) -> web.Response:
-    response = web.Response(status=status, text=f"{reason}\n")
-    response.force_close()
-    return response
 
 
 class _ClientWebSocket(aiohttp.ClientWebSocketResponse):

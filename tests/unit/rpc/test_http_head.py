@@ -24,6 +24,31 @@ def test_a_head_that_is_read(head: bytes, found: Head) -> None:
     assert parse_head(head) == found
 
 
+WEBSOCKET = (
+    b"Host: x\r\nUpgrade: WebSocket\r\nConnection: keep-alive, Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "key"),
+    [
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET, b"dGhlIHNhbXBsZSBub25jZQ=="),
+        (b"GET / HTTP/1.0\r\n" + WEBSOCKET, None),
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET.replace(b"13", b"12"), None),
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET.replace(b"==", b"="), None),
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET.replace(b"WebSocket\r", b"h2c\r"), None),
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET.replace(b", Upgrade", b", Upgrades"), None),
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET + b"\r\nUpgrade: websocket", None),
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET + b"\r\nContent-Length: 0", None),
+        (b"GET / HTTP/1.1\r\n" + WEBSOCKET + b"\r\nTransfer-Encoding: chunked", None),
+        (b"GET / HTTP/1.1\r\nHost: x", None),
+    ],
+)
+def test_the_key_of_a_websocket_handshake(head: bytes, key: bytes | None) -> None:
+    assert parse_head(head).websocket_key == key
+
+
 @pytest.mark.parametrize(
     ("head", "status"),
     [
