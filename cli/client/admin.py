@@ -10,6 +10,7 @@ Brokers forward requests for the active controller. Controllers do not, so with
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,13 +65,17 @@ class AdminSettings:
     `servers` are the (host, port) pairs of --bootstrap-server or --bootstrap-controller.
     `controllers` is True if they are controllers. No request is sent again later than `timeout_s`
     after its first attempt. The bound is approximate: a search for a server that accepts a
-    connection may take `timeout_s` in addition."""
+    connection may take `timeout_s` in addition. A first search ends after `absent_s` if it finds
+    that no server exists, because an address is wrong or the cluster does not run. A later one goes
+    on, because the servers may be restarted. With `impatient` each search makes one attempt."""
 
     servers: tuple[tuple[str, int], ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
     client_id: str = "quorate-cli"
     controllers: bool = False
     security: ClientSecurity = ClientSecurity()
+    absent_s: float = math.inf
+    impatient: bool = False
 
 
 class Admin:
@@ -84,6 +89,7 @@ class Admin:
         self._connections: dict[tuple[str, int], Connection] = {}
         self._probe = TlsProbe()
         self._any: tuple[str, int] | None = None
+        self._has_answered = False
         self._nodes: dict[int, tuple[str, int]] = {}
 
     @property
@@ -296,18 +302,35 @@ class Admin:
                 return self._connect(self._any)
             except ConnectionLost:
                 self._any = None
-        deadline = time.monotonic() + self._settings.timeout_s
-        servers = self._settings.servers
+        began_s, servers = time.monotonic(), self._settings.servers
         while True:
             try:
                 number, connection = first_answer([partial(self._answering, at) for at in servers])
             except NoneAnswered as failed:
-                if time.monotonic() > deadline:
-                    raise NotReachable(f"no server answers: {failed}") from None
+                if time.monotonic() - began_s > self._patience_s(failed):
+                    raise NotReachable(self._unanswered(failed)) from None
                 time.sleep(RETRY_DELAY_S)
                 continue
-            self._any = servers[number]
+            self._any, self._has_answered = servers[number], True
             return self._kept(servers[number], connection)
+
+    def _patience_s(self, failed: NoneAnswered) -> float:
+        """Return the time after which the search for a server ends. -1 ends it immediately."""
+        settings = self._settings
+        if settings.impatient:
+            return -1
+        short = failed.absent and not self._has_answered
+        return min(settings.timeout_s, settings.absent_s) if short else settings.timeout_s
+
+    def _unanswered(self, failed: NoneAnswered) -> str:
+        """Return the message about servers that do not answer: the reasons and the remedy."""
+        option = "--bootstrap-controller" if self._settings.controllers else "--bootstrap-server"
+        node = "controller" if self._settings.controllers else "broker"
+        if failed.absent:
+            remedy = f"Start a {node} there, or give the address of one that runs with {option}"
+        else:
+            remedy = f"Check that these {node}s run, and that no firewall is in between"
+        return f"no server answers: {failed}. {remedy}"
 
     def _answering(self, address: tuple[str, int]) -> Connection:
         """Return a new connection to a server that has answered. Another thread may call it."""

@@ -39,7 +39,12 @@ SESSION_SHARE = 0.85
 class ConnectionLost(Exception):
     """The connection could not be opened, or it broke.
 
-    The outcome of a request in flight is unknown."""
+    The outcome of a request in flight is unknown. `absent` is True if no program listens at the
+    address, or if its host name does not resolve. Only an operator can then change that."""
+
+    def __init__(self, reason: str, *, absent: bool = False) -> None:
+        super().__init__(reason)
+        self.absent = absent
 
 
 class Unsupported(Refused):
@@ -77,7 +82,8 @@ class Connection:
         try:
             self._socket = socket.create_connection((host, port), timeout_s)
         except OSError as error:
-            raise ConnectionLost(f"{self.address}: {error}") from None
+            absent = isinstance(error, ConnectionRefusedError | socket.gaierror)
+            raise ConnectionLost(f"{self.address}: {reason_of(error)}", absent=absent) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
             with self._closed_when_it_fails():
@@ -263,6 +269,15 @@ class Connection:
                 raise OSError("it closed the connection")
             received += count
         return bytes(buffer)
+
+
+def reason_of(error: OSError) -> str:
+    """Return the reason why a connection could not be opened, without the number of the error."""
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, socket.gaierror):
+        return "the host name does not resolve"
+    return error.strerror or str(error)
 
 
 def is_refusal(error: OSError) -> bool:

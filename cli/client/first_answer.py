@@ -19,11 +19,12 @@ Attempt = Callable[[], Connection]
 
 
 class NoneAnswered(Exception):
-    """Every attempt failed. `reasons` has a text for each."""
+    """Every attempt failed. The text has the reason of each. `absent` is True if no server exists
+    at any of the addresses (`ConnectionLost.absent`)."""
 
-    def __init__(self, reasons: Sequence[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.reasons = reasons
+    def __init__(self, reasons: Sequence[ConnectionLost]) -> None:
+        super().__init__("; ".join(map(str, reasons)))
+        self.absent = all(each.absent for each in reasons)
 
 
 def first_answer(attempts: Sequence[Attempt]) -> tuple[int, Connection]:
@@ -34,7 +35,7 @@ def first_answer(attempts: Sequence[Attempt]) -> tuple[int, Connection]:
     Refused for a certificate, as soon as it happens. The attempts must end by themselves."""
     ended: queue.SimpleQueue[tuple[int, Connection | Exception]] = queue.SimpleQueue()
     over = threading.Event()
-    reasons: dict[int, str] = {}
+    reasons: dict[int, ConnectionLost] = {}
     begun = 0
     try:
         while len(reasons) < len(attempts):
@@ -49,7 +50,7 @@ def first_answer(attempts: Sequence[Attempt]) -> tuple[int, Connection]:
                 return number, result
             if not isinstance(result, ConnectionLost):
                 raise result
-            reasons[number] = str(result)
+            reasons[number] = result
     finally:
         over.set()
         _close_all(ended)

@@ -16,6 +16,9 @@ from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.config.listeners import parse_servers
 
+ABSENT_S = 5.0
+"""The time, in s, for which a command repeats its first attempt if every address refuses
+connections or does not resolve. A cluster that starts at the same time needs about that long."""
 F = TypeVar("F", bound=Callable[..., Any])
 MAX_TIMEOUT_S = 86_400
 """The longest timeout of a command: a day. Requests carry it in ms, in 32 bits."""
@@ -48,8 +51,9 @@ def cluster_options(*, controllers: bool = False) -> Callable[[F], F]:
             "timeout_s",
             type=click.FloatRange(0, MAX_TIMEOUT_S, min_open=True),
             default=None,
-            help="Time limit of each request with its retries, in seconds. [default: "
-            "default.api.timeout.ms of --command-config, or 30]",
+            help="Time limit of each request with its retries, in seconds. If nothing listens at "
+            "the addresses, the command ends after 5 s. [default: default.api.timeout.ms of "
+            "--command-config, or 30]",
         )(command)
         command = command_config_option(command)
         if controllers:
@@ -114,6 +118,7 @@ def admin_settings(
         timeout_s=timeout_s,
         client_id=client.get("client.id", "quorate-cli"),
         controllers=bool(bootstrap_controller),
+        absent_s=ABSENT_S,
         security=client_security(client),
     )
 

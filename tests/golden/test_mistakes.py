@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
 VERIFY = "reassign-partitions @server --verify --reassignment-json-file"
 EXECUTE = "reassign-partitions @server --execute --reassignment-json-file"
 RESET = "consumer-groups @server --group g --reset-offsets"
-UNREACHABLE = "no server answers: 127.0.0.1:1: [Errno 111] Connection refused"
+UNREACHABLE = "no server answers: 127.0.0.1:1: connection refused. Start a "
 NO_TOPIC = "topic absent: UNKNOWN_TOPIC_OR_PARTITION: There is no such topic or partition here."
 MISTAKES = [
     ("topics @server --list --describe", 2, "Command must include exactly one action: "),

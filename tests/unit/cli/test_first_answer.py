@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import cast
 
@@ -86,3 +87,48 @@ def test_an_admin_beside_a_paused_and_a_dead_server() -> None:
         only_dead = Admin(AdminSettings(servers=(gone,), timeout_s=0))
         with pytest.raises(NotReachable, match=f"no server answers: {gone[0]}:{gone[1]}: "):
             only_dead.ask(asked, cluster.DescribeQuorumResponse)
+
+
+def refusing() -> tuple[str, int]:
+    """The address of a port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as dead:
+        host, port = dead.getsockname()[:2]
+    return host, port
+
+
+def test_absent_servers_end_the_search_early_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(time, "sleep", lambda _: now_s.__setitem__(0, now_s[0] + 1.0))
+    unknown = ("no.such.host.invalid", 9092)
+    for at, reason in ((refusing(), "connection refused"), (unknown, "does not resolve")):
+        now_s[0] = 0.0
+        admin = Admin(AdminSettings(servers=(at,), absent_s=5.0))
+        with pytest.raises(NotReachable, match=f"{reason}. Start a broker there, or give ") as info:
+            admin.ask(cluster.DescribeQuorumRequest(topics=()), cluster.DescribeQuorumResponse)
+        assert "--bootstrap-server" in str(info.value)
+        assert 5.0 < now_s[0] < 7.0
+
+
+def test_servers_that_have_answered_may_be_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(time, "sleep", lambda _: now_s.__setitem__(0, now_s[0] + 1.0))
+    asked = cluster.DescribeQuorumRequest(topics=())
+    answer = cluster.DescribeQuorumResponse(error_code=0, topics=(), nodes=())
+    with fake_kafka({cluster.DescribeQuorumRequest: lambda _: answer}) as good:
+        servers = ((good.host, good.port),)
+        admin = Admin(AdminSettings(servers=servers, absent_s=5.0, timeout_s=20.0))
+        admin.ask(asked, cluster.DescribeQuorumResponse)
+    with pytest.raises(NotReachable):
+        admin.ask(asked, cluster.DescribeQuorumResponse)
+    assert now_s[0] > 20.0
+
+
+def test_an_impatient_command_makes_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
+    admin = Admin(AdminSettings(servers=(refusing(),), impatient=True))
+    with pytest.raises(NotReachable, match="connection refused"):
+        admin.ask(cluster.DescribeQuorumRequest(topics=()), cluster.DescribeQuorumResponse)
