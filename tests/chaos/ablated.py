@@ -30,6 +30,7 @@ from quorate.quorum.log.flush import Flush
 from quorate.quorum.log.opening import recovery
 from quorate.quorum.log.segments.scan import scan
 from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
+from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft import check_quorum, follower, high_watermark
 from quorate.quorum.raft.vote import campaign
@@ -104,6 +105,12 @@ def load_nothing(self: Any, data: memoryview) -> None:
         self._offset = header.next_offset
 
 
+def answer_from_memory(self: ControllerShell, *arguments: Any, **options: Any) -> None:
+    """Answer requests that change nothing before a majority has confirmed this controller."""
+    SUBMIT(self, *arguments, **{**options, "linearizable": False})
+
+
+SUBMIT = ControllerShell.submit
 RUN, USABLE = Flush.run, placement.usable_brokers
 Ablation = tuple[Any, str, Any]
 ABLATIONS: dict[str, Ablation] = {
@@ -113,6 +120,7 @@ ABLATIONS: dict[str, Ablation] = {
     "election": (follower, "campaign", once(campaign)),
     "isr-expansion": (Leadership, "maybe_expand", lambda self, replica, high_watermark: None),
     "isr-shrink": (Leadership, "maybe_shrink", lambda self, end_offset, now_ms: None),
+    "linearizable-reads": (ControllerShell, "submit", answer_from_memory),
     "check-quorum": (check_quorum, "has_expired", lambda core, state: False),
     "metadata-majority": (high_watermark, "majority_offset", max),
     "disk-failure": (NodeCore, "fail", lambda self, error: None),

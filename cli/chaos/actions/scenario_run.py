@@ -18,7 +18,12 @@ from quorate.cli.chaos.actions.run_clock import RunClock
 from quorate.cli.chaos.actions.targets import TARGETS, Candidates, of
 from quorate.cli.chaos.checks.fault_checks import FENCING
 from quorate.cli.chaos.checks.faults import DISK_FAULTS, role_of
-from quorate.cli.chaos.checks.observations import Expiry, Reassignment, Resignation
+from quorate.cli.chaos.checks.observations import (
+    Expiry,
+    MetadataAnswer,
+    Reassignment,
+    Resignation,
+)
 from quorate.cli.chaos.checks.pinned_client import Pinned
 from quorate.cli.chaos.control.cluster import Cluster
 from quorate.cli.chaos.control.local_cluster import LocalCluster
@@ -115,7 +120,9 @@ class ScenarioRun:
     reassignment: Reassignment | None = None
     """The reassignment that a step has started last."""
     resignations: list[Resignation] = field(default_factory=list)
-    """The answers of isolated controllers."""
+    """The answers of isolated controllers to the question if they are active."""
+    asked: list[MetadataAnswer] = field(default_factory=list)
+    """The answers of controllers that a step has asked directly to change or read metadata."""
 
     # --- events
 

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable
 
 from quorate.cli.chaos.actions import (
     client_actions,
+    controller_actions,
     link_actions,
     node_actions,
     reassign_actions,
@@ -62,7 +63,8 @@ ACTIONS: dict[str, Action] = {
     "wait-stopped": node_actions.wait_stopped,
     "wait-isr-shrunk": wait_actions.wait_isr_shrunk,
     "wait-controller": wait_actions.wait_controller,
-    "wait-resigned": wait_actions.wait_resigned,
+    "wait-resigned": controller_actions.wait_resigned,
+    "wait-refused": controller_actions.wait_refused,
     "wait-caught-up": wait_actions.wait_caught_up,
     "wait-written": wait_actions.wait_written,
     "wait-in-sync": wait_actions.wait_in_sync,

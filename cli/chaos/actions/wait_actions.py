@@ -8,14 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-from quorate.cli.chaos.actions.controller_question import is_active
 from quorate.cli.chaos.actions.scenario_run import ScenarioRun, StepFailed, Values
 from quorate.cli.chaos.checks.faults import ACTIVES
-from quorate.cli.chaos.checks.observations import Expiry, Resignation
+from quorate.cli.chaos.checks.observations import Expiry
 from quorate.cli.chaos.timeline.timeline import CUT, FENCED, MUTED
-
-ASK_S = 0.05
-"""Time, in s, between two questions to an isolated controller."""
 
 
 async def wait(run: ScenarioRun, values: Values) -> None:
@@ -139,31 +135,3 @@ async def write_metadata(run: ScenarioRun, values: Values) -> None:
         lambda: run.probe.sent_s > since_s, values["within_ms"], "metadata can be written"
     )
     run.note(f"metadata could be written again after {took_ms:,} ms")
-
-
-async def wait_resigned(run: ScenarioRun, values: Values) -> None:
-    """Ask the node, a controller that was active, until it answers that it is not active.
-
-    Record the time since its fault began in `run.resignations`. Clients reach an isolated node, so
-    the answers show if it still claims to be the active controller. No answer is none of both."""
-    node, within_ms = run.node_named(values["node"]), values["within_ms"]
-    fault = run.faults.open.get(node)
-    if fault is None:
-        raise StepFailed(f"wait-resigned: node {node} has no fault")
-    entry, answers = run.local.node(node), 0
-    tls = (await asyncio.to_thread(run.local.controller_security)).tls
-    deadline_s = time.monotonic() + within_ms / 1000
-    resigned_ms = None
-    while resigned_ms is None and time.monotonic() < deadline_s:
-        said = await asyncio.to_thread(is_active, entry["host"], entry["port"], tls)
-        answers += said is not None
-        if said is False:
-            resigned_ms = run.clock.now_ms()
-        else:
-            await asyncio.sleep(ASK_S)
-    run.resignations.append(
-        Resignation(node=node, isolated_ms=fault.start_ms, resigned_ms=resigned_ms, answers=answers)
-    )
-    if resigned_ms is None:
-        raise StepFailed(f"not within {within_ms:,} ms: controller {node} resigns")
-    run.note(f"answers that it is not active after {resigned_ms - fault.start_ms:,} ms", node)

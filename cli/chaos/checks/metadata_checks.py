@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from quorate.cli.chaos.checks.check import Check, first
+from quorate.cli.chaos.checks.check import Check, first, listed
 from quorate.cli.chaos.checks.evidence import Evidence
 from quorate.cli.chaos.checks.faults import ACTIVES, GONE, Fault
+from quorate.cli.chaos.checks.observations import (
+    ANSWERED,
+    CHANGE,
+    NOT_CONTROLLER,
+    READ,
+    MetadataAnswer,
+)
 from quorate.cli.chaos.scenario.scenario import Expected
 
 
@@ -31,17 +38,47 @@ def metadata(evidence: Evidence, expected: Expected) -> Iterator[Check]:
 
 
 def refused_metadata(evidence: Evidence, expected: Expected) -> Iterator[Check]:
-    """Yield the check that no change of metadata was committed without a majority.
+    """Yield a check for each interval in which faults leave no majority of the controllers.
 
-    It applies while faults leave no majority of the controllers."""
+    No change of metadata may be committed then. Each controller without a fault must refuse one
+    clearly (NOT_CONTROLLER). Only requests that were sent and answered in the interval count: a
+    timeout says nothing, and an answer before the loss of the majority proves nothing."""
     for start_ms, end_ms in without_majority(evidence):
+        answers = [
+            each
+            for each in evidence.metadata.asked
+            if each.what == CHANGE and start_ms <= each.sent_ms and each.ms <= end_ms
+        ]
         committed = evidence.metadata.availability.count(start_ms, end_ms)
-        answers = sum(evidence.metadata.errors.values())
+        committed += sum(each.error == ANSWERED for each in answers)
+        clear = [each for each in answers if each.error == NOT_CONTROLLER]
+        silent = {*living(evidence, start_ms, end_ms)} - {each.node for each in clear}
         text = (
             f"{committed:,} changes of metadata committed without a majority of the controllers, "
-            f"from {start_ms:,} to {end_ms:,} ms; {answers:,} refused or unanswered"
+            f"from {start_ms:,} to {end_ms:,} ms; {len(clear):,} of {len(answers):,} refused as "
+            f"not the active controller{times_of(clear)}"
         )
-        yield Check("no majority", not committed and answers > 0, text)
+        if silent and evidence.metadata.asks_controllers:
+            text += f"; controllers that refused none: {listed(silent)}"
+        good = not silent or not evidence.metadata.asks_controllers
+        yield Check("no majority", good and not committed, text)
+
+
+def living(evidence: Evidence, start_ms: int, end_ms: int) -> list[int]:
+    """Return the controllers that no fault removed at any time of the interval."""
+    gone = {
+        each.node
+        for each in evidence.faults
+        if each.kind in GONE and each.start_ms < end_ms and start_ms < each.end_ms
+    }
+    return [each for each in evidence.voters if each not in gone]
+
+
+def times_of(answers: Sequence[MetadataAnswer]) -> str:
+    """Return the times of the first and the last answer as text, or ""."""
+    if not answers:
+        return ""
+    return f", the first at {answers[0].ms:,} ms and the last at {answers[-1].ms:,} ms"
 
 
 def failover(evidence: Evidence, expected: Expected) -> Iterator[Check]:
@@ -88,6 +125,34 @@ def resigned(evidence: Evidence, expected: Expected) -> Iterator[Check]:
             f"isolation (allowed: {allowed:,} ms)"
         )
         yield Check("resigned", after_ms <= allowed, text)
+
+
+def stale_answers(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield a check for each isolated controller that was asked: it answered nothing as the active
+    controller that no majority knows.
+
+    It must not carry out a change or answer a read, because it cannot commit. It must refuse at
+    least one of both clearly, because a controller that never answers proves nothing."""
+    for each in evidence.resignations:
+        answers = [
+            answer
+            for answer in evidence.metadata.asked
+            if answer.node == each.node and each.isolated_ms <= answer.sent_ms
+        ]
+        carried_out = [answer for answer in answers if answer.error == ANSWERED]
+        clear = [answer for answer in answers if answer.error == NOT_CONTROLLER]
+        kinds = {what: sum(answer.what == what for answer in clear) for what in (CHANGE, READ)}
+        text = (
+            f"controller {each.node} refused {kinds[CHANGE]:,} changes and {kinds[READ]:,} reads "
+            f"of metadata as not the active controller during its isolation{times_of(clear)}"
+        )
+        for stale in carried_out[:1]:
+            after_ms = stale.ms - each.isolated_ms
+            text = (
+                f"controller {each.node} answered a {stale.what} of metadata as the active "
+                f"controller {after_ms:,} ms after its isolation"
+            )
+        yield Check("stale answers", not carried_out and all(kinds.values()), text)
 
 
 def without_majority(evidence: Evidence) -> list[tuple[int, int]]:

@@ -30,14 +30,36 @@ class Expiry:
         return self.fenced_ms - self.last_heartbeat_ms
 
 
+CHANGE, READ = "change", "read"
+"""The requests that a run sends to single controllers: a change and a read of metadata."""
+ANSWERED, NO_ANSWER = "NONE", "NETWORK_EXCEPTION"
+"""The names in place of an error if a request succeeded, and if no answer came."""
+NOT_CONTROLLER = "NOT_CONTROLLER"
+"""The error that refuses a request clearly: the controller says that it is not the active one.
+REQUEST_TIMED_OUT is no refusal, because the change may still be committed."""
+
+
+class MetadataAnswer(NamedTuple):
+    """The answer of one node to a CHANGE or a READ, and the times of the request and the answer."""
+
+    node: int
+    what: str
+    sent_ms: int
+    ms: int
+    error: str
+    """The name of an error, ANSWERED or NO_ANSWER."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataWrites:
     """The changes of metadata that a client of the run requested all the time."""
 
     availability: Availability = field(default_factory=Availability)
     """The committed changes, as those of partition 0, and the times at which a change waited."""
-    errors: Mapping[str, int] = field(default_factory=dict)
-    """The number of errors by name. NETWORK_EXCEPTION means that no answer came."""
+    asked: Sequence[MetadataAnswer] = ()
+    """The answers of the controllers that steps have asked directly."""
+    asks_controllers: bool = True
+    """False if the run cannot ask controllers directly, as on the nodes of a nodes.toml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

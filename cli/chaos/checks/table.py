@@ -51,6 +51,11 @@ FAMILIES = (
     Family(fault_checks.leaders, ("leaders",), "A fenced broker leads no partition."),
     Family(metadata_checks.failover, ("failover",), "Another controller becomes active."),
     Family(metadata_checks.resigned, ("resigned",), "An isolated active controller resigns."),
+    Family(
+        metadata_checks.stale_answers,
+        ("stale answers",),
+        "An isolated controller carries out nothing, and says that it is not active.",
+    ),
     Family(record_checks.read_back, ("read back",), "Every partition can be read at the end."),
     Family(record_checks.lost, ("lost",), "No acknowledged record is lost."),
     Family(
@@ -72,7 +77,7 @@ FAMILIES = (
     Family(
         metadata_checks.refused_metadata,
         ("no majority",),
-        "No metadata changes without a majority.",
+        "No metadata changes without a majority, and controllers refuse clearly.",
     ),
     Family(group_checks.delivered, ("group records",), "The group reads every record."),
     Family(group_checks.offsets, ("group offsets",), "No committed offset goes back."),

@@ -18,6 +18,7 @@ from quorate.cli.chaos.checks.observations import (
     Rebalance,
 )
 from quorate.cli.chaos.checks.table import checks, not_judged
+from quorate.cli.chaos.control.local_cluster import LocalCluster
 from quorate.cli.chaos.results.result import Result
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.timeline.cluster_states import ClusterStates
@@ -105,7 +106,8 @@ def evidence_of(run: ScenarioRun, examined: Examined, states: ClusterStates) -> 
         reads=availability(ledger.delays.read_s, ledger.delays.gaps, clock),
         metadata=MetadataWrites(
             availability=availability({0: run.probe.committed_s}, run.probe.outages, clock),
-            errors=run.probe.errors,
+            asked=run.asked,
+            asks_controllers=isinstance(run.cluster, LocalCluster),
         ),
         latencies={
             "write": latencies(ledger.latencies, clock),

@@ -15,7 +15,7 @@ from quorate.cli.chaos.run.existing_runs import refuse_unknown_nodes
 from quorate.cli.chaos.run.interruptible import interruptible, without_leftovers
 from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.scenario.scenario import Scenario, Variant
-from quorate.cli.chaos.scenario.steps import DISK, RULES, STEPS
+from quorate.cli.chaos.scenario.steps import ASKS_CONTROLLERS, DISK, RULES, STEPS
 from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import Refused
@@ -65,11 +65,14 @@ def nodes_of(file: Path) -> NodeList:
 def refuse_steps_of_sockets(scenario: Scenario) -> None:
     """Raise Refused, with file and line, for a step that commands cannot carry out.
 
-    Such steps need the fault sockets of Quorate's nodes."""
+    Such steps need the fault sockets of Quorate's nodes, or the listeners of its controllers."""
     for step in (step for variant in scenario.variants for step in variant.steps):
-        if STEPS[step.do].causes in (RULES, DISK) or step.do == "wait-resigned":
+        needs = "the fault sockets" if STEPS[step.do].causes in (RULES, DISK) else ""
+        if step.do in ASKS_CONTROLLERS:
+            needs = "the listeners of controllers"
+        if needs:
             raise Refused(
-                f"{scenario.origin}:{step.line}: step {step.do} needs the fault sockets of "
+                f"{scenario.origin}:{step.line}: step {step.do} needs {needs} of "
                 "`quorate up --faults`; nodes of --nodes have commands only"
             )
 

@@ -63,6 +63,8 @@ OFFSET_MS = Rule("The offset of the node's wall clock.", clock_offset, required=
 RACK = Rule(
     "The rack, or `leader` for that of the broker that leads the most.", text, required=True
 )
+ASKS_CONTROLLERS = frozenset({"wait-resigned", "wait-refused"})
+"""The steps that connect to the listeners of controllers, which are known on `quorate up` only."""
 IN_TIME = {"within_ms": WITHIN_MS}
 NODE_IN_TIME = {"node": NODE, "within_ms": WITHIN_MS}
 
@@ -170,6 +172,11 @@ STEPS: Mapping[str, StepKind] = {
         "Wait until a controller with a fault answers that it is not active.",
         NODE_IN_TIME,
         of=CONTROLLER,
+    ),
+    "wait-refused": StepKind(
+        "Ask each controller without a fault to change metadata, until it answers that it is not "
+        "the active one.",
+        IN_TIME,
     ),
     "wait-caught-up": StepKind(
         "Wait until the node has the same metadata log as the other controllers.", NODE_IN_TIME

@@ -51,7 +51,6 @@ FATAL = frozenset(
     }
 )
 """Errors that a writer with one batch in flight gets only if acknowledged records are lost."""
-NO_ANSWER = "NETWORK_EXCEPTION"
 MAX_REFUSALS = 100_000
 """The most errors of a pinned writer that are kept with their times."""
 

@@ -9,11 +9,19 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from quorate.cli.chaos.actions.controller_question import is_active
+from quorate.cli.chaos.actions.controller_question import Place, answer_to, is_active
+from quorate.cli.chaos.checks.observations import (
+    ANSWERED,
+    CHANGE,
+    NO_ANSWER,
+    NOT_CONTROLLER,
+    READ,
+)
 from quorate.cli.chaos.command import chaos
 from quorate.cli.chaos.control.listed_cluster import ListedCluster
 from quorate.cli.chaos.control.local_cluster import LocalCluster
@@ -30,6 +38,16 @@ from quorate.config.listeners import PLAINTEXT, SSL
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import metadata
 from quorate.quorum.protocol.schemas.cluster import DescribeQuorumRequest, DescribeQuorumResponse
+from quorate.quorum.protocol.schemas.configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from quorate.quorum.protocol.schemas.reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from quorate.quorum.protocol.wire import Message
 from quorate.quorum.secured.secured_dir import SecuredDir
 from tests.unit.cli.chaos.histories import result
 from tests.unit.cli.fake_kafka import fake_kafka
@@ -186,7 +204,39 @@ def test_only_an_answer_without_error_is_that_of_the_active_controller(
 ) -> None:
     answer = DescribeQuorumResponse(error_code=error, topics=(), nodes=())
     with fake_kafka({DescribeQuorumRequest: lambda _: answer}) as server:
-        assert is_active(server.host, server.port) is expected
+        assert is_active(Place(server.host, server.port)) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (ErrorCode.NONE, ANSWERED),
+        (ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER),
+        (ErrorCode.REQUEST_TIMED_OUT, "REQUEST_TIMED_OUT"),
+        (None, NO_ANSWER),
+    ],
+)
+def test_the_answers_of_a_controller_to_a_change_and_a_read(
+    code: ErrorCode | None, name: str
+) -> None:
+    changed = IncrementalAlterConfigsResourceResponse(
+        error_code=code or 0, error_message=None, resource_type=2, resource_name="t"
+    )
+    answers: dict[type[Message], Any] = {
+        IncrementalAlterConfigsRequest: lambda _: IncrementalAlterConfigsResponse(
+            responses=(changed,)
+        ),
+        ListPartitionReassignmentsRequest: lambda _: ListPartitionReassignmentsResponse(
+            error_code=code or 0, topics=()
+        ),
+    }
+    with fake_kafka(answers if code is not None else dict.fromkeys(answers, closes)) as server:
+        place = Place(server.host, server.port)
+        assert [answer_to(what, place, "t") for what in (CHANGE, READ)] == [name, name]
+
+
+def closes(request: Message) -> None:
+    """Close the connection without an answer."""
 
 
 def test_controllers_of_a_secure_cluster_demand_a_certificate(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,10 +22,16 @@ from quorate.cli.chaos.checks.faults import (
     Fault,
 )
 from quorate.cli.chaos.checks.observations import (
+    ANSWERED,
+    CHANGE,
+    NO_ANSWER,
+    NOT_CONTROLLER,
+    READ,
     AdminWait,
     AdminWaits,
     Expiry,
     GroupReads,
+    MetadataAnswer,
     MetadataWrites,
     Reassignment,
     Rebalance,
@@ -90,12 +97,23 @@ def waited(duration_ms: int) -> Availability:
     return Availability(done=times(12, 100, 5_000, 9_000), outages=[Outage(7, 0, duration_ms)])
 
 
-def changes(*moments_ms: int, errors: int = 0) -> MetadataWrites:
+def changes(*moments_ms: int, asked: Sequence[MetadataAnswer] = ()) -> MetadataWrites:
     """Return changes of metadata after each moment, 10 ms apart."""
     done = times(1, *moments_ms)
-    return MetadataWrites(
-        availability=Availability(done=done), errors={"REQUEST_TIMED_OUT": errors}
-    )
+    return MetadataWrites(availability=Availability(done=done), asked=asked)
+
+
+def answer(
+    error: str = NOT_CONTROLLER, sent_ms: int = 3_000, ms: int = 3_100, what: str = CHANGE
+) -> MetadataAnswer:
+    """Return the answer of controller 3, or of an isolated controller 1 to a read."""
+    return MetadataAnswer(3, what, sent_ms, ms, error)
+
+
+def isolated(*answers: MetadataAnswer) -> dict[str, Any]:
+    """Return the evidence of controller 1 that resigns, with its answers to requests."""
+    of_it = [each._replace(node=1) for each in answers]
+    return {"resignations": (SOON,), "metadata": changes(100, 5_000, 9_000, asked=of_it)}
 
 
 def controller(node: int = 1, role: str = ACTIVE_CONTROLLER, **changed: Any) -> Fault:
@@ -131,6 +149,8 @@ LOST_QUORUM = {
     "controllers": terms((1, 0), (1, 8_400)),
 }
 NEVER = Resignation(node=1, isolated_ms=2_000, resigned_ms=None, answers=9)
+SOON = Resignation(node=1, isolated_ms=2_000, resigned_ms=5_500, answers=9)
+REFUSED = (answer(), answer(what=READ))
 LATE = Resignation(node=1, isolated_ms=2_000, resigned_ms=5_501, answers=9)
 UNREAD = {0: "the reading failed"}
 UNVERIFIED = replace(compared(2), unverified=2)
@@ -238,12 +258,49 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "no other controller became active during the kill of 1",
     ),
     (
-        {**LOST_QUORUM, "controllers": terms((1, 0)), "metadata": changes(100, 9_000, errors=1)},
+        {
+            **LOST_QUORUM,
+            "controllers": terms((1, 0)),
+            "metadata": changes(100, 9_000, asked=REFUSED),
+        },
         "failover",
         "no controller became active after the kill of 1",
     ),
-    ({"resignations": (NEVER,)}, "resigned", "controller 1 did not resign in 9 answers"),
-    ({"resignations": (LATE,)}, "resigned", "not active 3,501 ms after its isolation"),
+    (
+        {**isolated(*REFUSED), "resignations": (NEVER,)},
+        "resigned",
+        "controller 1 did not resign in 9 answers",
+    ),
+    (
+        {**isolated(*REFUSED), "resignations": (LATE,)},
+        "resigned",
+        "not active 3,501 ms after its isolation",
+    ),
+    (
+        isolated(*REFUSED, answer(ANSWERED, 3_200, 3_250, READ)),
+        "stale answers",
+        "controller 1 answered a read of metadata as the active controller 1,250 ms after its",
+    ),
+    (
+        isolated(answer(ANSWERED), *REFUSED),
+        "stale answers",
+        "controller 1 answered a change of metadata as the active controller 1,100 ms after",
+    ),
+    (
+        isolated(answer(), answer("REQUEST_TIMED_OUT", what=READ)),
+        "stale answers",
+        "controller 1 refused 1 changes and 0 reads of metadata as not the active controller",
+    ),
+    (
+        isolated(answer(NO_ANSWER), answer(what=READ)),
+        "stale answers",
+        "refused 0 changes and 1 reads",
+    ),
+    (
+        isolated(*(each._replace(sent_ms=1_999) for each in REFUSED)),
+        "stale answers",
+        "refused 0 changes and 0 reads",
+    ),
     ({"unread": UNREAD}, "read back", "1 partitions could not be read at the end: partition 0"),
     ({"compared": compared(3, missing=1)}, "lost", "3 records acknowledged, 1 lost: line 2"),
     ({"compared": replace(compared(), acknowledged=0)}, "lost", "0 records acknowledged"),
@@ -288,14 +345,40 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "a change of metadata waited 3,001 ms (allowed: 3,000 ms)",
     ),
     (
-        {**LOST_QUORUM, "metadata": changes(100, 5_000, 9_000, errors=1)},
+        {**LOST_QUORUM, "metadata": changes(100, 5_000, 9_000, asked=REFUSED)},
         "no majority",
         "30 changes of metadata committed without a majority of the controllers, from 2,500 to",
     ),
     (
         {**LOST_QUORUM, "metadata": changes(100, 9_000)},
         "no majority",
-        "from 2,500 to 8,000 ms; 0 refused or unanswered",
+        "8,000 ms; 0 of 0 refused as not the active controller; controllers that refused none: 3",
+    ),
+    # An answer before the loss of the majority, or after its return, proves nothing.
+    (
+        {**LOST_QUORUM, "metadata": changes(100, 9_000, asked=[answer(sent_ms=2_499)])},
+        "no majority",
+        "0 of 0 refused as not the active controller; controllers that refused none: 3",
+    ),
+    (
+        {**LOST_QUORUM, "metadata": changes(100, 9_000, asked=[answer(ms=8_001)])},
+        "no majority",
+        "0 of 0 refused as not the active controller; controllers that refused none: 3",
+    ),
+    # A timeout is no refusal, and neither is a lost connection, a read, or another controller.
+    *(
+        ({**LOST_QUORUM, "metadata": changes(100, 9_000, asked=[each])}, "no majority", "none: 3")
+        for each in (
+            answer("REQUEST_TIMED_OUT"),
+            answer(NO_ANSWER),
+            answer(what=READ),
+            answer()._replace(node=2),
+        )
+    ),
+    (
+        {**LOST_QUORUM, "metadata": changes(100, 9_000, asked=[*REFUSED, answer(ANSWERED)])},
+        "no majority",
+        "1 changes of metadata committed without a majority of the controllers, from 2,500 to",
     ),
     (
         {"controllers": terms((1, 0), (2, 3_000), (1, 4_000), (1, 5_000))},
@@ -306,7 +389,7 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         {
             **LOST_QUORUM,
             "voters": (1, 2, 3, 9),
-            "metadata": changes(100, 5_000, 9_000, errors=1),
+            "metadata": changes(100, 5_000, 9_000, asked=[*REFUSED, answer()._replace(node=9)]),
         },
         "no majority",
         "30 changes of metadata committed without a majority",
@@ -414,7 +497,6 @@ def test_the_table_of_checks_names_what_they_yield() -> None:
         {"pinned": [pinned([(0, 5_250)])]},
         # The other error with which a broker says that it does not lead.
         {"pinned": [pinned([(0, 4_900)], "FENCED_LEADER_EPOCH")]},
-        {"resignations": (replace(LATE, resigned_ms=5_500),)},
         # The broker started again before the cluster missed it. Its registration fences it.
         {
             "faults": (killed(kind=KILL, end_ms=2_050),),
@@ -430,7 +512,19 @@ def test_the_table_of_checks_names_what_they_yield() -> None:
             "controllers": terms((1, 0), (2, 2_300)),
         },
         # Without a majority, the same controller may be active again after its return.
-        {**LOST_QUORUM, "metadata": changes(100, 9_000, errors=2)},
+        {**LOST_QUORUM, "metadata": changes(100, 9_000, asked=REFUSED)},
+        # The listeners of the controllers are not known, as on the nodes of a nodes.toml.
+        {**LOST_QUORUM, "metadata": replace(changes(100, 9_000), asks_controllers=False)},
+        # No controller is left to refuse anything.
+        {
+            "faults": tuple(
+                controller(each, CONTROLLER if each > 1 else ACTIVE_CONTROLLER)
+                for each in (1, 2, 3)
+            ),
+            "controllers": terms((1, 0), (1, 8_400)),
+            "metadata": changes(100, 9_000),
+        },
+        isolated(*REFUSED),
         # One of three controllers is down at a time.
         {
             "faults": (
