@@ -141,12 +141,13 @@ def test_racks_and_the_range_of_a_report_as_functions(
     assert analytics.what_if(tmp_path, [3], racks=["r1"]).lost == (1, 2, 3)
     pytest.importorskip("pyspark", reason="a report needs `pip install quorate[spark]`")
     from quorate.quorum.analytics.page import report
+    from quorate.quorum.analytics.page.scope import Scope
 
     asked: dict[str, Any] = {}
     monkeypatch.setattr(report, "report", lambda *_, **options: asked.update(options))
     out = tmp_path / "page.html"
     analytics.write_report(tmp_path, out, from_ms=1, to_ms=2, topics=["a"], brokers=[3])
-    assert asked["scope"] == report.Scope(from_ms=1, to_ms=2, topics=("a",), brokers=(3,))
+    assert asked["scope"] == Scope(from_ms=1, to_ms=2, topics=("a",), brokers=(3,))
     analytics.write_report(tmp_path, out)
     assert asked["scope"] == report.WHOLE
     with pytest.raises(analytics.BadOption, match="to_ms, 1, must be later than from_ms, 1"):
