@@ -17,9 +17,15 @@ from itertools import islice
 from multiprocessing import active_children, get_context
 
 from tests.sim.checks.verdicts import too_many_undecided
+from tests.sim.faults.nemesis import DAMAGE, EVERYTHING
 from tests.sim.seeds import PLAN, Plan, Report, SeedFailed, run_seed
 
 PER_WORKER = 2  # seeds that wait for each process
+ALL_FAULTS = 200
+"""In so many seeds each kind of fault has an effect."""
+OF_BROKERS = {"flip_data"}
+OF_STREAMS = {"narrow"}
+"""The kinds of faults that have an effect only with brokers, and only where links are streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +147,19 @@ class Tally:
             for each in self.reports
             if each.brokers and not (each.acknowledged and each.consumed)
         ]
-        return list(filter(None, found))
+        return [*filter(None, found), *self._faults_without_effect()]
+
+    def _faults_without_effect(self) -> Iterator[str]:
+        """Yield the kinds of faults that tested nothing, if the campaign is large enough to say."""
+        if len(self.reports) < ALL_FAULTS:
+            return
+        kinds = {*EVERYTHING, *DAMAGE}
+        if not any(each.brokers for each in self.reports):
+            kinds -= OF_BROKERS
+        if not self.coverage["links of bytes"]:
+            kinds -= OF_STREAMS
+        for kind in sorted(kinds - set(+self.effects)):
+            yield f"no fault {kind!r} of {self.faults[kind]} had an effect"
 
 
 @contextmanager

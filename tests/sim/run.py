@@ -10,7 +10,7 @@ import asyncio
 import gc
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
@@ -30,6 +30,7 @@ from tests.sim.clients.quorum_admin import QuorumAdmin
 from tests.sim.faults.faults import Faults
 from tests.sim.workloads.workload import Workload
 from tests.sim.world.cluster import Machine, Shape, SimCluster
+from tests.sim.world.disk_thread import simulated_locks
 from tests.sim.world.loop import SimLoop
 
 SWEEP_S = 0.01
@@ -252,8 +253,9 @@ def simulation(seed: int | str, shape: Shape | None = None) -> Iterator[Simulati
     gc.collect()
     gc.disable()
     loop = SimLoop()
-    time_of_deliveries = mock.patch.object(frame_link, "perf_counter", loop.time)
-    time_of_deliveries.start()
+    replaced = ExitStack()
+    replaced.enter_context(mock.patch.object(frame_link, "perf_counter", loop.time))
+    replaced.enter_context(simulated_locks())
     asyncio.set_event_loop(loop)
     stage = Simulation(loop, seed, shape or Shape())
     try:
@@ -270,7 +272,7 @@ def simulation(seed: int | str, shape: Shape | None = None) -> Iterator[Simulati
         loop.run_until_complete(asyncio.sleep(0.1))
         asyncio.set_event_loop(None)
         loop.close()
-        time_of_deliveries.stop()
+        replaced.close()
         gc.enable()
 
 

@@ -57,6 +57,10 @@ MILD = ("calm", "mild")
 COMBINED_SHARE = 0.1
 """The share of the seeds with workloads in which the voters are brokers, too. In them no disk lies,
 and the quorum is not lost for good."""
+THREADS_SHARE = 0.2
+"""The share of the seeds in which each call of the disks' threads takes a while, also without a
+fault, and the event loop runs between two calls (`disk_thread.py`)."""
+DISK_CALLS_S = (0.0001, 0.0005, 0.002)
 STREAMS_SHARE = 0.25
 """The share of the seeds in which links are streams of bytes (`stream.py`)."""
 ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
@@ -224,6 +228,7 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
         streams=not plan.adversary and Random(f"{seed}/streams").random() < STREAMS_SHARE,
         distances=swarm is not None and swarm.distances,
         sasl=any(work.logs_in for work in works_of(seed, plan)),
+        disk_call_s=disk_call_s(seed),
         replication_port=random.choice((0, 9094)),
         overrides={
             "quorate.hints.enable": random.choice(("true", "true", "true", "false")),
@@ -233,6 +238,12 @@ def shape_of(seed: int, plan: Plan = PLAN) -> Shape:
             **(FOLLOWER_READS if reads_followers else {}),
         },
     )
+
+
+def disk_call_s(seed: int) -> float:
+    """Return the longest time of a call of the disk's thread without a fault."""
+    random = Random(f"{seed}/threads")
+    return random.choice(DISK_CALLS_S) if random.random() < THREADS_SHARE else 0.0
 
 
 def _brokers_of(plan: Plan) -> Sequence[int]:
@@ -301,6 +312,8 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
         stage.faults.heal(some)
     stage.coverage["data lost beside other faults"] += stage.faults.limits.together
     stage.coverage["controllers that are brokers"] += len(stage.cluster.combined)
+    stage.coverage["links of bytes"] += stage.cluster.shape.streams
+    stage.coverage["disk calls that take time"] += stage.cluster.shape.disk_call_s > 0
     stopping = stage.cluster.random("clean stop")
     if works_of(seed, plan) and stopping.randrange(0, STOPS_ONE_IN) == 0:
         await stage.stops_in_time(stopping.choice(stage.cluster.brokers))

@@ -15,7 +15,8 @@ from tests.sim.scripts.staging import healed, settled
 from tests.sim.workloads.compacted import Compacted, Reader
 from tests.sim.world.shape import Shape
 
-RUN_S = 10
+RUN_S, PACE_S = 16, 0.1
+DELETED = "workload compacted: logs whose head was deleted"
 READERS = "workload compacted: tombstones that readers saw"
 
 
@@ -54,21 +55,28 @@ def test_the_latest_record_of_a_key_is_missing(log: CompactedLog) -> None:
     assert "the latest record of b'a', at 2, is missing" in log.missing([0, 1, 3], 4)
 
 
+def test_a_replica_may_lack_what_is_below_its_start(log: CompactedLog) -> None:
+    assert log.missing([], 4, 3) == ""
+    assert "the latest record of b'a', at 2, is missing" in log.missing([], 4, 2)
+
+
 async def written_and_cleaned(stage: Simulation) -> Compacted:
     await settled(stage)
-    work = await stage.begin(Compacted, pace_s=0.03)
+    work = await stage.begin(Compacted, PACE_S)
     await asyncio.sleep(RUN_S)
     assert isinstance(work, Compacted)
     return work
 
 
-def test_the_cleaner_runs_and_wrong_histories_are_found() -> None:
+@pytest.mark.parametrize("name", ["compacted", "compacted and deleted"])
+def test_the_cleaner_runs_and_wrong_histories_are_found(name: str) -> None:
     async def script(stage: Simulation) -> None:
         work = await written_and_cleaned(stage)
         await healed(stage)
         assert stage.coverage["workload compacted: records cleaned away"] > 100
         assert stage.coverage["compacted replicas compared"] == 3
         assert stage.coverage[READERS] > 0
+        assert work.start_offset == 0 or work.deletes
         records = [
             (offset, found)
             for offset, found in work.acknowledged.items()
@@ -81,6 +89,8 @@ def test_the_cleaner_runs_and_wrong_histories_are_found() -> None:
             work.check_records([(offset, Keyed(last.key, b"another"))])
 
         end = max(work.acknowledged) + 1
+        with pytest.raises(Violation, match=f"the log starts at {end}, above"):
+            work.check_start(end)
         reader = Reader(0.0, leader=4, epoch=0, behind=0, position=end)
         reader.values.update({found.key: found.value for found in work.acknowledged.values()})
         work.check_reader(reader)
@@ -89,5 +99,6 @@ def test_the_cleaner_runs_and_wrong_histories_are_found() -> None:
         with pytest.raises(Violation, match="a reader up to"):
             work.check_reader(reader)
 
-    with simulation("compacted", Shape(overrides=Compacted.keys)) as stage:
+    with simulation(name, Shape(overrides=Compacted.keys)) as stage:
         play(stage, script(stage))
+        assert bool(stage.coverage[DELETED]) == (name == "compacted and deleted")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from random import Random
 
 import pytest
 
+from quorate.broker.logs.checkpoint_files import CheckpointFiles
+from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.names import PartitionName
 from tests.sim.world.disk import SimDisk
+from tests.sim.world.disk_thread import simulated_locks
 from tests.sim.world.loop import SimLoop
 
 CALL_S = 0.01
+PARTITION = PartitionName("topic", 0)
 FILE = "/node/topic-0/file"
 
 
@@ -95,3 +100,22 @@ def test_calls_are_quick_again_in_the_middle_of_the_work() -> None:
         stage.run()
         assert stage.answers == ["done"]
         assert b"0" in stage.seen and b"01" not in stage.seen
+
+
+def test_the_loop_waits_for_the_lock_of_work_that_has_stopped() -> None:
+    """The event loop writes a checkpoint while the disk's thread is about to write an older one."""
+    name = "checkpoint"
+
+    def after(files: CheckpointFiles, stage: Stage) -> tuple[list[object], int]:
+        older = files.writing(name, {PARTITION: 1})
+        stage.disk.submit(older, lambda result, error: stage.answers.append(error or "older"))
+        stage.loop.call_at(3.5 * CALL_S, files.write, name, {PARTITION: 2})
+        stage.loop.run_for(1)
+        return stage.answers, checkpoints.read_offsets(stage.disk, "/node", name)[PARTITION]
+
+    with staged(slow=True) as stage, simulated_locks():
+        assert after(CheckpointFiles(stage.disk, "/node"), stage) == (["older"], 2)
+    with staged(slow=True) as stage:
+        unguarded = CheckpointFiles(stage.disk, "/node")
+        unguarded._lock = nullcontext()  # type: ignore[assignment]
+        assert after(unguarded, stage) != (["older"], 2)

@@ -42,6 +42,10 @@ def test_all_of_them_do_something_and_find_wrong_histories() -> None:
             "throttled: writes of an exempt ISR",
             "quotas: throttled answers",
             "quotas: muted connections that were read again",
+            "quotas: changer was let",
+            "quotas: changer was refused",
+            "quotas: 192.0.2.1 was let",
+            "quotas: 192.0.2.1 was refused",
             "unregistered: unregistered brokers",
         ):
             assert stage.coverage[f"workload {kind}"] > 0, kind
@@ -52,6 +56,14 @@ def test_all_of_them_do_something_and_find_wrong_histories() -> None:
         quotas.sent_bytes[stage.cluster.brokers[0].id] = 1 << 20
         with pytest.raises(Violation, match="bytes in"):
             quotas.check_rate()
+        quotas.sent_bytes.clear()
+        quotas.bounds_cpu, quotas.answers[stage.cluster.brokers[0].id] = True, 1 << 20
+        with pytest.raises(Violation, match="requests in"):
+            quotas.check_rate()
+        for each in quotas.others:
+            each.used = 1 << 20
+            with pytest.raises(Violation, match=f"{each.name} used"):
+                await each.check()
         image = stage.cluster.newest_image()
         broker = image.brokers[stage.cluster.brokers[0].id]
         with pytest.raises(Violation, match="is still registered"):

@@ -54,7 +54,7 @@ async def a_client_with_quotas_is_far_away(stage: Simulation) -> None:
 
 
 def test_a_cluster_with_distances_is_well() -> None:
-    with simulation("far", Shape(distances=True)) as stage:
+    with simulation("far", Shape(distances=True, overrides=Quotas.keys)) as stage:
         play(stage, a_client_with_quotas_is_far_away(stage))
 
 

@@ -59,12 +59,12 @@ class CompactedLog(CommittedLog):
         if offset > self.latest.get(found.key, -1):
             self.latest[found.key] = offset
 
-    def missing(self, offsets: Iterable[int], end: int) -> str:
-        """Return the fault of a replica that has these offsets, and everything below `end` that its
-        cleaner kept, or ""."""
+    def missing(self, offsets: Iterable[int], end: int, start: int = 0) -> str:
+        """Return the fault of a replica that has these offsets, and everything from `start` to
+        `end` that its cleaner kept, or ""."""
         found = frozenset(offsets)
         for key, offset in self.latest.items():
             tombstone = self.records[offset].value is None
-            if offset < end and not tombstone and offset not in found:
+            if start <= offset < end and not tombstone and offset not in found:
                 return f"{self.name}: the latest record of {key!r}, at {offset}, is missing"
         return ""

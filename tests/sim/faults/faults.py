@@ -284,6 +284,7 @@ class Faults:
         if machine.process is None:
             return None
         disk, host, random = machine.disk, machine.process.host, Random(fault.seed)
+        before = disk.overlaps
 
         def later(callback: Callable[[], None]) -> None:
             delay_s = random.uniform(0, fault.values["longest_s"])
@@ -292,8 +293,8 @@ class Faults:
         disk.slow_calls = later
 
         def undo() -> None:
-            disk.slow_calls = None
-            self.effects.mark(fault, disk.overlaps)
+            disk.slow_calls = disk.usual_calls
+            self.effects.mark(fault, disk.overlaps - before)
 
         return undo
 

@@ -5,6 +5,9 @@ tombstone was written, and that reaches it within delete.retention.ms, sees it.
 
 A cleaner works up to the flushed offset. The brokers flush every 3 s here
 (log.flush.offset.checkpoint.interval.ms in `shape.py`), so a record is cleaned up to 4 s late.
+
+In some seeds the topic has cleanup.policy=compact,delete and loses its oldest segments, too. Then
+the log start is behind no record that retention.bytes keeps, and what is above it is as before.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.sim.checks.compacted_log import CompactedLog, Keyed, keyed
 from tests.sim.checks.watermarks import hosted_by
-from tests.sim.workloads.workload import Workload, require
+from tests.sim.clients.clients import Unreachable
+from tests.sim.workloads.workload import EARLIEST, Workload, require
 
 NAME = "compacted"
 RETENTION_MS = 5000
@@ -29,6 +33,13 @@ CONFIGS = {
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": str(RETENTION_MS),
 }
+RETENTION_BYTES = 10_000
+DELETES = {"cleanup.policy": "compact,delete", "retention.bytes": str(RETENTION_BYTES)}
+DELETES_SHARE = 0.4
+LARGEST_BATCH_BYTES = 120
+"""The size of a batch, which has one record."""
+KEPT_RECORDS = RETENTION_BYTES // LARGEST_BATCH_BYTES
+"""The latest records, of which retention deletes none."""
 KEYS = tuple(b"key%d" % number for number in range(40))
 BURST = 3
 READ_BYTES = 2000
@@ -53,7 +64,10 @@ class Reader:
 
 class Compacted(Workload):
     name_of = "compacted"
-    keys: ClassVar[Mapping[str, str]] = {"log.cleaner.backoff.ms": "300"}
+    keys: ClassVar[Mapping[str, str]] = {
+        "log.cleaner.backoff.ms": "300",
+        "log.retention.check.interval.ms": "1000",
+    }
 
     def __init__(self, stage: Any) -> None:
         super().__init__(stage)
@@ -62,10 +76,13 @@ class Compacted(Workload):
         self._unknown: dict[bytes, list[bytes | None]] = {key: [] for key in KEYS}
         self._reader: Reader | None = None
         self._number = 0
+        self.deletes = stage.cluster.random("compact,delete").random() < DELETES_SHARE
+        self.start_offset = 0
 
     async def prepare(self) -> None:
+        configs = {**CONFIGS, **DELETES} if self.deletes else CONFIGS
         while NAME not in self.topics:
-            await self.create(NAME, 1, CONFIGS)
+            await self.create(NAME, 1, configs)
             await self.refresh()
 
     async def step(self) -> None:
@@ -117,7 +134,11 @@ class Compacted(Workload):
         if found is None or found.error_code:
             if found is not None:
                 code = ErrorCode.of(found.error_code)
-                require(code.retriable, f"{NAME}: fetch at {reader.position}: {code.name}")
+                overtaken = self.deletes and code is ErrorCode.OFFSET_OUT_OF_RANGE
+                require(
+                    code.retriable or overtaken, f"{NAME}: fetch at {reader.position}: {code.name}"
+                )
+                self.stage.coverage["readers that retention overtook"] += overtaken
             await self.refresh()
             return
         data = bytes(found.records or b"")
@@ -151,13 +172,29 @@ class Compacted(Workload):
     # -- the end ---------------------------------------------------------------------------------
 
     async def check(self) -> None:
-        records = [(each.offset, keyed(each)) for each in await self.records(NAME, 0, 0)]
+        start = None
+        while start is None:
+            try:
+                start = await self.offset_of(NAME, EARLIEST)
+            except Unreachable:
+                await self.refresh()
+        self.check_start(start)
+        records = [(each.offset, keyed(each)) for each in await self.records(NAME, 0, start)]
         require(
             all(one[0] < other[0] for one, other in pairwise(records)),
             f"{NAME}: offsets are out of order",
         )
         self.check_records(records)
         self._check_replicas()
+
+    def check_start(self, start: int) -> None:
+        """Check the log start: retention.bytes keeps the latest records."""
+        end = max(self.acknowledged, default=-1) + 1
+        latest = max(0, end - KEPT_RECORDS) if self.deletes else 0
+        require(start <= latest, f"{NAME}: the log starts at {start}, above {latest}")
+        self.start_offset = start
+        if start:
+            self.count("logs whose head was deleted")
 
     def check_records(self, records: Sequence[tuple[int, Keyed]]) -> None:
         """Check all records of the topic, by offset."""
@@ -166,10 +203,12 @@ class Compacted(Workload):
         for offset, known in self.acknowledged.items():
             found = by_offset.get(offset, known)
             require(found == known, f"{NAME}: {known} acknowledged at {offset}, found {found}")
-            if offset not in by_offset:
+            if offset not in by_offset and offset >= self.start_offset:
                 self.count("records cleaned away")
         for key, (offset, value) in last_of(self.acknowledged).items():
             allowed = [value, *self._unknown[key]]
+            if offset < self.start_offset:
+                allowed.append(None)
             require(
                 latest.get(key) in allowed,
                 f"{NAME}: the value of {key!r} is {latest.get(key)!r}; {value!r} was acknowledged "
@@ -193,7 +232,7 @@ class Compacted(Workload):
                     for at, header in batches(data):
                         found += [each.offset for each in records_of(data, at, header)]
                     offset = history.holds(machine.name, data, end)
-                problem = history.missing(found, end)
+                problem = history.missing(found, end, hosted.log.start_offset)
                 require(not problem, f"{machine.name}: {problem}")
                 self.stage.coverage["compacted replicas compared"] += 1
 

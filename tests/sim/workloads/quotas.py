@@ -1,13 +1,15 @@
 """A client with quotas that ignores its throttle times (KIP-219).
 
 Brokers hold it to its quota: they do not read its connection during a throttle time. A muted
-connection loses no request, and it is read again in time.
+connection loses no request, and it is read again in time. In half of the seeds the CPU of its
+requests is bounded, too; there the clock of CPU advances with each look. The default of all client
+ids is much higher, and the quota of this client id counts. `impolite.py` has two more clients.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from quorate.quorum.protocol.errors import ErrorCode
@@ -21,13 +23,17 @@ from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, 
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import TransportError
 from tests.sim.clients.clients import Unreachable
+from tests.sim.workloads.impolite import FASTEST, PACE_S, WINDOWS, Changer, Dialer, Impolite
 from tests.sim.workloads.workload import BACKOFF_S, Workload, require
 from tests.sim.world.cluster import Machine, Process
 
 NAME = "quotas"
 PARTITIONS = 3
 BYTES_PER_S = {"producer_byte_rate": 600.0, "consumer_byte_rate": 1500.0}
-WINDOWS = 3
+DEFAULT_BYTES_PER_S = 1e9
+REQUEST_PERCENTAGE = 0.5
+CPU_STEP_MS = 1.0
+"""The CPU between two looks at the clock. Each request has at least one step."""
 PATIENCE_MS = 9000
 """The longest wait for an answer. It exceeds all throttle times."""
 BURST = 4
@@ -40,7 +46,10 @@ PROBES = 4
 
 class Quotas(Workload):
     name_of = "quotas"
-    keys: ClassVar[Mapping[str, str]] = {"quota.window.num": str(WINDOWS)}
+    keys: ClassVar[Mapping[str, str]] = {
+        "quota.window.num": str(WINDOWS),
+        "controller.quota.window.num": str(WINDOWS),
+    }
 
     def __init__(self, stage: Any) -> None:
         super().__init__(stage)
@@ -51,24 +60,63 @@ class Quotas(Workload):
         self._since_s = 0.0
         self._number = 0
         self._throttle_ms = 0
+        self.bounds_cpu = bool(self.random.getrandbits(1))
+        self.answers: Counter[int] = Counter()
+        """The requests that each broker has answered."""
+        self.others: tuple[Impolite, ...] = (Changer(stage), Dialer(stage))
         stage.cluster.started.append(self._started)
+        for machine in stage.cluster.machines.values():
+            if machine.process is not None:
+                self._measures_cpu(machine.process)
 
     def _started(self, machine: Machine, process: Process) -> None:
         """Another process knows nothing of what the client has used."""
         self._lives[machine.id] += 1
+        self._measures_cpu(process)
+
+    def _measures_cpu(self, process: Process) -> None:
+        process.clock.cpu_step_ms = CPU_STEP_MS if self.bounds_cpu else 0.0
 
     async def prepare(self) -> None:
         while NAME not in self.topics or len(self.topics[NAME].leaders) < PARTITIONS:
             await self.create(NAME, PARTITIONS)
             await self.refresh()
-        ops = tuple(OpData(key=key, value=each, remove=False) for key, each in BYTES_PER_S.items())
-        await self._alter(ops)
+        await self._alter(remove=False)
         self._since_s = self.stage.loop.time()
+        for each in self.others:
+            await each.spawn(each.prepare())
 
-    async def _alter(self, ops: tuple[OpData, ...]) -> None:
-        entity = AlteredEntityData(entity_type="client-id", entity_name=self.name)
-        entry = AlterationData(entity=(entity,), ops=ops)
-        request = AlterClientQuotasRequest(entries=(entry,), validate_only=False)
+    def start(self, pace_s: float) -> None:
+        super().start(pace_s)
+        for each in self.others:
+            each.start(PACE_S)
+
+    async def stop(self) -> None:
+        await super().stop()
+        for each in self.others:
+            await each.spawn(each.stop())
+
+    def quotas(self) -> Sequence[tuple[str, str | None, Mapping[str, float]]]:
+        """Return the type and the name of each entity, and its quotas."""
+        own = dict(BYTES_PER_S)
+        if self.bounds_cpu:
+            own["request_percentage"] = REQUEST_PERCENTAGE
+        return [
+            ("client-id", self.name, own),
+            ("client-id", None, dict.fromkeys(BYTES_PER_S, DEFAULT_BYTES_PER_S)),
+            *((*each.entity, each.quotas) for each in self.others),
+        ]
+
+    async def _alter(self, *, remove: bool) -> None:
+        """Set all quotas, or remove them."""
+        entries = tuple(
+            AlterationData(
+                entity=(AlteredEntityData(entity_type=kind, entity_name=name),),
+                ops=tuple(OpData(key=key, value=each, remove=remove) for key, each in ops.items()),
+            )
+            for kind, name, ops in self.quotas()
+        )
+        request = AlterClientQuotasRequest(entries=entries, validate_only=False)
         while True:
             try:
                 answer = await self.ask_any(request)
@@ -89,6 +137,7 @@ class Quotas(Workload):
         """Wait as long as a muted connection may take, and note the throttle time."""
         answer = await super().ask(broker_id, request, version, timeout_ms=PATIENCE_MS)
         self._throttle_ms = answer.throttle_time_ms
+        self.answers[broker_id] += 1
         if self._throttle_ms:
             self.count("throttled answers")
         return answer
@@ -120,8 +169,12 @@ class Quotas(Workload):
 
     async def check(self) -> None:
         self.check_rate()
+        for each in self.others:
+            await each.spawn(each.check())
+            self.stage.coverage[f"workload {NAME}: {each.name} was let"] += each.used
+            self.stage.coverage[f"workload {NAME}: {each.name} was refused"] += each.refused
         await self._is_muted_and_read_again()
-        await self._alter(tuple(OpData(key=key, value=0.0, remove=True) for key in BYTES_PER_S))
+        await self._alter(remove=True)
         for partition in range(PARTITIONS):
             found = dict(await self.read(NAME, partition, 0))
             for (where, offset), value in self.acknowledged.items():
@@ -132,14 +185,19 @@ class Quotas(Workload):
 
     def check_rate(self) -> None:
         """No broker took more than the quota and the burst that the windows allow."""
-        rate = BYTES_PER_S["producer_byte_rate"]
-        elapsed_s = (self.stage.loop.time() - self._since_s) * 1.02
-        for broker, used in self.sent_bytes.items():
+        self._check_use(self.sent_bytes, BYTES_PER_S["producer_byte_rate"], "bytes")
+        if self.bounds_cpu:
+            per_s = REQUEST_PERCENTAGE * 10 / CPU_STEP_MS  # one percent is 10 ms in a second
+            self._check_use(self.answers, per_s, "requests")
+
+    def _check_use(self, used: Mapping[int, int], rate: float, what: str) -> None:
+        elapsed_s = (self.stage.loop.time() - self._since_s) * FASTEST
+        for broker, count in used.items():
             lives = 1 + self._lives[broker]
-            allowed = rate * (elapsed_s + (WINDOWS + 1) * lives)
             require(
-                used <= allowed,
-                f"{NAME}: broker {broker} took {used} bytes in {elapsed_s:.0f} s and {lives} lives",
+                count <= rate * (elapsed_s + (WINDOWS + 1) * lives),
+                f"{NAME}: broker {broker} took {count} {what} in {elapsed_s:.0f} s and {lives} "
+                f"lives",
             )
 
     async def _is_muted_and_read_again(self) -> None:

@@ -21,6 +21,8 @@ class SimClock:
         self._loop = host.loop
         self._base_ms = base_ms
         self._rate = rate
+        self.cpu_step_ms = 0.0
+        self._cpu_ms = 0.0
 
     def now_ms(self) -> int:
         return self._base_ms + int(self._loop.now_s * 1000 * self._rate)
@@ -32,8 +34,10 @@ class SimClock:
         return WALL_EPOCH_MS + int(self._loop.now_s * 1000) + self.wall_offset_ms
 
     def cpu_ms(self) -> float:
-        """Work costs nothing in virtual time; slices of long work end after a count of steps."""
-        return 0.0
+        """Work costs nothing in virtual time; slices of long work end after a count of steps.
+        With `cpu_step_ms` each look at this clock costs that much CPU."""
+        self._cpu_ms += self.cpu_step_ms
+        return self._cpu_ms
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
         timer = SimTimer(callback)

@@ -28,6 +28,7 @@ from quorate.quorum.offline.storage_format import InitialVoter, format_directory
 from quorate.quorum.seams import Address, Seams
 from tests.sim.world.clock import WALL_EPOCH_MS, SimClock
 from tests.sim.world.disk import PowerCut, SimDisk
+from tests.sim.world.disk_thread import Later
 from tests.sim.world.distances import distances
 from tests.sim.world.host import Host
 from tests.sim.world.identities import prove_identity
@@ -221,6 +222,7 @@ class SimCluster:
         self.note(f"start {machine.name}")
         host = self.network.boot(machine.name)
         machine.disk = machine.disk.restart(self._disk_delay(machine, host))
+        machine.disk.usual_calls = machine.disk.slow_calls = self._usual_calls(host)
         clock = SimClock(
             host,
             base_ms=CLOCK_BASE_MS * machine.id,
@@ -309,6 +311,15 @@ class SimCluster:
             host.call_at(self.loop.time() + delay_s, callback)
 
         return later
+
+    def _usual_calls(self, host: Host) -> Later | None:
+        """Return the time of a call of the disk's thread, or None if it takes none."""
+        longest_s, random = self.shape.disk_call_s, self._disk_random
+
+        def later(callback: Callable[[], None]) -> None:
+            host.call_at(self.loop.time() + longest_s * random.random(), callback)
+
+        return later if longest_s else None
 
     # -- what is seen from above -----------------------------------------------------------------
 

@@ -68,6 +68,7 @@ class SimDisk:
         self.calls = 0
         self.die_at: int | None = None
         self.slow_calls: Later | None = None
+        self.usual_calls: Later | None = None  # what `slow_calls` is without a fault
         self.overlaps = 0  # calls of the event loop while work had stopped between two calls
         self._threads: dict[DiskThread, None] = {}
         self._dead = False
@@ -171,7 +172,7 @@ class SimDisk:
         self._moment += 1
         return self._moment
 
-    def turn(self, path: str) -> None:
+    def turn(self) -> None:
         """Let the event loop run before a call of the disk's thread. Every call starts here."""
         if not self._threads:
             return
@@ -179,7 +180,7 @@ class SimDisk:
         if own is None:
             self.overlaps += 1
         elif self.slow_calls is not None:
-            own.stop(path, self.slow_calls)
+            own.stop(self.slow_calls)
 
     def called(
         self, operation: str, path: str, half_done: Callable[[], None] = lambda: None
@@ -199,7 +200,7 @@ class SimDisk:
     # -- the seam --------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimFile:
-        self.turn(path)
+        self.turn()
         self.called("open", path)
         parent, name = self._parent(path)
         node = parent.names.get(name)
@@ -213,22 +214,22 @@ class SimDisk:
         return SimFile(self, path, node, writable)
 
     def exists(self, path: str) -> bool:
-        self.turn(path)
+        self.turn()
         self.called("exists", path)
         return self._find(path) is not None
 
     def is_dir(self, path: str) -> bool:
-        self.turn(path)
+        self.turn()
         self.called("is_dir", path)
         return isinstance(self._find(path), Directory)
 
     def list(self, path: str) -> list[str]:
-        self.turn(path)
+        self.turn()
         self.called("list", path)
         return sorted(self._directory(path).names)
 
     def make_dir(self, path: str) -> None:
-        self.turn(path)
+        self.turn()
         parent, name = self._parent(path)
         if name in parent.names:
             raise FileExistsError(errno.EEXIST, "File exists", path)
@@ -237,7 +238,7 @@ class SimDisk:
         parent.change(made)
 
     def make_dirs(self, path: str) -> None:
-        self.turn(path)
+        self.turn()
         self.called("make_dirs", path)
         directory = self._root
         for name in path.strip("/").split("/"):
@@ -251,7 +252,7 @@ class SimDisk:
             directory = node
 
     def rename(self, source: str, target: str) -> None:
-        self.turn(source)
+        self.turn()
         old, old_name = self._parent(source)
         new, new_name = self._parent(target)
         node = old.names.get(old_name)
@@ -271,7 +272,7 @@ class SimDisk:
         both()
 
     def remove(self, path: str) -> None:
-        self.turn(path)
+        self.turn()
         parent, name = self._parent(path)
         if not isinstance(parent.names.get(name), Inode):
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
@@ -280,7 +281,7 @@ class SimDisk:
         parent.change(removed)
 
     def remove_tree(self, path: str) -> None:
-        self.turn(path)
+        self.turn()
         directory = self._directory(path)
         for name in sorted(directory.names):
             child = f"{path}/{name}"
@@ -293,7 +294,7 @@ class SimDisk:
         parent.change(Rename({own_name: None}, self.moment()))
 
     def sync_dir(self, path: str) -> None:
-        self.turn(path)
+        self.turn()
         directory = self._directory(path)
         self.called("sync_dir", path)
         directory.sync()
@@ -345,7 +346,7 @@ class SimDisk:
                 del self._threads[thread]
                 self._worked(jobs, result, error)
 
-            thread = DiskThread(work, ended)
+            thread = DiskThread(work, ended, self.slow_calls)
             self._threads[thread] = None
             thread.advance()
             return

@@ -20,12 +20,12 @@ class SimFile:
         self._inode = inode
 
     def pread(self, size: int, offset: int) -> bytes:
-        self._disk.turn(self.path)
+        self._disk.turn()
         self._disk.called("pread", self.path)
         return bytes(memoryview(self._inode.data)[offset : offset + size])
 
     def pwrite(self, data: Buffer, offset: int) -> None:
-        self._disk.turn(self.path)
+        self._disk.turn()
         if not self._writable:
             raise OSError(errno.EBADF, "Bad file descriptor", self.path)
         write = Write(offset, bytes(data))
@@ -40,13 +40,13 @@ class SimFile:
         self._inode.change(write)
 
     def truncate(self, size: int) -> None:
-        self._disk.turn(self.path)
+        self._disk.turn()
         cut = Truncate(size, self._disk.moment())
         self._disk.called("truncate", self.path, lambda: self._inode.change(cut))
         self._inode.change(cut)
 
     def sync(self) -> None:
-        self._disk.turn(self.path)
+        self._disk.turn()
         try:
             self._disk.called("sync", self.path)
         except OSError:
@@ -55,7 +55,7 @@ class SimFile:
         self._inode.sync(self._disk.landed)
 
     def size(self) -> int:
-        self._disk.turn(self.path)
+        self._disk.turn()
         self._disk.called("size", self.path)
         return len(self._inode.data)
 

@@ -70,6 +70,9 @@ class Shape:
     auto_join: bool = False
     streams: bool = False  # links are streams of bytes, below the production code of frames
     distances: bool = False  # some directions between hosts are far (`distances.py`)
+    disk_call_s: float = (
+        0.0  # the longest time of each call of the disk's thread (`disk_thread.py`)
+    )
     replication_port: int = 0  # 0: another one after each start
     sasl: bool = False
     """Brokers have one more listener, for clients that log in with SCRAM."""
