@@ -34,6 +34,9 @@ from quorate.quorum.seams import Clock, Timer
 
 MAX_WAITING = 10_000
 """The largest number of requests that wait for a leader."""
+MAX_FORWARDED = 2_000
+"""The largest number of clients' requests at the controller. The others wait here. The controller
+refuses those beyond the part of its queue that one broker may take (`controller_queue.py`)."""
 RETRY_MS = 20
 """The time between two attempts to send the waiting requests; also the precision of timeouts."""
 REPEATABLE = (ApiKey.DESCRIBE_QUORUM,)
@@ -79,6 +82,7 @@ class ControllerClient:
         self._leader_id = NO_NODE
         self._asked: Channel | None = None  # the channel of the last request
         self._waiting: deque[_Request] = deque()
+        self._in_order = True  # False after a request has returned to the end of _waiting
         self._forwarded: dict[_Request, int] = {}  # in flight, in order, with the controller's id
         self._timer: Timer | None = None
         self._closed = False
@@ -135,7 +139,7 @@ class ControllerClient:
         leader_id = self._leader_id
         if request.forwarded:
             first = next(iter(self._forwarded.values()), leader_id)
-            if first != leader_id:
+            if first != leader_id or len(self._forwarded) >= MAX_FORWARDED:
                 return False
             self._forwarded[request] = leader_id
         timeout_ms = max(1, request.deadline_ms - self._clock.now_ms())
@@ -163,11 +167,11 @@ class ControllerClient:
             self._drain()  # other requests may have waited for the outcome of this one
 
     def _requeue(self, request: _Request) -> None:
-        """Put a request back into the queue, in the order of arrival."""
-        position = 0
-        while position < len(self._waiting) and self._waiting[position].number < request.number:
-            position += 1
-        self._waiting.insert(position, request)
+        """Put a request back into the queue. The next `_drain` restores the order of arrival.
+
+        A leader that resigns returns thousands of requests at once, so no place is searched."""
+        self._waiting.append(request)
+        self._in_order = False
 
     def _give_up(self, request: _Request) -> None:
         if request.forwarded:
@@ -179,6 +183,9 @@ class ControllerClient:
         now_ms = self._clock.now_ms()
         held: deque[_Request] = deque()
         forwarding = True
+        if not self._in_order:
+            self._waiting = deque(sorted(self._waiting, key=lambda each: each.number))
+            self._in_order = True
         while self._waiting:
             request = self._waiting.popleft()
             if request.deadline_ms <= now_ms:

@@ -138,7 +138,7 @@ def envelope(secured: Secured, request: Message, version: int, **who: str) -> En
         **who,  # type: ignore[arg-type]
     )
     peer: Any = type("Sender", (), {"address": BROKER_PORT, "node_id": 2})()
-    process.controller.port.envelope(peer, message, answers.append)
+    process.controller.port.envelopes.handle(peer, message, answers.append)
     secured.node.until(lambda: answers)
     answer: EnvelopeResponse = answers[0]
     return answer

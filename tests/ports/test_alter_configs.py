@@ -175,7 +175,7 @@ def test_a_broker_forwards_no_keys_of_tls_of_another_node(
     )
     peer: Any = type("Sender", (), {"address": BROKER_PORT, "node_id": sender})()
     answers: list[Any] = []
-    process.controller.port.envelope(peer, message, answers.append)
+    process.controller.port.envelopes.handle(peer, message, answers.append)
     node.until(lambda: answers)
     response = decode(IncrementalAlterConfigsResponse, 1, answers[0].body)
     assert [each.error_code for each in response.responses] == [error]

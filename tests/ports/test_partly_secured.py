@@ -73,7 +73,8 @@ def controller_without_authorizer(**settings: Any) -> Iterator[Secured]:
     with secured_cluster(**settings) as secured:
         process = secured.node.cluster.controllers[0].process
         assert process is not None and process.controller is not None
-        process.controller.port._authorizer = None
+        port = process.controller.port
+        port._authorizer = port.envelopes._authorizer = None
         yield secured
 
 

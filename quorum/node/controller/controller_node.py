@@ -117,7 +117,7 @@ class ControllerNode:
         for request in BROKER_REQUESTS:
             handlers[request] = core.requests.guarded(self._broker_request)
         handlers[ControllerRegistrationRequest] = core.requests.guarded(self._register_controller)
-        handlers[EnvelopeRequest] = core.requests.guarded(self.port.envelope)
+        handlers[EnvelopeRequest] = core.requests.guarded(self.port.envelopes.handle)
         self._server = NodeServer(core.node_settings(handlers), self)
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link

@@ -1,10 +1,10 @@
 """Admin requests in Kafka's protocol: those that brokers forward and those of admin clients.
 
 An admin client that is connected to this port gets ApiVersions, DescribeCluster and DescribeConfigs
-from this node's own state. Every other request, forwarded or not, ends in `_ask`. It answers
-DescribeQuorum from Raft's state if this node leads the quorum. It gives requests about voters to
-`voter_admin.py`, and all others to the controller's rules. The answer has Kafka's bytes in the
-version of the request.
+from this node's own state. Every other request, forwarded (`envelopes.py`) or not, ends in `_ask`.
+It answers DescribeQuorum from Raft's state if this node leads the quorum. It gives requests about
+voters to `voter_admin.py`, and all others to the controller's rules. The answer has Kafka's bytes
+in the version of the request.
 """
 
 from __future__ import annotations
@@ -15,34 +15,26 @@ from typing import TYPE_CHECKING, Any
 from quorate.quorum.authorization.apis import CONTROLLER_CHECKS, FORWARDED_CHECKS
 from quorate.quorum.controller.clients.authorized import refusal_of
 from quorate.quorum.controller.state.context import Caller
-from quorate.quorum.controller.state.messages import (
-    EnvelopeRequest,
-    EnvelopeResponse,
-)
-from quorate.quorum.controller.state.result import RequestRefused
 from quorate.quorum.ids import METADATA_TOPIC
 from quorate.quorum.incremental_work import finished
 from quorate.quorum.metadata.image import MetadataImage
-from quorate.quorum.node.controller.client_of_envelope import client_of_envelope
 from quorate.quorum.node.controller.controller_batch import Refusal
 from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.controller.decided_apis import RULED, VOTER_APIS
 from quorate.quorum.node.controller.describe_configs import DescribeConfigsHandler
+from quorate.quorum.node.controller.envelopes import REFUSALS, Envelopes
 from quorate.quorum.node.controller.unchecked_tls import unchecked_tls
 from quorate.quorum.node.controller.voter_admin import VoterAdmin
 from quorate.quorum.node.dynamic_settings import DynamicSettings
 from quorate.quorum.node.node_core import NodeCore
-from quorate.quorum.principal import ANONYMOUS
-from quorate.quorum.protocol.apis import APIS, ApiKey
+from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
-from quorate.quorum.protocol.codec import DecodeError, decode, encode
+from quorate.quorum.protocol.codec import encode
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.error_responses import ERROR_RESPONSES
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.quotas.client_quotas import ClientQuotas
 from quorate.quorum.quotas.sampled_rate import Windows
-from quorate.quorum.rpc.channel import Reply
-from quorate.quorum.rpc.hello import Peer
 from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS, without_authorizer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
@@ -74,22 +66,12 @@ if TYPE_CHECKING:
 CONTROLLERS = 2  # endpoint type of KIP-919
 ENDPOINT_TYPE_SINCE = 1
 """The first version of DescribeCluster with a field for the endpoint type."""
-# Kafka's error for each refusal, for admin clients and for brokers that forward a request.
-REFUSALS = {
-    Refusal.NOT_CONTROLLER: ErrorCode.NOT_CONTROLLER,
-    Refusal.UNKNOWN: ErrorCode.REQUEST_TIMED_OUT,
-    Refusal.EXPIRED: ErrorCode.REQUEST_TIMED_OUT,
-    Refusal.TOO_LARGE: ErrorCode.POLICY_VIOLATION,
-    Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
 AskBefore = Callable[[Message, Callable[[], None]], None]
 """Gets a request, and a function to call once, now or later (`ReplicaLogRequests.ask_before`)."""
 
 
 class ControllerPort:
-    """The Kafka port of a controller (KIP-919), and its handler of envelopes.
+    """The Kafka port of a controller (KIP-919).
 
     Owned by the node's event loop. Requests of links that are closed meanwhile are decided all the
     same; their answers are dropped."""
@@ -143,6 +125,8 @@ class ControllerPort:
         )
         self._quotas = ClientQuotas(Windows.of(config))
         self._metering = Metering(self._server, self._quotas)
+        self.envelopes = Envelopes(clock, authorizer, self._ask, core.requests.failed)
+        """The requests that brokers forward. They end in `_ask`, too."""
 
     def configure(self, image: MetadataImage) -> None:
         """Apply the dynamic configs of this node, as Kafka's controllers do: the limits of the
@@ -166,52 +150,6 @@ class ControllerPort:
         """Apply the client quotas of the committed `image` to the clients of this port."""
         self._quotas.configure(image.client_quotas)
         self._metering.follow()
-
-    def envelope(self, peer: Peer, message: EnvelopeRequest, reply: Reply) -> None:
-        """Handle a request that a broker forwards for its client (KIP-590). Call `reply` once, now
-        or later.
-
-        The response holds the bytes for the client. Its error is UNSUPPORTED_VERSION for an API or
-        version that is not forwarded, INVALID_REQUEST for bytes that cannot be decoded,
-        SECURITY_DISABLED if the broker relies on an authorizer that this controller does not have,
-        and the error in REFUSALS for a request that was not carried out."""
-        api = APIS.get(message.api_key)
-        if api is None or message.api_key not in ERROR_RESPONSES or not api.serves(message.version):
-            reply(EnvelopeResponse(error=ErrorCode.UNSUPPORTED_VERSION))
-            return
-        if message.must_check and self._authorizer is None:
-            reply(EnvelopeResponse(error=ErrorCode.SECURITY_DISABLED))
-            return
-        try:
-            request = decode(api.request, message.version, message.body)
-        except DecodeError:
-            reply(EnvelopeResponse(error=ErrorCode.INVALID_REQUEST))
-            return
-
-        def answer(response: object) -> None:
-            if isinstance(response, Refusal):
-                reply(EnvelopeResponse(error=REFUSALS[response]))
-            else:
-                assert isinstance(response, bytes)
-                reply(EnvelopeResponse(error=ErrorCode.NONE, body=response))
-
-        if (reason := unchecked_tls(request, peer.node_id)) is not None:
-            refused = ERROR_RESPONSES[message.api_key](request, ErrorCode.INVALID_REQUEST, reason)
-            reply(EnvelopeResponse(error=ErrorCode.NONE, body=encode(refused, message.version)))
-            return
-        # The address tells links apart. The hash of a Peer covers its whole Hello, which costs more
-        # than the rest of the queue.
-        try:
-            client = None
-            if self._authorizer is not None:
-                client = client_of_envelope(self._authorizer.authorizer, message, request)
-        except RequestRefused as error:
-            reply(EnvelopeResponse(error=error.error))
-            return
-        # Brokers of earlier releases name no principal.
-        user = message.principal_name or ANONYMOUS.name
-        caller = Caller(message.client_id, message.version, message.api_key, client, user)
-        self._ask(request, caller, peer.address, answer)
 
     def _direct(self, context: RequestContext, request: Message) -> None:
         def answer(response: Any) -> None:

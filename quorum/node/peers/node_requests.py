@@ -12,8 +12,8 @@ each kind of message (`log_limit.py`). InvariantViolation is a subclass of State
 Raft's requests reach the last row only before anything has changed: `MetadataReplica` turns every
 exception of a change into StateInDoubt.
 
-The boundary catches what a handler raises before it returns. Exceptions in later work of a request
-reach `unhandled.py`.
+The boundary catches what a handler raises before it returns. Later work of a request passes its
+exceptions to `NodeRequests.failed`. Others reach `unhandled.py`.
 """
 
 from __future__ import annotations
@@ -107,16 +107,24 @@ class NodeRequests:
             except ProtocolError:
                 raise
             except Exception as error:
-                if is_node_failure(error):
-                    self._fail(error)
+                if self.failed(peer, message, reply, error):
                     return
-                self._note(peer, message, error)
-            refused = REFUSED.get(type(message))
-            if refused is None:
-                raise ProtocolError(f"{type(message).__name__} could not be handled")
-            reply(refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+            raise ProtocolError(f"{type(message).__name__} could not be handled")
 
         return handle
+
+    def failed(self, peer: Peer, message: Any, reply: Reply, error: Exception) -> bool:
+        """Stop the node, or count and answer the request, because its handler or its later work has
+        raised `error`. Return False if the response has no error, so that the link must close."""
+        if is_node_failure(error):
+            self._fail(error)
+            return True
+        self._note(peer, message, error)
+        refused = REFUSED.get(type(message))
+        if refused is None:
+            return False
+        reply(refused(ErrorCode.UNKNOWN_SERVER_ERROR))
+        return True
 
     def _note(self, peer: Peer, message: Any, error: Exception) -> None:
         name = type(message).__name__

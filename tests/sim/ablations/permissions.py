@@ -12,7 +12,7 @@ from quorate.quorum.authorization.permits import Permits
 from quorate.quorum.controller import rules
 from quorate.quorum.controller.state.decision_steps import Outcome
 from quorate.quorum.controller.state.messages import EnvelopeRequest
-from quorate.quorum.node.controller import controller_port
+from quorate.quorum.node.controller import envelopes
 from quorate.quorum.protocol.wire import Message
 from tests.ports.secured import ROOT
 from tests.sim.ablations import permission_scripts as scripts
@@ -49,7 +49,7 @@ ABLATIONS = (
     Ablation(
         "envelope-principal",
         "the controller decides under the principal of the client, not of the broker (KIP-590)",
-        controller_port,
+        envelopes,
         "client_of_envelope",
         believe_the_broker,
         Script(scripts.a_denied_client_deletes_topics_while_leaders_die),
