@@ -26,7 +26,10 @@ from quorate.broker.groups.background import Background
 from quorate.broker.groups.expiration import Expiration
 from quorate.broker.groups.guarded import Guard, GuardedClock
 from quorate.broker.groups.loading import Loading
+from quorate.broker.groups.member import cancel
+from quorate.broker.groups.member_memory import MemberMemory
 from quorate.broker.groups.partition_of import partition_of
+from quorate.broker.groups.relief import Relief
 from quorate.broker.groups.replicated_journal import Append, ReplicatedJournal
 from quorate.broker.groups.settings import GroupSettings
 from quorate.broker.groups.shard import Shard
@@ -110,6 +113,8 @@ class GroupCoordinator:
         self._image = MetadataImage()
         self._shards: dict[Key, ShardContext] = {}
         self._background = Background(clock)
+        self.memory = MemberMemory()
+        self._relief = Relief(clock, self.memory, self._shards.values)
         self.rebuilt_shards = 0
         self._failures = LogLimit(clock)
         self._expiry: Timer | None = None
@@ -131,8 +136,8 @@ class GroupCoordinator:
         """Stop the scans and drop all shards, in one step. All waiting requests get
         NOT_COORDINATOR.
         """
-        if self._expiry is not None:
-            self._expiry.cancel()
+        cancel(self._expiry)
+        self._relief.close()
         for key in list(self._shards):
             finished(self._drop(key).close())
 
@@ -225,7 +230,7 @@ class GroupCoordinator:
         guard = Guard(partial(self._rebuild, key, leader_epoch))
         journal = ReplicatedJournal(self._clock, self._replicas.append, *key, guard=guard)
         clock = GuardedClock(self._clock, guard)
-        shard = Shard(self.settings, clock, journal, self._new_member_id)
+        shard = Shard(self.settings, clock, journal, self._new_member_id, self.memory)
         return ShardContext(leader_epoch=leader_epoch, shard=shard, journal=journal, guard=guard)
 
     def _load(self) -> None:

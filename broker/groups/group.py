@@ -5,6 +5,8 @@ Invariants:
 - `generation` never decreases.
 - The leader, if there is one, is a member.
 - Each instance id in `static` maps to the member that has this instance id.
+- `held_bytes` is the sum of `Member.held_bytes`, and `memory` counts it. Therefore only the methods
+  here change `members`, and the protocols and the assignment of a member.
 
 The rules for moving a group between states are in `rebalance.py`. `group_record.py` converts a
 group to its record in the log and back.
@@ -12,10 +14,11 @@ group to its record in the log and back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from quorate.broker.groups.member import Member, cancel
+from quorate.broker.groups.member_memory import MemberMemory
 from quorate.broker.groups.records import NO_TIMESTAMP
 from quorate.broker.groups.state import TRANSITIONS, State
 from quorate.broker.groups.subscription import CONSUMER_PROTOCOL, subscribed_topics
@@ -52,6 +55,8 @@ class Group:
     cannot be determined."""
     join_timer: Timer | None = None
     sync_timer: Timer | None = None
+    memory: MemberMemory = field(default_factory=MemberMemory)
+    held_bytes: int = 0
 
     # --- state
 
@@ -98,6 +103,7 @@ class Group:
         self.leader = self.leader or member.id
         self.members[member.id] = member
         self.forget_pending(member.id)
+        self._count(member.held_bytes)
 
     def remove(self, member_id: str) -> None:
         """Remove a member, or a pending id, with its timers. Do nothing if there is no such id.
@@ -107,6 +113,7 @@ class Group:
         """
         member = self.members.pop(member_id, None)
         if member is not None:
+            self._count(-member.held_bytes)
             cancel(member.session)
             if member.instance_id is not None:
                 self.static.pop(member.instance_id, None)
@@ -141,6 +148,7 @@ class Group:
             each.id: each
             for each in (replaced if old is member else old for old in self.members.values())
         }
+        self._count(replaced.held_bytes - member.held_bytes)
         self.static[member.instance_id] = member_id
         if self.leader == member.id:
             self.leader = member_id
@@ -148,6 +156,25 @@ class Group:
             del self.pending_sync[member.id]
             self.pending_sync[member_id] = None
         return replaced
+
+    def set_protocols(self, member: Member, protocols: Mapping[str, bytes]) -> None:
+        """Replace the protocols of a member."""
+        held_bytes = member.held_bytes
+        member.protocols = protocols
+        self._count(member.held_bytes - held_bytes)
+
+    def set_assignment(self, member: Member, assignment: bytes) -> None:
+        """Replace the assignment of a member."""
+        self._count(len(assignment) - len(member.assignment))
+        member.assignment = assignment
+
+    def release(self) -> None:
+        """Count nothing more for this group, because it is discarded with its members."""
+        self._count(-self.held_bytes)
+
+    def _count(self, held_bytes: int) -> None:
+        self.held_bytes += held_bytes
+        self.memory.add(held_bytes)
 
     def forget_pending(self, member_id: str) -> None:
         """Remove a pending member id and cancel its timeout, if it exists."""

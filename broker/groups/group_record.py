@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from quorate.broker.groups.group import Group
 from quorate.broker.groups.member import Member
+from quorate.broker.groups.member_memory import MemberMemory
 from quorate.broker.groups.records import GroupKey, GroupRecord, GroupValue, MemberValue
 from quorate.broker.groups.state import State
 from quorate.quorum.protocol.varint import DecodeError
@@ -47,7 +48,7 @@ def group_tombstone(group_id: str) -> GroupRecord:
     return GroupRecord(GroupKey(group=group_id), None)
 
 
-def group_of(key: GroupKey, value: GroupValue) -> Group:
+def group_of(key: GroupKey, value: GroupValue, memory: MemberMemory) -> Group:
     """Return a group from its record in the log. A group with members is Stable.
 
     Each member supports only the elected protocol, because the record holds no other. The sessions
@@ -60,6 +61,7 @@ def group_of(key: GroupKey, value: GroupValue) -> Group:
         protocol_type=value.protocol_type or None,
         protocol=protocol,
         state_timestamp_ms=value.current_state_timestamp,
+        memory=memory,
     )
     for each in value.members:
         if protocol is None:

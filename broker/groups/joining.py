@@ -18,7 +18,8 @@ from quorate.broker.groups.client_errors import client_error
 from quorate.broker.groups.group import Group
 from quorate.broker.groups.group_record import group_record
 from quorate.broker.groups.journal import Journal
-from quorate.broker.groups.member import Member, protocols_of
+from quorate.broker.groups.member import Member, protocols_of, size_of
+from quorate.broker.groups.member_memory import MAX_GROUP_BYTES
 from quorate.broker.groups.rebalance import Rebalance
 from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.responses import NO_MEMBER, join_refused, joined, joined_as_follower
@@ -86,8 +87,8 @@ class Joining:
 
         The request gets one of these errors if the client is not admitted:
 
-        - GROUP_MAX_SIZE_REACHED: the group is full. If the client sent a member id, the group
-          removes that member.
+        - GROUP_MAX_SIZE_REACHED: the group has `group.max.size` members, or its members hold
+          MAX_GROUP_BYTES. If the client sent a member id, the group removes that member.
         - INCONSISTENT_GROUP_PROTOCOL: the protocol type differs from the group's, or no protocol of
           the client is common to all members. An empty group demands a type and a protocol.
         - UNKNOWN_MEMBER_ID: the group has no member with this member id, or none with this instance
@@ -98,7 +99,7 @@ class Joining:
         """
         request = join.request
         names = [each.name for each in request.protocols]
-        if not self._has_room(group, request.member_id):
+        if not self._has_room(group, request.member_id) or not self._has_memory(group, join):
             group.remove(request.member_id)
             join.reply.send(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
         elif not group.supports(request.protocol_type, names):
@@ -129,6 +130,13 @@ class Joining:
             waits = member is not None and member.join is not None
             return waits or group.awaiting_join < max_size
         return member is not None or len(group.members) < max_size
+
+    def _has_memory(self, group: Group, join: Join) -> bool:
+        """Return True if the group with this member holds at most MAX_GROUP_BYTES."""
+        member = group.members.get(join.request.member_id)
+        others_bytes = group.held_bytes - (0 if member is None else size_of(member.protocols))
+        metadata_bytes = sum(len(each.name) + len(each.metadata) for each in join.request.protocols)
+        return others_bytes + metadata_bytes <= MAX_GROUP_BYTES
 
     # --- without a member id
 
@@ -174,13 +182,13 @@ class Joining:
         member = group.replace(old, member_id)
         self._rebalance.start_session(group, member)
         if group.state is State.STABLE:
-            self._update(member, join)
+            self._update(group, member, join)
             if group.elect_protocol() == group.protocol:
                 self._replace_quietly(group, old, member, leader, join)
             else:
                 self._rebalance.prepare(group, f"{shown(member_id)} changes the protocol")
             return
-        self._update(member, join)
+        self._update(group, member, join)
         if group.state is State.COMPLETING_REBALANCE:
             # The leader may have received the old id already, and would assign nothing to the new
             # one.
@@ -201,7 +209,7 @@ class Joining:
         member.join = None
         if error:
             reverted = group.replace(member, old.id)
-            reverted.protocols = old.protocols
+            group.set_protocols(reverted, old.protocols)
             reverted.rebalance_timeout_ms = old.rebalance_timeout_ms
             reverted.session_timeout_ms = old.session_timeout_ms
             self._rebalance.start_session(group, reverted)
@@ -235,16 +243,16 @@ class Joining:
             join.reply.fail(ErrorCode.UNKNOWN_MEMBER_ID)
             return
         if rejoins:
-            self._update(member, join)
+            self._update(group, member, join)
             self._rebalance.prepare_or_complete(group, f"{member.id} rejoins ({join.why})")
         else:
             join.reply.send(joined(group, member))
 
-    def _update(self, member: Member, join: Join) -> None:
+    def _update(self, group: Group, member: Member, join: Join) -> None:
         """Store what the member sent with its JoinGroup, and keep the reply until the join phase
         ends.
         """
-        member.protocols = join.protocols
+        group.set_protocols(member, join.protocols)
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
         member.session_timeout_ms = join.request.session_timeout_ms
         # A second JoinGroup; only one response may carry the generation.

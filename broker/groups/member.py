@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from quorate.broker.groups.member_memory import MEMBER_BYTES
 from quorate.broker.groups.reply import Reply
 from quorate.quorum.protocol.schemas.group_membership import JoinGroupRequest
 from quorate.quorum.seams import Timer
@@ -33,6 +34,18 @@ class Member:
     """The timer that removes the member if it sends no heartbeat."""
 
     @property
+    def held_bytes(self) -> int:
+        """Return the bytes that count for this member (`member_memory.py`)."""
+        return (
+            MEMBER_BYTES
+            + 2 * len(self.id)
+            + len(self.instance_id or "")
+            + len(self.client_id)
+            + len(self.assignment)
+            + size_of(self.protocols)
+        )
+
+    @property
     def keeps_session(self) -> bool:
         """Return True if the member's session must not expire now.
 
@@ -50,6 +63,11 @@ class Member:
 def protocols_of(request: JoinGroupRequest) -> dict[str, bytes]:
     """Return the protocols of a JoinGroup request with their metadata, in order of preference."""
     return {each.name: bytes(each.metadata) for each in request.protocols}
+
+
+def size_of(protocols: Mapping[str, bytes]) -> int:
+    """Return the bytes that count for protocols and their metadata."""
+    return sum(len(name) + len(metadata) for name, metadata in protocols.items())
 
 
 def cancel(timer: Timer | None) -> None:

@@ -29,6 +29,7 @@ from quorate.broker.groups.group import Group
 from quorate.broker.groups.group_record import group_record
 from quorate.broker.groups.journal import Journal
 from quorate.broker.groups.member import Member, cancel
+from quorate.broker.groups.member_memory import MAX_GROUP_BYTES
 from quorate.broker.groups.reply import Reply
 from quorate.broker.groups.responses import join_refused, joined, synced
 from quorate.broker.groups.settings import GroupSettings
@@ -249,18 +250,21 @@ class Rebalance:
         """Record the assignments that the leader sent, by member id, and enter Stable.
 
         A member without an assignment gets an empty one. A member that waits in SyncGroup gets its
-        assignment when the record is committed. If the record cannot be appended, the waiting
-        members get an error and the group rebalances.
+        assignment when the record is committed. If the record cannot be appended, or if the group
+        would hold more than MAX_GROUP_BYTES, the waiting members get an error and the group
+        rebalances.
         """
         chosen = {each: assignments.get(each, b"") for each in group.members}
-        error = self._journal.append([group_record(group, chosen)])
+        error = ErrorCode.MESSAGE_TOO_LARGE
+        if group.held_bytes + sum(map(len, chosen.values())) <= MAX_GROUP_BYTES:
+            error = self._journal.append([group_record(group, chosen)])
         if error:
             self.fail_syncs(group, client_error(error))
             self.prepare(group, f"the assignment was not recorded: {error.name}")
             return
         group.enter(State.STABLE, self._clock.wall_ms())
         for member in group.members.values():
-            member.assignment = chosen[member.id]
+            group.set_assignment(member, chosen[member.id])
             if member.sync is not None:
                 reply, member.sync = member.sync, None
                 self.answer(reply, synced(group, member))
@@ -269,7 +273,7 @@ class Rebalance:
     def fail_syncs(self, group: Group, error: ErrorCode) -> None:
         """Clear all assignments, and answer every waiting SyncGroup with the error."""
         for member in group.members.values():
-            member.assignment = b""
+            group.set_assignment(member, b"")
             if member.sync is not None:
                 reply, member.sync = member.sync, None
                 reply.fail(error)

@@ -22,6 +22,7 @@ from quorate.broker.groups.group_record import group_of, group_tombstone
 from quorate.broker.groups.joining import Join, Joining
 from quorate.broker.groups.journal import Journal
 from quorate.broker.groups.member import cancel
+from quorate.broker.groups.member_memory import MemberMemory
 from quorate.broker.groups.membership import Membership
 from quorate.broker.groups.offset_requests import OffsetRequests
 from quorate.broker.groups.offsets import Offsets, offset_tombstone
@@ -77,7 +78,10 @@ class Shard:
         clock: Clock,
         journal: Journal,
         new_id: Callable[[str], str],
+        memory: MemberMemory | None = None,
     ) -> None:
+        """Create an empty shard. `memory` counts the members of all shards of the broker."""
+        self._memory = memory or MemberMemory()
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         # Oldest first; may include groups that are recorded by now.
@@ -103,7 +107,7 @@ class Shard:
         if isinstance(key, OffsetKey):
             assert value is None or isinstance(value, OffsetValue)
             if value is not None:
-                self.groups.setdefault(key.group, Group(key.group))
+                self._group(key.group)
             self.offsets.replay(key, value)
             if value is not None:
                 self.expiration.committed(key)
@@ -114,7 +118,17 @@ class Shard:
         else:
             assert isinstance(key, GroupKey)
             assert isinstance(value, GroupValue)
-            self.groups[key.group] = group_of(key, value)
+            earlier = self.groups.get(key.group)
+            if earlier is not None:
+                earlier.release()
+            self.groups[key.group] = group_of(key, value, self._memory)
+
+    def _group(self, group_id: str) -> Group:
+        """Return the group, which is created if it does not exist."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id, memory=self._memory)
+        return group
 
     def loaded(self) -> IncrementalWork[None]:
         """Start all sessions, in steps, after the last record was replayed.
@@ -146,6 +160,7 @@ class Shard:
 
     def _end(self, group: Group) -> None:
         group.enter(State.DEAD, self._clock.wall_ms())
+        group.release()
         for timer in (group.join_timer, group.sync_timer, *group.pending.values()):
             cancel(timer)
         for member in group.members.values():
@@ -169,8 +184,7 @@ class Shard:
         if group is None and request.member_id != NO_MEMBER:
             join.reply.fail(ErrorCode.UNKNOWN_MEMBER_ID)
             return
-        if group is None:
-            group = self.groups[request.group_id] = Group(request.group_id)
+        group = self._group(request.group_id)
         self._joining.join(group, join)
         if self._is_vacant(group):
             del self.groups[group.id]
@@ -203,6 +217,17 @@ class Shard:
         if group is None:
             return [leave_result(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in leaving]
         return self._membership.leave(group, leaving)
+
+    def evict(self, group_id: str) -> None:
+        """Remove all members of a group, because the groups of this broker hold too much memory.
+
+        Requests that wait get UNKNOWN_MEMBER_ID. The group stays, with its offsets. Do nothing if
+        it does not exist."""
+        group = self.groups.get(group_id)
+        if group is not None:
+            for member_id in list(group.members):
+                self._rebalance.remove(group, member_id)
+            self._rebalance.after_removal(group)
 
     def _occupied(self, group_id: str) -> Group:
         group = self.groups.get(group_id)

@@ -31,6 +31,9 @@ def of_groups(
     yield service_table.FAILED_SHARDS.of(coordinator.failed_shards)
     yield service_table.REBUILT_SHARDS.of(coordinator.rebuilt_shards)
     yield service_table.GROUPS.of(sum(len(shard.groups) for shard in shards))
+    yield service_table.GROUPS_BYTES.of(coordinator.memory.used_bytes)
+    yield service_table.GROUPS_MAX_BYTES.of(coordinator.memory.limit_bytes)
+    yield service_table.GROUPS_EVICTED.of(coordinator.memory.evicted)
     yield service_table.GROUP_OFFSETS_LEFT_OUT.of(count - len(offsets))
     yield service_table.COMMITTED_OFFSET.each(
         ((group, topic, str(at)), offset) for (group, topic, at), offset in offsets

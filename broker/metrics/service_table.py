@@ -49,6 +49,15 @@ FAILED_SHARDS = Gauge(
     "quorate_groups_failed_shards", "Partitions of __consumer_offsets that could not be loaded."
 )
 GROUPS = Gauge("quorate_groups", "Groups that this broker coordinates.")
+GROUPS_BYTES = Gauge(
+    "quorate_groups_held_bytes", "Bytes that the members of all groups of this broker hold."
+)
+GROUPS_MAX_BYTES = Gauge(
+    "quorate_groups_max_bytes", "Maximum bytes that the members of all groups may hold."
+)
+GROUPS_EVICTED = Counter(
+    "quorate_groups_evicted_total", "Groups that lost all members for lack of memory."
+)
 GROUP_OFFSETS_LEFT_OUT = Gauge(
     "quorate_metrics_left_out_group_offsets",
     "Committed offsets of groups that have no samples of their own (metrics.per.partition).",

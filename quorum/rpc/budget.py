@@ -28,7 +28,8 @@ Rules for requests, responses and nodes:
   PROGRESS of these bytes. The time in which this budget stops the reading of a connection does not
   count.
 
-`broker/replication/fetches/fetch_session_cache.py` keeps the budget of sessions.
+`broker/replication/fetches/fetch_session_cache.py` keeps the budget of sessions. The members of
+groups outlive their connections, and have bounds of their own (`broker/groups/member_memory.py`).
 """
 
 from __future__ import annotations

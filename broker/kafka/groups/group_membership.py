@@ -65,7 +65,8 @@ class GroupMembershipHandler:
                 response = dataclasses.replace(response, protocol_name="")
             context.respond(response)
 
-        reply = Reply(send, lambda error: join_refused(error, request.member_id))
+        member_id = request.member_id  # A reply must not keep the request and its frame.
+        reply = Reply(send, lambda error: join_refused(error, member_id))
         settings = self.coordinator.settings
         shortest, longest = settings.min_session_timeout_ms, settings.max_session_timeout_ms
         try:
