@@ -176,14 +176,14 @@ def elect_one(
 def elected(context: Context, kind: Kind, topic: Topic, key: PartitionKey) -> MetadataRecord | None:
     """Return the record of the election, or None if no replica qualifies. An unclean election uses
     the answers of the live replicas, if the controller has them."""
-    min_isrs = MinIsrs(context)
+    min_isrs, unclean = MinIsrs(context), UncleanElections(context)
     if kind.election is Election.UNCLEAN:
         logs = context.replica_logs.known(key, context.now_ms)
-        unclean = UncleanElections(context)
         return uncleanly_elected(context, unclean, min_isrs, topic, key, logs)
     partition = topic.partitions[key[1]]
     target = Target.of(partition, min_isrs.of(topic))
     target.election = kind.election
+    target.use_last_known = unclean.last_known_may_lead(topic.name)
     return partition_change(context.image, key, partition, target, context.is_active, kind.cause)
 
 

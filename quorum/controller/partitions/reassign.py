@@ -118,6 +118,7 @@ def reassign_one(
         if not resizable:
             check_same_size(partition, asked.replicas)
         target = started(partition, asked.replicas, MinIsrs(context).of(topic))
+        target.use_last_known = UncleanElections(context).last_known_may_lead(topic.name)
         cause = Cause.REASSIGNMENT_START
     records[key] = partition_change(context.image, key, partition, target, context.is_active, cause)
 

@@ -31,7 +31,7 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
     partitions with a preferred leader that leads enough of its partitions
     (`imbalanced_brokers`)."""
     records: list[MetadataRecord] = []
-    min_isrs = MinIsrs(context)
+    min_isrs, unclean = MinIsrs(context), UncleanElections(context)
     brokers = imbalanced_brokers(context)
     for key in sorted(context.index.imbalanced):
         if context.located(*key)[1].preferred_leader not in brokers:
@@ -41,6 +41,7 @@ def balance_leaders(context: Context) -> list[MetadataRecord]:
         topic, partition = context.located(*key)
         target = Target.of(partition, min_isrs.of(topic))
         target.election = Election.PREFERRED
+        target.use_last_known = unclean.last_known_may_lead(topic.name)
         record = partition_change(
             context.image, key, partition, target, context.is_active, Cause.LEADER_IMBALANCE
         )

@@ -26,7 +26,8 @@ class Strategy(enum.Enum):
 
     NONE never elects uncleanly, except for the last known leader. BALANCED waits until the last
     known leader is active, and then elects the longest log among all active replicas. AGGRESSIVE
-    elects the longest log as soon as no replica of the ISR or ELR is active.
+    elects the longest log as soon as no replica of the ISR or ELR is active. With both, the last
+    known leader is a replica like the others.
     unclean.leader.election.enable=true means AGGRESSIVE.
     """
 
@@ -85,9 +86,11 @@ class UncleanElections:
         )
 
     def last_known_may_lead(self, topic_name: str) -> bool:
-        """Return True if the last known leader leads as soon as it is active. With BALANCED its log
-        is compared with those of the other active replicas first."""
-        return self.strategy(topic_name) is not Strategy.BALANCED
+        """Return True if the last known leader leads as soon as it is active.
+
+        If the topic allows unclean elections, the controller compares its log with those of the
+        other active replicas first. Another replica may have led before it and have more."""
+        return self.strategy(topic_name) is Strategy.NONE
 
     def prepare(self, topic_name: str, key: PartitionKey, leader: int) -> None:
         """Note the partition for an unclean election if `leader` is NO_LEADER and the topic may

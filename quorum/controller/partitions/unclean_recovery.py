@@ -86,14 +86,15 @@ def uncleanly_elected(
 ) -> PartitionChangeRecord | None:
     """Return the record that elects a leader for the partition, or None if no replica is active.
 
-    `logs` are the answers by broker id; they may be empty. The cause of an unclean election carries
-    the end of the new leader's log and the largest end that a replica has reported.
+    `logs` are the answers by broker id. If they are empty, an active last known leader precedes the
+    other replicas, as in Kafka 4.1. The cause of an unclean election carries the end of the new
+    leader's log and the largest end that a replica has reported.
     """
     partition = topic.partitions[key[1]]
     found = longest(logs, [each for each in partition.replicas if context.is_active(each)])
     target = Target.of(partition, min_isrs.of(topic))
     target.election = Election.UNCLEAN
-    target.use_last_known = unclean.last_known_may_lead(topic.name)
+    target.use_last_known = found.leader is None or unclean.last_known_may_lead(topic.name)
     target.longest = NO_LEADER if found.leader is None else found.leader
     # A clean election is possible here only because a broker has returned.
     record = partition_change(

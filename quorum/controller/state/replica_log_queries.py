@@ -3,8 +3,12 @@
 An unclean election loses the records that the new leader lacks. So the active controller asks every
 active replica of the partition for its last leader epoch and log end offset, and elects the one
 with the longest log: the largest epoch, then the largest offset. It waits for all answers, but at
-most QUERY_TIMEOUT_MS. A replica that does not answer is not considered. If none answers, the first
-active replica in assignment order leads, as in Kafka 4.1.
+most QUERY_TIMEOUT_MS. A replica that does not answer is not considered. If none answers, the last
+known leader leads if it is active, otherwise the first active replica in assignment order, as in
+Kafka 4.1.
+
+A replica that becomes active while the query of its partition is open is asked, too. It does not
+extend the time of the query.
 
 The queries are soft state. A new active controller asks again.
 """
@@ -36,13 +40,26 @@ partitions finds those that were left out."""
 
 @dataclass(slots=True)
 class Query:
-    """The open query of one partition. `waiting` are the brokers that have not answered, and `logs`
-    the answers by broker id. An administrator's query ends without an election."""
+    """The open query of one partition. An administrator's query ends without an election.
+
+    `asked` are the epochs of the brokers that were asked, by broker id. `waiting` are those of them
+    that have not answered, and `logs` the answers."""
 
     deadline_ms: int
-    waiting: set[int]
     asked_by_administrator: bool
+    asked: dict[int, int] = field(default_factory=dict)
+    waiting: set[int] = field(default_factory=set)
     logs: dict[int, ReplicaLog] = field(default_factory=dict)
+
+    def ask(self, broker: Broker) -> bool:
+        """Note that the broker is asked. Return False if this incarnation was asked before. The
+        answer of an earlier incarnation does not count any more."""
+        if self.asked.get(broker.id) == broker.epoch:
+            return False
+        self.asked[broker.id] = broker.epoch
+        self.waiting.add(broker.id)
+        self.logs.pop(broker.id, None)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +92,9 @@ class ReplicaLogQueries:
         self._known: dict[PartitionKey, tuple[int, dict[int, ReplicaLog]]] = {}
 
     def want(self, key: PartitionKey) -> None:
-        """Note that the partition needs an unclean election. `take_wanted` returns it."""
-        if len(self._wanted) < MAX_WANTED and key not in self._open:
+        """Note that the partition needs an unclean election. `take_wanted` returns it, also if its
+        query is open, because replicas may have become active since."""
+        if len(self._wanted) < MAX_WANTED:
             self._wanted[key] = None
 
     def take_wanted(self) -> list[PartitionKey]:
@@ -96,16 +114,22 @@ class ReplicaLogQueries:
     ) -> list[AskReplicaLogs]:
         """Open a query for each partition. `candidates` are the active brokers with a replica.
 
-        Return the questions, one for each broker. A partition that has an open query keeps it.
+        Return the questions, one for each broker. A partition that has an open query keeps it with
+        its deadline, and asks the brokers that were not asked yet. If no answer is missing, it is
+        overdue now.
         """
         asked: dict[Broker, list[PartitionKey]] = {}
         for key, brokers in candidates.items():
-            if key in self._open or len(self._open) >= MAX_QUERIES:
-                continue
-            ids = {broker.id for broker in brokers}
-            self._open[key] = Query(now_ms + QUERY_TIMEOUT_MS, ids, administrator)
+            query = self._open.get(key)
+            if query is None:
+                if len(self._open) >= MAX_QUERIES:
+                    continue
+                query = self._open[key] = Query(now_ms + QUERY_TIMEOUT_MS, administrator)
             for broker in brokers:
-                asked.setdefault(broker, []).append(key)
+                if query.ask(broker):
+                    asked.setdefault(broker, []).append(key)
+            if not query.waiting:
+                query.deadline_ms = now_ms
         return [
             AskReplicaLogs(
                 broker_id=broker.id,
@@ -117,17 +141,20 @@ class ReplicaLogQueries:
         ]
 
     def answered(self, asked: AskReplicaLogs, logs: Iterable[ReplicaLog]) -> list[PartitionKey]:
-        """Store the answers of one broker. Return the partitions whose query is complete."""
+        """Store the answers of one broker. Return the partitions whose query is complete. A query
+        that `open` gets again is not, because it may have to ask another broker."""
         answers = {(log.topic_id, log.partition_id): log for log in logs}
         complete = []
         for key in asked.partitions:
             query = self._open.get(key)
-            if query is None or asked.broker_id not in query.waiting:
+            if query is None or query.asked.get(asked.broker_id) != asked.broker_epoch:
+                continue
+            if asked.broker_id not in query.waiting:
                 continue
             query.waiting.discard(asked.broker_id)
             if key in answers:
                 query.logs[asked.broker_id] = answers[key]
-            if not query.waiting:
+            if not query.waiting and key not in self._wanted:
                 complete.append(key)
         return complete
 

@@ -113,6 +113,47 @@ def test_without_any_answer_the_first_replica_leads() -> None:
     assert last_cause(driver) == "unclean-election"
 
 
+def test_a_replica_that_returns_while_others_are_asked_is_asked_too() -> None:
+    driver = lagging(AGGRESSIVE)
+    driver.answers_logs = False
+    fence(driver, 4, 1)
+    assert [each.broker_id for each in driver.asked] == [2, 3]
+    driver.logs[4] = (0, 130, 90)
+    driver.run_until(driver.now_ms + QUERY_TIMEOUT_MS // 2)
+    driver.heartbeat(4)
+    assert [each.broker_id for each in driver.asked] == [2, 3, 4]
+    for asked in driver.asked:
+        assert driver.leader_and_isr("t")[0] == NO_LEADER
+        driver.answer_logs(asked)
+    assert driver.leader_and_isr("t") == (4, (4,))
+
+
+def test_a_replica_that_returns_does_not_extend_the_time_for_answers() -> None:
+    driver = lagging(AGGRESSIVE)
+    driver.answers_logs = False
+    fence(driver, 4, 1)
+    driver.answer_logs(driver.asked[0])
+    driver.run_until(driver.now_ms + QUERY_TIMEOUT_MS - 1)
+    driver.heartbeat(4)
+    driver.run_until(driver.now_ms + 1)
+    assert driver.leader_and_isr("t")[0] == 2
+
+
+def test_a_replica_that_restarts_while_others_are_asked_is_asked_again() -> None:
+    """Its first answer is that of a log whose end it may have lost."""
+    driver = lagging(AGGRESSIVE)
+    driver.answers_logs = False
+    fence(driver, 1)
+    driver.answer_logs(driver.asked[1])
+    restart(driver, 3, clean=False)
+    unfence(driver, 3)
+    driver.logs[3] = (0, 60, 60)
+    assert [each.broker_id for each in driver.asked] == [2, 3, 4, 3]
+    for asked in driver.asked:
+        driver.answer_logs(asked)
+    assert driver.leader_and_isr("t") == (4, (4,))
+
+
 def test_the_answer_of_another_incarnation_does_not_count() -> None:
     driver = lagging(ENABLED)
     driver.answers_logs = False
@@ -276,6 +317,17 @@ def test_the_queries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in keys:
         assert queries.close(key, QUERY_TIMEOUT_MS) == {}
     assert len(queries.take_wanted()) == MAX_QUERIES
+
+
+def test_a_query_that_is_wanted_again_asks_before_it_is_complete() -> None:
+    driver = started(ENABLED)
+    queries, key = ReplicaLogQueries(), (uuid(1), 0)
+    (first,) = queries.open({key: [driver.broker(1)]}, 0)
+    queries.want(key)
+    assert queries.answered(first, ()) == []
+    assert queries.take_wanted() == [key]
+    assert queries.open({key: [driver.broker(1)]}, 5) == []
+    assert queries.overdue(5) == [key]
 
 
 def test_an_administrators_answers_are_kept_for_a_while() -> None:
