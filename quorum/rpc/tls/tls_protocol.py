@@ -27,6 +27,9 @@ from quorate.quorum.seams import Address, PeerIdentity
 HANDSHAKE_TIMEOUT_S = 10.0
 """The time from accept until the handshake is complete."""
 READ_BYTES = 256 * 1024
+MAX_RECORDS = 500
+"""TLS records that are decrypted before the event loop runs again. A record may hold a single byte,
+and takes a microsecond all the same."""
 MAX_ANSWER_BYTES = 16 * 1024
 """The bytes that OpenSSL itself may answer on one connection after the handshake. A client of TLS
 1.2 that asks for a renegotiation gets an alert of 31 bytes each time."""
@@ -58,7 +61,7 @@ class TlsProtocol(asyncio.Protocol):
 
     A protocol above TLS may have a method `identified(identity)`. It is called when the handshake
     is complete, before the first plaintext. Invariant: the socket is not read while a step of the
-    handshake is due, or while the protocol above has paused reading."""
+    handshake is due, while the protocol above has paused reading, or while this protocol rests."""
 
     def __init__(self, side: TlsSide, plain: asyncio.Protocol) -> None:
         """Create the protocol of a new connection, with `plain` above TLS."""
@@ -73,6 +76,7 @@ class TlsProtocol(asyncio.Protocol):
         self._secured = False
         self._stepping = False  # a step of the handshake is due
         self._paused = False  # by the protocol above
+        self._resting = False  # until the next iteration of the event loop
         self._ended = False  # the peer sends nothing more
         self._half_open = False  # and the protocol above still sends
         self._answered_bytes = 0  # by OpenSSL itself, after the handshake
@@ -149,7 +153,7 @@ class TlsProtocol(asyncio.Protocol):
     def resume(self) -> None:
         """Read the socket again, and deliver what is decrypted already."""
         self._paused = False
-        if not self._stepping and not self._lower.is_closing():
+        if not self._stepping and not self._resting and not self._lower.is_closing():
             self._lower.resume_reading()
             if self._secured:
                 asyncio.get_running_loop().call_soon(self._decrypt)
@@ -181,7 +185,7 @@ class TlsProtocol(asyncio.Protocol):
             self._timer.cancel()
             self._timer = None
             self._secure(session, identity)
-        if not self._paused and not self._lower.is_closing():
+        if not (self._paused or self._resting or self._lower.is_closing()):
             self._lower.resume_reading()
 
     def _secure(self, session: ssl.SSLObject, identity: PeerIdentity) -> None:
@@ -218,11 +222,11 @@ class TlsProtocol(asyncio.Protocol):
     def _decrypt(self) -> None:
         """Deliver all plaintext that has arrived, unless the protocol above pauses reading."""
         buffer = self._side.buffer
-        while not self._paused and not self._ended and not self._upper.is_closing():
+        while not (self._paused or self._resting or self._ended or self._upper.is_closing()):
             session, plain = self._session, self._plain
             if session is None or plain is None:
                 return
-            size, over = _read(session, buffer)
+            size, over, more = _read(session, buffer)
             if self._outgoing.pending and not self._send_answers():
                 return
             if size:
@@ -231,8 +235,23 @@ class TlsProtocol(asyncio.Protocol):
                 self._upper.close()
             elif over is None:
                 self._upper.abort()
-            if size < len(buffer):
+            if more:
+                self._rest()
+            elif size < len(buffer):
                 return
+
+    def _rest(self) -> None:
+        """Decrypt the rest in the next iteration of the event loop."""
+        if not self._upper.is_closing():
+            self._resting = True
+            self._lower.pause_reading()
+            asyncio.get_running_loop().call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        if not self._paused and not self._lower.is_closing():
+            self._lower.resume_reading()
+            self._decrypt()
 
     def _send_answers(self) -> bool:
         """Send the answers that OpenSSL has made while it decrypted. If there were too many on this
@@ -255,22 +274,25 @@ class TlsProtocol(asyncio.Protocol):
         return self._half_open
 
 
-def _read(session: ssl.SSLObject, buffer: bytearray) -> tuple[int, bool | None]:
-    """Decrypt into `buffer` until it is full or all records that have arrived are read.
+def _read(session: ssl.SSLObject, buffer: bytearray) -> tuple[int, bool | None, bool]:
+    """Decrypt into `buffer` until it is full, all records that have arrived are read, or
+    MAX_RECORDS are.
 
-    Return the number of bytes, and True if the peer has ended TLS, False if more may follow, None
-    if the peer has violated the protocol."""
+    Return the number of bytes; True if the peer has ended TLS, False if more may follow, None if
+    the peer has violated the protocol; and True if MAX_RECORDS ended the call."""
     view, size = memoryview(buffer), 0
-    while size < len(buffer):
+    for _ in range(MAX_RECORDS):
         try:
             count = cast(int, session.read(len(buffer) - size, cast(bytearray, view[size:])))
         except ssl.SSLWantReadError:
-            return size, False
+            return size, False, False
         except ssl.SSLZeroReturnError:
-            return size, True
+            return size, True, False
         except ssl.SSLError:
-            return size, None
+            return size, None, False
         if not count:
-            return size, True
+            return size, True, False
         size += count
-    return size, False
+        if size == len(buffer):
+            return size, False, False
+    return size, False, True
