@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from quorate.broker.kafka.admin.tls_changes import TlsChange, TryOut, tls_change
-from quorate.broker.kafka.shared.forwarding import Forwarding
+from quorate.broker.kafka.shared.forwarding import MAX_ENVELOPE_BYTES, Forwarding
 from quorate.config.dynamic_keys import COMPARED, check_change, settings_with
 from quorate.config.key import ConfigError
 from quorate.config.node_config import NodeConfig
@@ -81,7 +81,8 @@ class AlterConfigsHandler:
 
         The type of a resource is one byte. A body without the byte of a broker's type names no
         broker, so it is forwarded without being decoded: most requests change topics."""
-        if bytes(body).find(BROKER_RESOURCE) < 0 or not self._may_compare(context):
+        too_large = len(body) > MAX_ENVELOPE_BYTES
+        if too_large or bytes(body).find(BROKER_RESOURCE) < 0 or not self._may_compare(context):
             self.forwarding.handle(context, body)
             return None
         return begun(self._steps(context, body))

@@ -5,7 +5,8 @@ unchanged. It decodes a request only to name the items of the request in an erro
 
 A connection may have MAX_FORWARDED_BYTES of requests at the controller, or one request that is
 larger. Its other requests wait on this broker. Small requests are therefore pipelined, and a client
-with large requests delays only itself.
+with large requests delays only itself. A request of more than MAX_ENVELOPE_BYTES is refused,
+because an envelope must fit into a frame between nodes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Protocol
 
 from quorate.quorum.controller.state.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.incremental_work import IncrementalWork
+from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.protocol.apis import APIS
 from quorate.quorum.protocol.codec import decode_steps
 from quorate.quorum.protocol.errors import ErrorCode
@@ -28,6 +30,8 @@ FORWARDED_API_KEYS = tuple(ERROR_RESPONSES)
 """The APIs whose requests are forwarded."""
 MAX_FORWARDED_BYTES = 64 * 1024
 """Maximum size of the requests of one connection that are at the controller."""
+MAX_ENVELOPE_BYTES = MAX_NODE_FRAME_BYTES // 2
+"""Maximum size of one request. The metadata log takes much less at once."""
 
 
 class Forwarder(Protocol):
@@ -86,6 +90,9 @@ class Forwarding:
         `body` is the request after its header. If the connection closes first, a waiting request is
         discarded. `respond` gets the controller's response instead of the client, if it is given.
         """
+        if len(body) > MAX_ENVELOPE_BYTES:
+            context.run(refusal(context, body, ErrorCode.POLICY_VIOLATION))
+            return
         queue = self._queues.setdefault(context.connection, _ConnectionQueue())
         queue.waiting.append((context, body, respond or context.respond_raw))
         self._send(context.connection, queue)

@@ -7,7 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from quorate.broker.kafka.shared.forwarding import MAX_FORWARDED_BYTES, Forwarding, refusal
+from quorate.broker.kafka.shared.forwarding import (
+    MAX_ENVELOPE_BYTES,
+    MAX_FORWARDED_BYTES,
+    Forwarding,
+    refusal,
+)
 from quorate.quorum.controller.state.messages import EnvelopeRequest, EnvelopeResponse
 from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.protocol.apis import ApiKey
@@ -92,6 +97,26 @@ def test_a_request_beyond_the_bound_goes_alone() -> None:
     )
     client.receive(huge, huge)
     assert len(controller.asked) == 1
+
+
+def test_a_request_that_no_frame_between_nodes_holds_is_refused() -> None:
+    """The broker encoded it again every 20 ms until its timeout, which took 0.1 s each time."""
+    controller, forwarding, client = served()
+    state = DeleteTopicState(name="t" * 32_000, topic_id=bytes(16))  # type: ignore[arg-type]
+    count = MAX_ENVELOPE_BYTES // 32_100
+    for more, sent in ((0, 1), (3, 0)):
+        request = DeleteTopicsRequest(topics=(state,) * (count + more), timeout_ms=1000)
+        client.receive(frame(request, VERSION))
+        assert len(controller.asked) == sent
+        controller.asked.clear()
+        while controller.waiting:
+            controller.waiting.pop()(NONE)
+    while len(client.link.sent) < 2:
+        client.clock.advance(1)
+    response = decode(DeleteTopicsResponse, VERSION, client.link.sent[1], 5)
+    errors = [each.error_code for each in response.responses]
+    assert errors == [ErrorCode.POLICY_VIOLATION] * (count + 3)
+    assert not forwarding._queues
 
 
 def test_what_a_closed_connection_left_waiting_is_discarded() -> None:
