@@ -11,7 +11,8 @@ WALL_EPOCH_MS = 1_700_000_000_000
 
 
 class SimClock:
-    """`rate` 1.01 runs one percent fast. `wall_offset_ms` may change at any time: clocks step."""
+    """The clock of one simulated node. A `rate` of 1.01 makes it run one percent fast. A fault may
+    change `wall_offset_ms` at any time, because real wall clocks step, too."""
 
     def __init__(
         self, host: Host, *, base_ms: int = 0, wall_offset_ms: int = 0, rate: float = 1.0
@@ -34,8 +35,8 @@ class SimClock:
         return WALL_EPOCH_MS + int(self._loop.now_s * 1000) + self.wall_offset_ms
 
     def cpu_ms(self) -> float:
-        """Work costs nothing in virtual time; slices of long work end after a count of steps.
-        With `cpu_step_ms` each look at this clock costs that much CPU."""
+        """Return the CPU time, which is 0 because work takes no virtual time. Slices of long work
+        therefore end after a number of steps. With `cpu_step_ms`, each call costs that much CPU."""
         self._cpu_ms += self.cpu_step_ms
         return self._cpu_ms
 
@@ -50,7 +51,8 @@ class SimClock:
 
 
 class SimTimer:
-    """Can still be cancelled when it is due but held, because its host is paused."""
+    """A timer that can still be cancelled after it is due, as long as its paused host holds the
+    callback back."""
 
     call: Call
 

@@ -1,8 +1,9 @@
-"""A cluster on virtual time: machines with a disk each, on which the production node classes run.
+"""A cluster on virtual time: machines with one disk each, on which the production node classes run.
 
-A machine keeps its disk and its clock's faults; its process comes and goes. A process
+A machine keeps its disk and the faults of its clock while its processes start and end. A process
 starts as in `quorum.node.controller_node.run` and `broker.running.run`. Only the exception handler
-of the loop differs: an exception of a callback, and a node that stops itself, fail the run.
+of the event loop differs: an exception of a callback fails the run, and so does a node that stops
+itself.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ DISK_ERRNOS = (errno.EIO, errno.ENOSPC, errno.EROFS)
 
 @dataclass(slots=True)
 class Process:
-    """The node of a machine from a start to a crash."""
+    """One process of a machine, from its start to its end."""
 
     host: Host
     clock: SimClock
@@ -77,23 +78,25 @@ class Machine:
     name: str
     config: NodeConfig
     disk: SimDisk
-    key: ReplicaKey  # the directory's id is another one after a wipe
+    key: ReplicaKey  # a wipe changes the directory id
     wall_offset_ms: int = 0
     clock_rate: float = 1.0
-    disk_delay_s: float = 0.0  # before anything that is submitted to the disk is done
-    disk_delays: int = 0  # how often that was the case
+    # added before each piece of work submitted to the disk, and before its answer
+    disk_delay_s: float = 0.0
+    disk_delays: int = 0  # how often `disk_delay_s` was added
     process: Process | None = None
     stopping: bool = False
-    may_fail: bool = False  # its disk does: the node may stop itself
-    may_refuse: bool = False  # its directory is damaged: the node may refuse to start
-    lying: bool = False  # its disk does; it shows when the page cache is gone
+    may_fail: bool = False  # its disk fails, so the node may stop itself
+    may_refuse: bool = False  # its directory is damaged, so the node may refuse to start
+    # its disk lies about syncs, which a crash reveals because the page cache is lost
+    lying: bool = False
     lost_metadata: bool = False  # its metadata directory was removed, and its id stayed
-    metadata_losses: int = 0  # how often that was the case
-    flushed: int = 0  # the end of the metadata that its latest process had flushed
-    lost_below: int = (
-        0  # of what it lost with its metadata directory: it may have acknowledged that
-    )
-    scarred: bool = False  # its disk has lied: whenever the node meets that, it may stop
+    metadata_losses: int = 0  # how often its metadata directory was removed
+    flushed: int = 0  # the flushed offset of the metadata log when its latest process ended
+    lost_below: int = 0
+    """The node may have acknowledged records below this offset, and then lost them together with
+    its metadata directory."""
+    scarred: bool = False  # its disk has lied, so the node may stop whenever it meets the damage
     killed: bool = False  # the latest process ended by a kill or a power cut
     power_losses: int = 0
     wipes: int = 0
@@ -130,9 +133,9 @@ class SimCluster:
         self.found_damage: Callable[[Machine], None] = lambda machine: None
         self.dying: list[Callable[[Machine, Process], None]] = []
         self.losing: list[Callable[[Machine], None]] = []
-        """Each is called before a metadata directory is removed."""
+        """Callbacks, each called before a metadata directory is removed."""
         self.after_kills: dict[Uuid, None] = {}
-        """The incarnations whose machine had its process killed before."""
+        """The incarnations of processes that started after a kill or a power cut."""
         self.failed: asyncio.Future[None] = loop.create_future()
         self.trace: list[str] = []
         self._disk_random = self.random("disk")
@@ -161,7 +164,7 @@ class SimCluster:
         )
 
     def wipe(self, machine: Machine, *, formatted: bool = True) -> None:
-        """Give a machine without a process an empty disk. It gets another directory id."""
+        """Give a machine without a process an empty disk and another directory id."""
         assert machine.process is None
         self.note(f"wipe {machine.name}")
         machine.disk = SimDisk(self._disk_random)
@@ -173,7 +176,7 @@ class SimCluster:
             self._format(machine)
 
     def lose_metadata(self, machine: Machine) -> None:
-        """Remove the metadata directory of a machine without a process. Its mark and its
+        """Remove the metadata directory of a machine without a process. The metadata mark and
         meta.properties stay, in the directory above."""
         assert machine.process is None
         self.note(f"{machine.name} loses its metadata directory")
@@ -187,7 +190,8 @@ class SimCluster:
         machine.disk.sync_dir(machine.config.metadata_log_dir)
 
     def random(self, purpose: str) -> Random:
-        """Return a stream for one purpose, so that one more draw does not shift the others."""
+        """Return a random number generator for one purpose. One more draw for this purpose does not
+        change the numbers of the others."""
         return Random(f"{self.seed}/{purpose}")
 
     # -- machines --------------------------------------------------------------------------------
@@ -205,7 +209,8 @@ class SimCluster:
         return [each for each in self.brokers if each.is_controller]
 
     def addresses(self) -> dict[int, Address]:
-        """Return the addresses for clients: the brokers', or the controllers' if there are none."""
+        """Return the addresses for clients: the brokers', or the controllers' if there are no
+        brokers."""
         nodes = [(each, CLIENT_PORT) for each in self.brokers]
         nodes = nodes or [(each, CONTROLLER_PORT) for each in self.controllers]
         return {each.id: Address(each.name, port) for each, port in nodes}
@@ -279,11 +284,12 @@ class SimCluster:
         process.host.spawn(stop()).add_done_callback(self.task_done)
 
     def kill(self, machine: Machine) -> None:
-        """kill -9: what was written stays."""
+        """End the process as kill -9 does. The disk keeps all written data, also unsynced data."""
         self._end(machine, "kill -9")
 
     def lose_power(self, machine: Machine, *, forgetful: bool = False) -> None:
-        """End the process, if there is one, and lose any part of the data that was not synced."""
+        """End the process, if there is one, and lose an arbitrary part of the unsynced data, or all
+        of it if `forgetful`."""
         if machine.process is not None:
             self._end(machine, "power loss", power_loss=True)
         machine.power_losses += 1
@@ -313,7 +319,8 @@ class SimCluster:
         return later
 
     def _usual_calls(self, host: Host) -> Later | None:
-        """Return the time of a call of the disk's thread, or None if it takes none."""
+        """Return a function that delays a call of the disk's thread, or None if calls take no
+        time."""
         longest_s, random = self.shape.disk_call_s, self._disk_random
 
         def later(callback: Callable[[], None]) -> None:
@@ -321,13 +328,13 @@ class SimCluster:
 
         return later if longest_s else None
 
-    # -- what is seen from above -----------------------------------------------------------------
+    # -- the state of the cluster ----------------------------------------------------------------
 
     def note(self, event: str) -> None:
         self.trace.append(f"{self.loop.time():10.4f} {event}")
 
     def active_controllers(self) -> list[Machine]:
-        """Of the latest generation of the quorum."""
+        """Return the active controllers of the latest generation of the quorum."""
         latest = max(map(generation_of, self.machines.values()))
         return [
             each
@@ -352,7 +359,8 @@ class SimCluster:
         )[1]
 
     def is_registered(self, machine: Machine) -> bool:
-        """Runs, and the log knows this incarnation of it."""
+        """Return True if the broker runs and the metadata log has the registration of this
+        incarnation."""
         broker = self.newest_image().brokers.get(machine.id)
         process = machine.process
         return (
@@ -367,7 +375,8 @@ class SimCluster:
             self.failed.set_exception(error)
 
     def _stopped(self, machine: Machine, error: BaseException) -> None:
-        """A node stopped itself, which is what it has to do when its disk fails."""
+        """Handle a node that stopped itself. This fails the run, except if the node's disk fails,
+        if the node met damage of its disk, or if its broker was unregistered."""
         damaged = machine.scarred and isinstance(error, DAMAGE)
         if isinstance(error, BrokerUnregistered) and machine.process is not None:
             self._stops_unregistered(machine, machine.process)
@@ -379,7 +388,8 @@ class SimCluster:
             self.loop.call_soon(lambda: self._gone(machine, process))
 
     def _stops_unregistered(self, machine: Machine, process: Process) -> None:
-        """A broker that was unregistered while it ran stops, and the operator starts it again."""
+        """End the process of a broker that was unregistered while it ran. Start the broker again
+        after a second, as an operator does."""
         self.note(f"{machine.name} stops: it was unregistered")
         self.loop.call_soon(lambda: self._gone(machine, process))
 
@@ -405,14 +415,16 @@ class SimCluster:
             self._raised(error, error)
 
     def faults_done(self, task: asyncio.Task[Any]) -> None:
-        """Fail the run if the task that draws faults has failed, also by a PowerCut: it belongs to
-        no machine whose power could be gone."""
+        """Fail the run if the task that draws faults has failed. A PowerCut fails the run, too,
+        because this task belongs to no machine that could lose power."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self.fail(error)
 
     def _raised(self, error: BaseException, failure: BaseException) -> None:
-        """Whatever no one caught stops the node that it was raised in."""
+        """Handle an exception that no code caught. Damage of a log stops the node that read it, and
+        an error of a failing disk stops the nodes with such disks. Any other error except a
+        PowerCut fails the run."""
         failing = [each for each in self.machines.values() if each.may_fail and each.process]
         if isinstance(error, AssertionError):
             self.fail(error)
@@ -431,7 +443,8 @@ class SimCluster:
         return machine.process.core
 
     def close(self) -> None:
-        """Ends whatever runs, so that nothing is left to the garbage collector's order."""
+        """End all processes, so that the result does not depend on the order of garbage
+        collection."""
         for machine in self.machines.values():
             if machine.process is not None:
                 machine.disk.dead = True
@@ -440,13 +453,15 @@ class SimCluster:
 
 
 def generation_of(machine: Machine) -> int:
-    """Of the quorum, as its process knows it; -1 of one that does not run."""
+    """Return the generation of the quorum as the machine's process knows it, or -1 if no process
+    runs."""
     process = machine.process
     return -1 if process is None else len(process.core.generations.rebuilds)
 
 
 class NodeStopped(Exception):
-    """A node found that it cannot go on; an exception that nobody catches stops it, too."""
+    """The error of a node that cannot continue: it stopped itself, or raised an exception that no
+    code caught."""
 
     def __init__(self, name: str, error: BaseException) -> None:
         super().__init__(f"{name}: {error!r}")

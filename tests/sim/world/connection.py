@@ -1,8 +1,9 @@
-"""One end of a simulated TCP connection: what holds for frames (`link.py`) and bytes (`stream.py`).
+"""The common base of simulated frame links (`link.py`) and byte streams (`stream.py`).
 
-Data arrives late, in order and once, or the connection breaks. A blocked path holds it back. After
-`kill -9` the kernel still sends what it has, and then closes the connection. If it held data that
-the process had not read, it resets the connection. After a power loss nothing is sent.
+A SimConnection is one end of a simulated TCP connection. Data arrives late, in order and once, or
+the connection breaks. A blocked path holds data back. After `kill -9`, the kernel still sends the
+data that it holds, and then closes the connection. If the kernel holds data that the process had
+not read, it resets the connection instead. After a power loss, the machine sends nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ MIN_GAP_S = 1e-6  # between two pieces of data
 
 
 class SimConnection(ABC):
-    """`closed` is True as soon as nothing more can be sent or received."""
+    """One end of a connection. `closed` is True as soon as this end can neither send nor
+    receive."""
 
     other: Any
 
@@ -34,8 +36,10 @@ class SimConnection(ABC):
         self._listener = listener
         self._path: Path = network.path(host.name, peer.host)
         self._incoming: Path = network.path(peer.host, host.name)
-        self._held: list[bytes | None] = []  # by a blocked path; None: the end
-        self._reading = listener is not None  # the connecting end: once it has its handler
+        # data that a blocked path holds back; None: the end of the stream
+        self._held: list[bytes | None] = []
+        # the connecting end reads only after it has its handler
+        self._reading = listener is not None
         self._ended = False
         self._last_arrival_s = 0.0
         network.links[self] = None
@@ -50,23 +54,23 @@ class SimConnection(ABC):
 
     @abstractmethod
     def read(self) -> None:
-        """Deliver what has arrived, unless the process does not read."""
+        """Deliver arrived data, unless the process does not read."""
 
     @abstractmethod
     def _take(self, data: bytes | None) -> None:
-        """Keep what has arrived for the process; None is the end."""
+        """Keep arrived data until the process reads it. None is the end of the stream."""
 
     @abstractmethod
     def _has_unread(self) -> bool:
-        """Return True if something has arrived that the process has not read."""
+        """Return True if data has arrived that the process has not read."""
 
     @abstractmethod
     def _discard(self) -> None:
-        """Forget what was not sent or read, because the connection is closed."""
+        """Discard the unsent and the unread data, because the connection is closed."""
 
     @abstractmethod
     def _lost(self, error: Exception | None) -> None:
-        """Tell the process that the connection is closed."""
+        """Notify the process that the connection is closed."""
 
     # -- the process -----------------------------------------------------------------------------
 
@@ -85,12 +89,13 @@ class SimConnection(ABC):
     # -- the network and its faults --------------------------------------------------------------
 
     def reset(self, error: Exception) -> None:
-        """Broken in the middle: both ends hear of it at once, what is on its way is lost."""
+        """Break the connection. Both ends are notified immediately, and data in flight is lost."""
         self.other._end_soon(error)
         self._end_soon(error)
 
     def die(self, *, silently: bool) -> None:
-        """The process of this end is gone, `silently` with the power of its machine."""
+        """End this end, because its process has ended. `silently` means that its machine lost
+        power."""
         if silently:
             self._held.clear()
         elif not self.closed and self._has_unread():
@@ -101,7 +106,7 @@ class SimConnection(ABC):
         self._forget()
 
     def send_held(self, delay_s: float) -> None:
-        """The path is free again; TCP notices when it next resends."""
+        """Send the held data, because the path is free again. TCP resends after `delay_s`."""
         held, self._held = self._held, []
         if held:
             earliest_s = self._network.loop.time() + delay_s
@@ -132,7 +137,8 @@ class SimConnection(ABC):
             self.read()
 
     def _lose(self) -> None:
-        """Sent to an end that is gone, or broken on the way: a reset comes back if it can."""
+        """Handle data that was sent to an ended peer, or that broke the connection. A reset comes
+        back if the peer's machine is up and the way back is free."""
         if self.other._ended and not self._network.is_up(self.peer.host):
             return
         self.other._end_soon(ConnectionResetError(f"reset by {self.host.name}"))
@@ -141,7 +147,8 @@ class SimConnection(ABC):
             self.host.call_at(self._network.arrival_s(back, 0), self._on_reset)
 
     def _reset_other(self) -> None:
-        """A reset overtakes data; a blocked one is sent when the path is free again."""
+        """Send a reset, which overtakes data. A blocked path sends the reset when it is free
+        again."""
         if self._path.blocked:
             self._held = [None]
         else:
@@ -164,7 +171,8 @@ class SimConnection(ABC):
         self._lost(error)
 
     def _forget(self) -> None:
-        """Unless a blocked path still holds something of it back."""
+        """Remove this end from the network, unless a blocked path still holds back some of its
+        data."""
         if self._held:
             return
         self._network.links.pop(self, None)

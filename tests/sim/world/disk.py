@@ -1,20 +1,27 @@
-"""An in-memory Disk that forgets: what a crash leaves is what was synced, and any part of the rest.
+"""An in-memory Disk: a crash keeps the synced data, and an arbitrary part of the unsynced data.
 
-A file is its bytes now, its bytes as last synced, and the changes in between. `crash()` makes the
-disk that a node finds after power comes back. Of the unsynced writes to a file it keeps all,
-none, a prefix, or any of their 512-byte sectors; a sector itself is old or new, never mixed.
-Unsynced changes of names and sizes are kept up to some moment and lost from then on, over the
-whole disk, as a journaling file system does; what was written behind a lost truncation is lost
-with it. What was synced by name stays, whatever the moment.
+A file consists of its current bytes, its bytes as last synced, and the changes in between.
+`crash()` returns the disk that a node finds when power comes back. Of the unsynced writes to a
+file, this disk has all, none, a prefix, or any of their 512-byte sectors. A sector is old or new,
+never mixed. Unsynced changes of names and sizes are kept up to one moment and lost after it, over
+the whole disk, as in a journaling file system. A write behind a lost truncation is lost, too. A
+name that was synced stays, whatever the moment.
 
-Faults: `before` is called with every operation and may raise (EIO, ENOSPC); `capacity_bytes`
-fills up, after a partial write; `flip` damages stored bytes. A failed sync leaves its writes
-readable and never durable, also not by a later sync that succeeds. `landed` may lie about what a
-sync brings where; that shows when the page cache is gone, in a crash. `mend` brings back what the
-disk should hold. `die_at` ends the machine in the middle of its nth operation. While `slow_calls`
-is set, the event loop runs between the calls of submitted work (`disk_thread.py`).
+Faults:
 
-Everything is decided by the random handed in; nothing is ever iterated in hash order.
+- `before` is called with every operation and may raise an error (EIO, ENOSPC).
+- `capacity_bytes` limits the disk. The write that exceeds it is partly done.
+- `flip` damages stored bytes.
+- A failed sync leaves its writes readable. They never become durable, not even by a later sync that
+  succeeds.
+- `landed` may store a synced write at another place, or not at all. A crash reveals this, because
+  the page cache is lost.
+- `mend` restores the bytes that the disk should hold.
+- `die_at` ends the machine in the middle of its nth operation.
+- While `slow_calls` is set, the event loop runs between the calls of submitted work
+  (`disk_thread.py`).
+
+The injected random numbers decide everything. No code iterates in hash order.
 """
 
 from __future__ import annotations
@@ -48,16 +55,17 @@ T = TypeVar("T")
 Done = Callable[[Any, BaseException | None], None]
 Job = tuple[Callable[[], Any], Done]
 Before = Callable[[str, str], None]
-"""(operation, path); operations are open pread pwrite truncate sync rename remove sync_dir ..."""
+"""Called with (operation, path). Operations are open, pread, pwrite, truncate, sync, rename,
+remove, sync_dir and others."""
 
 
 class PowerCut(BaseException):
-    """Ends everything that runs on the machine of this disk."""
+    """Raised to end all code that runs on the machine of this disk."""
 
 
 class SimDisk:
-    """`later(callback)` calls back from the event loop after a time of its choice; by default
-    nothing that is submitted ever runs."""
+    """The disk of one process of a machine. `later(callback)` calls back from the event loop after
+    a time of its choice. By default, submitted work never runs."""
 
     def __init__(
         self,
@@ -68,14 +76,14 @@ class SimDisk:
         self.calls = 0
         self.die_at: int | None = None
         self.slow_calls: Later | None = None
-        self.usual_calls: Later | None = None  # what `slow_calls` is without a fault
-        self.overlaps = 0  # calls of the event loop while work had stopped between two calls
+        self.usual_calls: Later | None = None  # the value of `slow_calls` without a fault
+        self.overlaps = 0  # calls by the event loop while submitted work waited between two calls
         self._threads: dict[DiskThread, None] = {}
         self._dead = False
         self.before: Before = lambda operation, path: None
         self.capacity_bytes: int | None = None
         self.landed: Landed = honestly
-        self.hurt = 0  # operations that failed, and sectors that did not land where they should
+        self.hurt = 0  # failed operations, and sectors that were not stored where they should be
         self._random = random
         self._later = later
         self._long_later: Later | None = None
@@ -114,7 +122,8 @@ class SimDisk:
         return SimDisk(self._random, later or self._later, root)
 
     def restart(self, later: Callable[[Callable[[], None]], None] | None = None) -> SimDisk:
-        """The disk after the process died alone: all that was written is still there, unsynced."""
+        """Return the disk after its process has ended without a power loss. It has all written
+        data, also unsynced data."""
         self.dead = True
         self._jobs.clear()
         self._long_jobs.clear()
@@ -123,19 +132,20 @@ class SimDisk:
         return after
 
     def flip(self, path: str, position: int, mask: int = 0x01) -> None:
-        """Damage one stored byte, as it is read from now on and after any crash."""
+        """Damage one stored byte, for every read from now on and after any crash."""
         inode = self.inode(path)
         for content in (inode.data, inode.durable):
             if position < len(content):
                 content[position] ^= mask
 
     def scar(self, path: str, position: int, mask: int) -> None:
-        """A bit of what is durable turns; `mend` turns it back."""
+        """Flip bits of the durable content. `mend` flips them back."""
         self.inode(path).remember()
         self.flip(path, position, mask)
 
     def scars(self) -> list[str]:
-        """The files that hold something else than they should."""
+        """Return the paths of the files whose durable bytes differ from those that they should
+        hold."""
         return [path for path, inode in files_below("", self._root) if inode.scarred]
 
     def mend(self) -> None:
@@ -159,7 +169,7 @@ class SimDisk:
         return used_bytes(self._root)
 
     def files(self, path: str) -> list[str]:
-        """Of a directory and all below it."""
+        """Return the paths of all files in a directory and below it."""
         below = files_below(path.rstrip("/"), self._directory(path))
         return [each for each, _ in below]
 
@@ -173,7 +183,8 @@ class SimDisk:
         return self._moment
 
     def turn(self) -> None:
-        """Let the event loop run before a call of the disk's thread. Every call starts here."""
+        """Let the event loop run before a call of the disk's thread. Every disk call begins with
+        this method."""
         if not self._threads:
             return
         own = next((each for each in self._threads if each.owns_this_thread()), None)
@@ -185,8 +196,8 @@ class SimDisk:
     def called(
         self, operation: str, path: str, half_done: Callable[[], None] = lambda: None
     ) -> None:
-        """Count the operation and let it fail; `half_done` is what a power cut in its midst may
-        leave."""
+        """Count the operation, and let a fault make it fail. `half_done` makes the change that a
+        power cut in the middle of the operation may leave."""
         if self.dead:
             raise PowerCut
         self.calls += 1
@@ -300,7 +311,7 @@ class SimDisk:
         directory.sync()
 
     def restrict(self, path: str) -> bool:
-        """Return False: there is one user only."""
+        """Return False, because the simulation has one user only."""
         self._directory(path)
         return False
 
@@ -314,17 +325,18 @@ class SimDisk:
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """Some time passes before the work, and some between it and its answer."""
+        """Run the work after some time, and call `done` some time after the work."""
         self._submit(self._jobs, work, done)
 
     def submit_long(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """The same, in any order with the work of `submit`."""
+        """Do the same, in any order relative to the work of `submit`."""
         self._submit(self._long_jobs, work, done)
 
     def rest(self) -> bool:
-        """Every piece of long work ends after one step, so that everything can come in between."""
+        """Return True, so that long work pauses after each step and any event can come in
+        between."""
         return True
 
     def _submit(self, jobs: deque[Job], work: Callable[[], Any], done: Done) -> None:

@@ -1,4 +1,4 @@
-"""The disk's thread, one call at a time: between two calls of its work the event loop runs.
+"""The disk's thread, one call at a time: the event loop runs between two calls of its work.
 
 In production the disk's thread and the event loop run at the same time. Here the work runs in a
 real thread that stops before each disk call until the loop lets it continue, after a virtual time.
@@ -22,7 +22,7 @@ Later = Callable[[Callable[[], None]], None]
 
 
 class Unwound(BaseException):
-    """Ends the work of a process that is dead."""
+    """Raised to end the work of a dead process."""
 
 
 running: ContextVar[DiskThread | None] = ContextVar("running", default=None)
@@ -125,7 +125,7 @@ class DiskThread:
             raise Unwound
 
     def unwind(self) -> None:
-        """End the work at the call before which it has stopped: the process is dead."""
+        """End the work at the call before which it has stopped, because the process is dead."""
         if self._ended or self.owns_this_thread():
             return
         self._unwinding = True

@@ -28,7 +28,7 @@ class Truncate:
 
 @dataclass(slots=True)
 class Rename:
-    """New nodes for some names of one directory, at once; None removes."""
+    """New nodes for some names of one directory, set in one step. None removes a name."""
 
     names: dict[str, Node | None]
     moment: int
@@ -38,9 +38,9 @@ class Rename:
 class Crash:
     random: Random
     committed: int
-    """The moment up to which names and sizes were kept."""
+    """The moment up to which changes of names and sizes were kept."""
     forgetful: bool = False
-    """Of the unsynced writes none is kept."""
+    """True if no unsynced write is kept."""
 
 
 @dataclass(slots=True)
@@ -64,12 +64,14 @@ class Inode:
                 apply(self.true, change)
             for piece in pieces:
                 apply(self.durable, piece)
-            if isinstance(change, Write):  # sizes are the file system's, and it tells the truth
+            # a disk that lies about sectors does not change file sizes, which the file system keeps
+            if isinstance(change, Write):
                 apply(self.durable, Write(change.offset + len(change.data), b""))
         self.unsynced.clear()
 
     def sync_failed(self) -> None:
-        """The kernel calls those pages clean now: they are read, and never written."""
+        """Handle a failed sync. The kernel marks the pages clean: reads return them, but nothing
+        writes them to the disk later."""
         self.remember()
         assert self.true is not None
         for change in self.unsynced:
@@ -77,7 +79,8 @@ class Inode:
         self.unsynced.clear()
 
     def remember(self) -> None:
-        """From here on what is durable may be something else than what should be."""
+        """Keep the bytes that the disk should hold, because the durable bytes may differ from now
+        on."""
         if self.true is None:
             self.true = bytearray(self.durable)
 
@@ -161,7 +164,8 @@ def rename_all(names: dict[str, Node], change: Rename) -> None:
 
 
 def surviving(writes: list[Write], random: Random) -> Iterator[Write]:
-    """All, none, a prefix, or any sectors, as if the disk had written them in any order."""
+    """Yield the writes that survive a crash, as if the disk had written them in any order: all,
+    none, a prefix and a torn write, or any sectors."""
     if not writes:
         return
     how = random.randrange(0, 4)

@@ -1,7 +1,7 @@
 """Distances between hosts: in some seeds, messages of some directions take much longer than others.
 
-So a message of one node overtakes those of another one by more than the time of an ISR change or of
-an election. A direction is near, or far with a constant or a varying latency.
+A message of one node therefore overtakes those of another node by more than the time of an ISR
+change or of an election. A direction is near, or far with a constant or a varying latency.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ FAR_SHARE = 0.4
 """The share of the directions between two hosts that are far."""
 LONGEST_MS = 60.0
 RETRANSMISSION_BACKOFF = 1.0
-"""After a block, what it held back is delayed up to as long again, on each link separately."""
+"""After a block ends, each link delays its held data by up to the duration of the block."""
 
 
 def distances(seed: int | str) -> Callable[[str, str], PathSettings]:
-    """Return the settings of each direction between two hosts."""
+    """Return a function that gives the settings of a direction between two hosts."""
 
     def between(source: str, target: str) -> PathSettings:
         random = Random(f"{seed}/distance/{source}/{target}")

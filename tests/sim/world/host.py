@@ -1,7 +1,7 @@
 """One process of a simulated node, from its start to its crash.
 
-Everything that reaches a node from outside (timers, frames, the disk's answers) goes through its
-Host: held while it is paused, dropped once it is dead.
+Everything that reaches a node from outside (timers, frames, the disk's answers) passes through its
+Host. A paused host holds these events back, and a dead host drops them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Host:
         return self.loop.call_at(when_s, self._gate, callback, context=self._context)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task of this host; the tasks that it starts are of this host, too."""
+        """Start a task of this host. The tasks that it starts belong to this host, too."""
         return self._context.run(self.loop.create_task, coroutine)
 
     @property
@@ -53,7 +53,7 @@ class Host:
         return len(self._held)
 
     def pause(self) -> None:
-        """SIGSTOP: time goes on without it."""
+        """Stop the process as SIGSTOP does, while time continues."""
         self.paused = True
 
     def resume(self) -> None:
@@ -63,7 +63,8 @@ class Host:
             self.call_soon(callback)
 
     def kill(self) -> None:
-        """No callback of it runs again; its tasks are cancelled, with all seams dead."""
+        """Cancel all tasks of the process. None of its callbacks runs again, so its timers and
+        links are dead, too."""
         self.dead = True
         self._held.clear()
         for task in list(self._tasks):

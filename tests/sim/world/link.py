@@ -32,11 +32,12 @@ class SimLink(SimConnection):
         super().__init__(network, host, peer, listener)
         self.handler: LinkHandler = _Nobody()
         self.identity: PeerIdentity | None = None
-        self.pending_bytes = 0  # all that the other end has not read; a kernel would take a part
+        # bytes that the other end has not read; a real link counts only those outside of the kernel
+        self.pending_bytes = 0
         self._wire = wire
         self._max_frame_bytes = max_frame_bytes
         self._unread: deque[bytes | None] = deque()  # None: the other end closed
-        self._error: Exception | None = None  # what the handler raised
+        self._error: Exception | None = None  # the exception that the handler raised
 
     @property
     def asks(self) -> bool:
@@ -63,7 +64,7 @@ class SimLink(SimConnection):
             self._end_soon(None)
 
     def read(self) -> None:
-        """Deliver what has arrived, unless the process does not read."""
+        """Deliver arrived data, unless the process does not read."""
         if self._incoming.unread:
             self._incoming.kept += bool(self._unread)
             return
@@ -79,7 +80,7 @@ class SimLink(SimConnection):
             else:
                 if self._network.alter is not None:
                     frame = self._network.alter(self, frame)
-                # Kafka's frames may be patched in place, as those of the real transport
+                # the receiver may patch a Kafka frame in place, as with the real transport
                 owned = bytearray(frame) if self._wire is Wire.KAFKA else frame
                 self._error = deliver(self, self.handler, memoryview(owned)) or self._error
 

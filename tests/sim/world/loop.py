@@ -1,13 +1,13 @@
 """An asyncio event loop on virtual time: real tasks, futures and timers, no sockets and no waiting.
 
-When nothing is ready, time jumps to the next timer. When there is no timer either, everybody
-waits for something that cannot happen: Deadlock. Callbacks run first in, first out, as asyncio
-documents; what is random is decided at the edges (network, disk, faults). Timers of one time run in
-the order in which they were set.
+If no callback is ready, time jumps to the next timer. If no timer is set either, every task waits
+for an event that cannot happen, and the loop raises Deadlock. Callbacks run first in, first out, as
+asyncio documents. Timers of one time run in the order in which they were set. Only the edges
+(network, disk, faults) make random decisions.
 
-BaseEventLoop lends its tasks, futures and `run_until_complete`. What runs for every event is its
-own: half of a simulated event was the loop's bookkeeping. The few private names of BaseEventLoop
-that this stands on are the same from 3.11 to 3.14.
+Tasks, futures and `run_until_complete` are those of BaseEventLoop. The code that runs for every
+event is our own, because BaseEventLoop's bookkeeping took half of the time of a simulated event.
+The few private names of BaseEventLoop that this module uses are the same from Python 3.11 to 3.14.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 CLOCK_RESOLUTION_S = 1e-9
-"""Timers so close to each other run in one iteration."""
+"""Timers that are so close to each other run in one iteration."""
 MANY_TIMERS = 100
 
 
 class Deadlock(Exception):
-    """Nothing is ready and no timer is set."""
+    """Raised if no callback is ready and no timer is set."""
 
 
 task_owner: ContextVar[Callable[[asyncio.Task[Any]], None]] = ContextVar("task_owner")
-"""Told of each task that is started in its context."""
+"""Called with each task that is started in its context."""
 
 
 class Call(float):
-    """A callback and the time at which it is due: a float, so that a heap compares it in C.
+    """A callback and the time at which it is due. A Call is a float, so that a heap compares it in
+    C.
 
-    What asyncio calls a handle. A heap does not keep equal times in order, so `order` numbers the
-    timers."""
+    It takes the place of asyncio's handle. A heap does not keep equal times in order, so `order`
+    numbers the timers."""
 
     __slots__ = ("args", "callback", "context", "order", "timers")
 
     callback: Callable[..., Any] | None
-    """None once it was cancelled."""
+    """None after a cancellation."""
     args: tuple[Any, ...]
     context: Context
     order: int
@@ -63,7 +64,8 @@ class Call(float):
 
 
 class Timers:
-    """Calls by time. Those that were cancelled stay until they are due, or are more than half."""
+    """Calls ordered by time. A cancelled call stays until it is due, or until more than half of the
+    calls of a large heap are cancelled."""
 
     def __init__(self) -> None:
         self.heap: list[Call] = []
@@ -98,7 +100,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return self.now_s
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Runs to the end of `coroutine`; raises what failed in a callback or a forgotten task."""
+        """Run the loop until `coroutine` ends. Raise the exception of a callback, if one failed."""
         try:
             return self.run_until_complete(coroutine)
         finally:
@@ -143,11 +145,13 @@ class SimLoop(asyncio.BaseEventLoop):
         return call
 
     def _run_once(self) -> None:
-        """Every iteration until the loop is stopped; BaseEventLoop would take them one by one."""
+        """Run iterations until the loop is stopped. BaseEventLoop would run one iteration per
+        call."""
         ready = self._ready
         while True:
             self._take_due()
-            # what these calls add comes in the next iteration, behind timers that are due by then
+            # calls that these calls add run in the next iteration, behind timers that are due by
+            # then
             for _ in range(len(ready)):
                 call = ready.popleft()
                 if call.callback is None:
@@ -163,7 +167,8 @@ class SimLoop(asyncio.BaseEventLoop):
                 return
 
     def _take_due(self) -> None:
-        """Jumps to the next timer if nothing else is to be done."""
+        """Make the due timers ready. If no callback is ready, jump to the time of the next
+        timer."""
         timers, ready = self._timers, self._ready
         if timers.cancelled:
             timers.drop_cancelled()

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Mounts:
-    """A Disk for a tool that blocks. Nothing is submitted to it."""
+    """A Disk for a tool that makes blocking calls only, and submits no work."""
 
     def __init__(self, disks: Mapping[str, Disk]) -> None:
         self._disks = disks

@@ -1,10 +1,10 @@
 """A simulated network between hosts, with latency, cut directions and broken links.
 
 Conditions belong to a pair (from, to), so every fault can be one-way. Links are ordered streams, as
-those of TCP. A lost frame is sent again, so frames come late or their link breaks. No frame is
-missing or comes twice. A blocked direction holds frames back until it is healed. All random numbers
-come from one Random, and all iteration is over dicts in the order of insertion. The same seed
-therefore gives the same run.
+those of TCP. A lost frame is sent again, so it arrives late or its link breaks. No frame is missing
+or arrives twice. A blocked direction holds frames back until it is healed. All random numbers come
+from one Random, and all iteration is over dicts in the order of insertion. The same seed therefore
+gives the same run.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ class PathSettings:
     min_latency_ms: float = 0.1
     max_latency_ms: float = 0.5
     bytes_per_ms: float = 1e6
-    delay_probability: float = 0.0  # lost once and sent again
+    delay_probability: float = 0.0  # a frame is lost once and sent again
     delay_ms: float = 200.0
-    break_probability: float = 0.0  # the link is reset instead
-    retransmission_backoff: float = 0.0  # 1: after a block, up to as long again until TCP resends
+    break_probability: float = 0.0  # the link is reset, and does not deliver the frame
+    # TCP's longest wait after a block until it resends, as a share of the block's duration
+    retransmission_backoff: float = 0.0
 
 
 @dataclass(slots=True)
@@ -46,12 +47,12 @@ class Path:
     settings: PathSettings
     blocked: bool = False
     blocked_at_s: float = 0.0
-    refused: bool = False  # connecting is refused though somebody listens
+    refused: bool = False  # connections are refused although a process listens
     hindered: int = 0  # frames and connections that were held back, delayed or refused
     unread: bool = False  # the receiving process does not read
-    kept: int = 0  # how often something arrived that was not read
-    kernel_bytes: int = 0  # the kernel's buffer of a stream is that small; 0: as usual
-    squeezed: int = 0  # writes that a kernel took in part only, or not at all
+    kept: int = 0  # how often arrived data was not read
+    kernel_bytes: int = 0  # the size of a stream's kernel buffer; 0: the usual size
+    squeezed: int = 0  # writes that the kernel took in part only, or not at all
 
 
 @dataclass(slots=True)
@@ -77,9 +78,9 @@ class SimNetwork:
         self.listeners: dict[Address, SimListener] = {}
         self.links: dict[SimConnection, None] = {}
         self.streams = False
-        """New links are streams of bytes below the production frame links (`stream.py`)."""
+        """True if new links are streams of bytes below the production frame links (`stream.py`)."""
         self.identities = False
-        """Links between nodes have the identity that the other process has proved."""
+        """True if links between nodes have the identity that the other process has proved."""
         self.alter: Callable[[SimLink, bytes], bytes] | None = None
         """Returns the frame that a process reads in place of the one that arrived."""
         self.pieces = 0
@@ -91,15 +92,16 @@ class SimNetwork:
         self._last_port = LAST_FIXED_PORT
 
     def boot(self, name: str) -> Host:
-        """A new process of that name, on a machine that is up; the one before must be dead."""
+        """Start a new process of that name, on a machine that is up. The previous process must be
+        dead."""
         before = self._hosts.get(name)
         assert before is None or before.dead, f"{name} runs already"
         host = self._hosts[name] = Host(self.loop, name)
         return host
 
     def crash(self, host: Host, *, power_loss: bool = False) -> None:
-        """The process dies. Its kernel closes what it had open, unless the power is gone: then its
-        peers hear nothing, and learn it when they send to the machine that came back."""
+        """End the process. Its kernel closes its connections. After a power loss, the kernel sends
+        nothing: a peer learns of the loss when it sends to the machine after the next start."""
         host.kill()
         for address in [a for a, listener in self.listeners.items() if listener.host is host]:
             del self.listeners[address]
@@ -134,7 +136,8 @@ class SimNetwork:
         return probability > 0 and self.random.random() < probability
 
     def block(self, source: str, target: str) -> None:
-        """One way: nothing of `source` reaches `target` until `unblock`."""
+        """Let no data of `source` reach `target` until `unblock`. The other direction stays as it
+        is."""
         path = self.path(source, target)
         if not path.blocked:
             path.blocked, path.blocked_at_s = True, self.loop.time()
@@ -158,7 +161,8 @@ class SimNetwork:
         self.partition([name], [other for other in self._hosts if other != name])
 
     def refuse(self, source: str, target: str) -> None:
-        """A live peer refuses, as a full backlog or a firewall does: a hint that lies."""
+        """Let a live peer refuse connections, as a full backlog or a firewall does. This is a false
+        hint that its process has ended."""
         self.path(source, target).refused = True
 
     def leave_unread(self, source: str, target: str) -> None:
@@ -172,12 +176,12 @@ class SimNetwork:
                 link.host.call_soon(link.read)
 
     def shape(self, source: str, target: str, **changes: float) -> None:
-        """Change some of the path's settings, one way."""
+        """Change some settings of one direction."""
         path = self.path(source, target)
         path.settings = replace(path.settings, **changes)
 
     def heal(self) -> None:
-        """Every path as it was at first; what was held back is sent."""
+        """Give every path its usual settings, and send the data that was held back."""
         blocked = [pair for pair, path in self._paths.items() if path.blocked]
         for path in self._paths.values():
             path.settings, path.refused = path.usual, False
@@ -185,7 +189,8 @@ class SimNetwork:
             self.unblock(source, target)
 
     def break_links(self, name: str, other: str) -> int:
-        """Reset every open link between two hosts; both ends hear of it. Return their number."""
+        """Reset every open link between two hosts, and notify both ends. Return the number of link
+        ends."""
         broken = [
             link
             for link in self.links

@@ -22,14 +22,13 @@ class Seen:
     hosted: dict[Key, HostedPartition] = field(default_factory=dict)
     high_watermarks: dict[Key, int] = field(default_factory=dict)
     checked: dict[Key, int] = field(default_factory=dict)
-    looks: dict[HostedPartition, tuple[Any, ...]] = field(
-        default_factory=dict
-    )  # when it was checked
-    snapshot: EpochOffset | None = None  # the latest one that was compared
+    looks: dict[HostedPartition, tuple[Any, ...]] = field(default_factory=dict)
+    """The values of each replica when it was checked last."""
+    snapshot: EpochOffset | None = None  # the latest snapshot that was compared
 
 
 def looks_of(partition: Replica) -> tuple[Any, ...]:
-    """All that a sweep compares."""
+    """Return all values of a replica that a sweep compares."""
     leadership = partition.leadership
     if leadership is None:
         return (partition.high_watermark,)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.sim.world.cluster import Machine, SimCluster
 
 FRESH_MS = 1200
-"""The rest of a session that was just renewed. It lasts 2 s; a broker renews it every 400 ms."""
+"""A session with at least this rest was renewed recently. It lasts 2 s, and a broker renews it
+every 400 ms."""
 
 
 def session_left_ms(active: Machine, broker_id: int) -> int:
@@ -16,14 +17,15 @@ def session_left_ms(active: Machine, broker_id: int) -> int:
 
 
 class Sessions:
-    """The end of each broker's session, as any active controller had it. Virtual time, in s."""
+    """The latest end of each broker's session that any active controller had, in virtual
+    seconds."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
         self._ends_s: dict[int, float] = {}
 
     def look(self) -> None:
-        """Note the present sessions. Call it in every sweep."""
+        """Record the present sessions. Call this in every sweep."""
         now_s = self._cluster.loop.time()
         for active in self._cluster.active_controllers():
             for broker in self._cluster.brokers:
@@ -32,5 +34,6 @@ class Sessions:
                     self._ends_s[broker.id] = max(now_s + left_s, self._ends_s.get(broker.id, 0))
 
     def left_s(self, broker_id: int) -> float:
-        """Return the rest of the latest session of a broker, also if it was ended early."""
+        """Return the rest of a broker's latest session in seconds, even if the session was ended
+        early."""
         return self._ends_s.get(broker_id, 0.0) - self._cluster.loop.time()

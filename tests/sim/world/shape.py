@@ -17,9 +17,9 @@ SASL_PORT = 9095
 COMBINED = "combined"
 """The role of a node that is a controller and a broker in one process."""
 NAME = "{name}"
-"""Stands for the name of the machine in the values of `Shape.overrides`."""
+"""A placeholder for the name of the machine in the values of `Shape.overrides`."""
 
-# Everything that takes its time takes less than in production: a run is twenty virtual seconds.
+# Timeouts and intervals are shorter than in production, because a run lasts twenty virtual seconds.
 FAST = {
     "broker.heartbeat.interval.ms": "400",
     "broker.session.timeout.ms": "2000",
@@ -47,41 +47,43 @@ SASL_KEYS = {
 
 
 class Quorum(enum.Enum):
-    """The place that names the voters."""
+    """The place that names the voters of a cluster."""
 
     STATIC = "static"
-    """In controller.quorum.voters (kraft.version 0)."""
+    """controller.quorum.voters (kraft.version 0)."""
     UPGRADED = "upgraded"
-    """There, until an administrator raises kraft.version."""
+    """controller.quorum.voters until an administrator raises kraft.version, then the log."""
     DYNAMIC = "dynamic"
-    """In the log: formatted with --initial-controllers, found by bootstrap servers."""
+    """The log: nodes are formatted with --initial-controllers and find the quorum by bootstrap
+    servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Spares are controllers that do not vote at first; they have the highest ids."""
+    """The machines of a cluster and their properties. Spares are controllers that do not vote at
+    first. They have the highest ids."""
 
     controllers: int = 3
     brokers: int = 3
     spares: int = 0
     combined: bool = False
-    """Each of `controllers` is a broker, too. `brokers` are further ones."""
+    """If True, each of `controllers` is a broker, too, and `brokers` are further ones."""
     quorum: Quorum = Quorum.STATIC
     auto_join: bool = False
     streams: bool = False  # links are streams of bytes, below the production code of frames
     distances: bool = False  # some directions between hosts are far (`distances.py`)
-    disk_call_s: float = (
-        0.0  # the longest time of each call of the disk's thread (`disk_thread.py`)
-    )
-    replication_port: int = 0  # 0: another one after each start
+    disk_call_s: float = 0.0
+    """The longest time of each call of the disk's thread (`disk_thread.py`)."""
+    replication_port: int = 0  # 0: a different port after each start
     sasl: bool = False
-    """Brokers have one more listener, for clients that log in with SCRAM."""
+    """True if brokers have one more listener, for clients that log in with SCRAM."""
     identities: bool = False
-    """Nodes prove their ids on their links, as by TLS, and demand the proof of all others."""
+    """True if nodes prove their ids on their links, as by TLS, and demand the same of all
+    others."""
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def roles(self) -> dict[int, str]:
-        """Of every node, by id."""
+        """Return the role of every node, by id."""
         roles = [COMBINED if self.combined else "controller"] * self.controllers
         roles += ["broker"] * self.brokers + ["controller"] * self.spares
         return dict(enumerate(roles, 1))
@@ -102,7 +104,7 @@ def machine_of(path: str) -> str:
 
 
 def voters_of(shape: Shape, keys: Mapping[int, ReplicaKey]) -> Sequence[InitialVoter]:
-    """Of a dynamic quorum, as its first members are formatted."""
+    """Return the initial voters of a dynamic quorum, or nothing for another quorum."""
     if shape.quorum is not Quorum.DYNAMIC:
         return ()
     return [
@@ -135,7 +137,8 @@ def node_config(node_id: int, role: str, shape: Shape) -> NodeConfig:
 
 
 def _quorum_keys(node_id: int, role: str, shape: Shape) -> dict[str, str]:
-    """A spare never stands in controller.quorum.voters; every controller is a bootstrap server."""
+    """Return the quorum keys of a node. A spare is never in controller.quorum.voters. Every
+    controller is a bootstrap server."""
     voters = ",".join(f"{i}@{name_of(i, 'controller')}:{CONTROLLER_PORT}" for i in shape.voter_ids)
     servers = ",".join(
         f"{name_of(i, each)}:{CONTROLLER_PORT}"

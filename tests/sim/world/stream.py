@@ -1,8 +1,8 @@
 """One end of a simulated TCP connection, as an asyncio transport for the production frame links.
 
 Bytes arrive in pieces that do not end where frames end. A kernel buffer of a bounded size takes
-what is written. The rest waits in the process, and asyncio's signals of back-pressure come from
-there. A receiver that does not read therefore stops its sender.
+written bytes. The rest waits in the process, where asyncio counts it for its back-pressure. A
+receiver that does not read therefore stops its sender.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.sim.world.network import SimListener, SimNetwork
 
 KERNEL_BYTES = 64 * 1024
-"""The bytes of one direction that the kernels of both ends hold."""
+"""The number of bytes of one direction that the kernels of both ends hold."""
 HIGH_WATER_BYTES, LOW_WATER_BYTES = 64 * 1024, 16 * 1024
 """asyncio's bounds of the write buffer, at which the protocol is paused and resumed."""
 WHOLE_SHARE = 0.6
@@ -41,8 +41,9 @@ class SimStream(SimConnection, asyncio.Transport):
         asyncio.Transport.__init__(self)
         SimConnection.__init__(self, network, host, peer, listener)
         self._protocol: asyncio.Protocol = asyncio.Protocol()
-        self._buffer = bytearray()  # written, and not accepted by the kernel
-        self._kernel_bytes = 0  # accepted by the kernel, and not read by the other process
+        self._buffer = bytearray()  # written bytes that the kernel has not accepted
+        # bytes that the kernel has accepted and the other process has not read
+        self._kernel_bytes = 0
         self._unread = bytearray()
         self._end_came = False
         self._writing_paused = False
@@ -86,7 +87,7 @@ class SimStream(SimConnection, asyncio.Transport):
     # -- the sending side -------------------------------------------------------------------------
 
     def _to_kernel(self) -> None:
-        """Pass on what fits into the kernel's buffer, and the end of the stream behind it."""
+        """Pass bytes on as far as the kernel's buffer has room, and then the end of the stream."""
         path = self._path
         room = min(KERNEL_BYTES, path.kernel_bytes or KERNEL_BYTES) - self._kernel_bytes
         if len(self._buffer) > max(0, room):
@@ -126,7 +127,7 @@ class SimStream(SimConnection, asyncio.Transport):
     # -- the receiving side -----------------------------------------------------------------------
 
     def read(self) -> None:
-        """Deliver what has arrived, unless the process does not read."""
+        """Deliver arrived data, unless the process does not read."""
         if self.closed or not self._reading:
             return
         if self._incoming.unread:

@@ -1,4 +1,5 @@
-"""The replicas of one process that have changed. They are checked once the moment is over."""
+"""Collects the replicas of one process that have changed, and checks them in the next iteration of
+the event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from quorate.broker.replication.partitions.hosted_partition import HostedPartiti
 
 
 class Touched:
-    """A watcher, as waiting fetches are."""
+    """A watcher of replicas, with the same methods as a waiting fetch."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, look: Callable[[HostedPartition], None]
@@ -22,7 +23,7 @@ class Touched:
         hosted.watchers[self] = None
 
     def appended(self, hosted: HostedPartition, size_bytes: int) -> None:
-        """What is not committed is compared with nothing."""
+        """Do nothing, because the checks compare only committed records."""
 
     def moved(self, hosted: HostedPartition, size_bytes: int) -> None:
         self._touch(hosted)
@@ -31,7 +32,7 @@ class Touched:
         self._touch(hosted)
 
     def read_at(self, hosted: HostedPartition, broker_id: int) -> None:
-        """No offset moves."""
+        """Do nothing, because a read moves no offset."""
 
     def _touch(self, hosted: HostedPartition) -> None:
         if not self._touched:

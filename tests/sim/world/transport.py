@@ -65,7 +65,7 @@ def identified(handler: LinkHandler, identity: PeerIdentity) -> None:
 
 
 class _Attempt:
-    """One attempt to connect: there, accepted, and back."""
+    """One attempt to connect: the way to the peer, its acceptance, and the way back."""
 
     def __init__(
         self,
@@ -99,7 +99,8 @@ class _Attempt:
             timeout.cancel()
 
     def _knock(self) -> None:
-        """At the peer's kernel, which a paused or dead process does not keep from refusing."""
+        """Reach the peer's kernel, which refuses if no process listens. A pause of the process does
+        not prevent a refusal."""
         if not self._network.is_up(self._address.host):
             return
         listener = self._network.listeners.get(self._address)
