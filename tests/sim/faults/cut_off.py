@@ -1,8 +1,8 @@
 """Controllers that the faults cut off from all other nodes.
 
-No message reaches such a node, so it cannot win a vote. Pre-vote keeps its epoch as it is (Raft
-§9.6). If it led, it resigns, because no majority fetches from it (check-quorum), and enters the
-next epoch without a vote.
+No message reaches such a controller, so it cannot win a vote. Pre-vote keeps its epoch as it is
+(Raft §9.6). A leader that is cut off resigns, because no majority fetches from it (check-quorum),
+and enters the next epoch without a vote.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from tests.sim.world.cluster import Machine, Process, SimCluster
 from tests.sim.world.network import Path
 
 QUIET_S = 1.0
-"""After this time no message is on its way any more."""
+"""After this time no message is in flight any more."""
 RESIGNS_S = 2.2
 """A leader resigns after 1.5 fetch timeouts of 1 s, by its own clock."""
 
 
 @dataclass(slots=True)
 class Spell:
-    """The time for which one process was cut off, without a pause."""
+    """A time during which one process was cut off and did not pause."""
 
     process: Process
     since_s: float
     latest: int | None = None
-    """The latest epoch that it may enter. It is known when the last message has arrived."""
+    """The latest epoch that the process may enter, or None until the last message has arrived."""
 
 
 class CutOff:
-    """`checks` counts the spells that were long enough to prove something."""
+    """Checks the controllers that are cut off. `checks` counts the spells that were long enough to
+    prove something."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self.checks: Counter[str] = Counter()
@@ -50,7 +51,7 @@ class CutOff:
         now_s = self._cluster.loop.time()
         since_s = self._cut_off_since_s(machine)
         if spell is None or spell.process is not process or since_s > spell.since_s:
-            # Between two sweeps a path may have been free, and what it held back has arrived.
+            # Between two sweeps a path may have been free and may have delivered what it held back.
             self._spells[machine.name] = Spell(process, now_s)
             return ""
         if now_s < spell.since_s + QUIET_S:

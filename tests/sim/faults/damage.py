@@ -1,9 +1,9 @@
 """Damage to stored bytes: flipped bits, lost and misdirected writes, and failed fsyncs.
 
 No node notices the damage when it happens. A node starts with everything that it had, repairs the
-damage, or refuses to start. It may also stop when it reads damaged bytes. It is then started again.
-The second time, an administrator restores the bytes that the disk should hold, as the error message
-demands.
+damage, or refuses to start. A node may also stop when it reads damaged bytes, and is then started
+again. If it stops a second time, an administrator restores the bytes that the disk should hold, as
+the error message demands.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ QUORUM_STATE = "quorum-state"
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The metadata log of a controller that runs, as its disk should hold it."""
+    """The metadata log of a running controller, as its disk should hold it."""
 
     directory: str
     losses: tuple[int, int]
-    """Wipes and lost metadata directories of the machine before the backup. After another one the
-    machine is another replica, or it knows that it has lost its log."""
+    """The wipes and the losses of a metadata directory that the machine had before the backup.
+    After one more, the machine is another replica, or it knows that it has lost its log."""
     epoch: int
     flushed: int
     files: dict[str, bytes]
@@ -67,12 +67,12 @@ def losses_of(machine: Machine) -> tuple[int, int]:
 
 
 def has_offline_directory(process: Process) -> bool:
-    """Return True if a log directory has failed, and the broker goes on with the others."""
+    """Return True if a log directory has failed and the broker continues with the others."""
     return process.broker is not None and bool(process.broker.replicas.logs.offline)
 
 
 def is_in_an_epoch(content: bytes, position: int) -> bool:
-    """Or behind damage that is there already."""
+    """Return True if the position is in the leader epoch of a batch, or behind earlier damage."""
     try:
         for at, header in batches(content, verify=False):
             if position < at + header.size_bytes:
@@ -83,7 +83,8 @@ def is_in_an_epoch(content: bytes, position: int) -> bool:
 
 
 def was_synced(disk: SimDisk, path: str) -> bool:
-    """Some of the partition's log; and its owner knows."""
+    """Return True if some of the partition's log was synced and a checkpoint of its log directory
+    records that."""
     log_dir, name, _ = path.rsplit("/", 2)
     try:
         points = checkpoints.read_offsets(disk, log_dir, checkpoints.RECOVERY_POINTS_NAME)
@@ -93,7 +94,7 @@ def was_synced(disk: SimDisk, path: str) -> bool:
 
 
 def durable_logs(machine: Machine) -> list[str]:
-    """Return the files of partitions' logs of which something is durable."""
+    """Return the files of partitions' logs of which some bytes are durable."""
     return [
         path
         for path in machine.disk.files(EVERYWHERE)
@@ -104,7 +105,8 @@ def durable_logs(machine: Machine) -> list[str]:
 
 
 class Damage:
-    """`later` undoes in the end, too, as a part of the fault."""
+    """Carries out the faults that damage stored bytes. An undo that is passed to `later` is a part
+    of its fault, so it also runs when the faults are healed."""
 
     def __init__(
         self,
@@ -133,8 +135,9 @@ class Damage:
         self._stops[machine.name] = 0
 
     def failing(self, machine: Machine, fault: Fault) -> Undo:
-        """The disk does not do what it is asked, and says so, until it is mended. A broker that
-        goes on without a log directory is killed then; the caller starts what does not run."""
+        """Make the disk fail, with errors, until the returned function mends it. That function
+        kills a broker that continued without a log directory. The caller starts a machine that does
+        not run."""
         machine.may_fail = True
         disk = machine.disk
         mend = DISK_FAULTS[fault.kind](disk, Random(fault.seed))
@@ -146,7 +149,8 @@ class Damage:
             machine.may_fail = False
             self._effects.mark(fault, disk.hurt)
             if machine.process is not None and has_offline_directory(machine.process):
-                self._cluster.kill(machine)  # the caller starts it, and it looks at the disk again
+                # the caller starts it, and it opens its log directories again
+                self._cluster.kill(machine)
 
         return mended
 
@@ -158,14 +162,15 @@ class Damage:
         return machine.process is not None and self._limits.could_lose_unsynced(machine)
 
     def cut_power(self, machine: Machine) -> None:
-        """Cut the power. Data that the disk lied about is lost with the page cache if no promise
-        covers it. Otherwise the disk is mended first."""
+        """Cut the power. Data that the disk lied about is lost with the page cache if the fault
+        model permits this. Otherwise the disk is mended first."""
         lied, machine.lying = machine.lying, False
         if lied and not self._limits.may_lose_synced(machine):
             machine.disk.mend()
         backup = backup_of(machine) if lied and not machine.is_broker else None
         self._cluster.lose_power(machine)
-        if lied or machine.is_broker:  # else all that was promised is still there
+        # a controller with an honest disk still has everything that it promised
+        if lied or machine.is_broker:
             self._note_scars(machine)
         if backup is not None:
             self._at(CHECK_UP_S, self.check_up, machine, backup)
@@ -183,10 +188,10 @@ class Damage:
         self._at(RESTART_S, self._start, machine)
 
     def check_up(self, machine: Machine, backup: Backup) -> None:
-        """Restore the log of a voter that lost the end of what it had acknowledged.
+        """Restore the log of a voter that lost the end of the records that it had acknowledged.
 
-        The voter cannot know, and its leader refuses it by name (KAFKA-12181), so an administrator
-        restores its log. Its votes stay as they are."""
+        The voter cannot detect this. Its leader refuses its fetches with an error that names the
+        voter (KAFKA-12181), so an administrator restores its log. Its votes stay as they are."""
         if losses_of(machine) != backup.losses:
             return
         if machine.process is None:
@@ -248,7 +253,7 @@ class Damage:
         disk = machine.disk
         if path in disk.files(EVERYWHERE):
             content = bytes(disk.content(path))
-            # A segment may have grown. Another file that differs was written anew (seed 30737).
+            # A segment may have grown. Any other file that differs was rewritten (seed 30737).
             end = position + 1 if path.endswith(SEGMENT_SUFFIXES) else None
             if content[:end] == damaged[:end]:
                 disk.flip(path, position, mask)
@@ -267,13 +272,14 @@ class Damage:
         machine.may_refuse = False
 
     def _flip_data(self, fault: Fault) -> Undo | None:
-        """A bit of a partition's log turns while its broker is off; none of a leader epoch, which
-        stands outside of the CRC, of a log that was never synced: nothing vouches for it there."""
+        """Flip a bit of a partition's log while its broker is off. Leave the leader epochs of a log
+        that was never synced as they are: they are outside of the CRC, so nothing could detect the
+        damage."""
         machine = self._machine(fault)
         if not machine.is_broker or not self.may_scar(machine):
             return None
         self._cluster.kill(machine)
-        machine.disk = machine.disk.restart()  # the one of the dead process cannot be read
+        machine.disk = machine.disk.restart()  # the disk of the dead process cannot be read
         disk, random = machine.disk, Random(fault.seed)
         files = durable_logs(machine)
         path = random.choice(files) if files else ""
@@ -287,7 +293,8 @@ class Damage:
         return partial(self._start, machine)
 
     def _lie(self, fault: Fault) -> Undo | None:
-        """It shows when power is lost, at the end."""
+        """Let the disk lie about some writes, and cut the power at the end, which reveals the
+        lie."""
         machine = self._machine(fault)
         if not self.may_scar(machine):
             return None
@@ -298,7 +305,7 @@ class Damage:
         def undo() -> None:
             mend()
             self._effects.mark(fault, disk.hurt)
-            if not self._limits.may_lose_unsynced(machine):  # the disk gets it written after all
+            if not self._limits.may_lose_unsynced(machine):  # the disk writes everything after all
                 machine.lying = False
                 machine.disk.mend()
                 self._start(machine)
@@ -310,9 +317,9 @@ class Damage:
         return undo
 
     def _sync_fails(self, fault: Fault) -> Undo | None:
-        """The node stops at once. Some are started again as they are: pages that the failed fsync
-        left behind can be read, are not on the disk, and the next fsync does not write them. Power
-        is lost then, or at once."""
+        """Let one fsync fail. The node stops immediately, and its machine loses power. Some nodes
+        run once more before the power loss. They can read the pages of the failed fsync, although
+        these are not on the disk and the next fsync does not write them."""
         machine = self._machine(fault)
         if not self.may_scar(machine):
             return None

@@ -1,5 +1,5 @@
-"""Disks that fail while a node runs on them, or lie: each kind spoils a disk and says how to mend
-it."""
+"""Disks that fail while a node runs on them, or lie. Each function makes a disk faulty, and returns
+the function that mends it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODIFYING = ("pwrite", "truncate", "rename", "remove", "make_dir", "make_dirs", 
 def _raising(
     disk: SimDisk, number: int, operations: tuple[str, ...], when: Callable[[], bool]
 ) -> Mend:
-    """`operations` raise `number` while `when` says so."""
+    """Let `operations` (all if empty) raise the error `number` whenever `when` returns True."""
 
     def before(operation: str, path: str) -> None:
         if (not operations or operation in operations) and when():
@@ -38,12 +38,13 @@ def _once() -> Callable[[], bool]:
 
 
 def sync_fails(disk: SimDisk, random: Random) -> Mend:
-    """Once; the next one would succeed, and that would be a lie (fsyncgate)."""
+    """Let one sync fail. The next sync would succeed without the lost pages, and thereby lie
+    (fsyncgate)."""
     return _raising(disk, errno.EIO, ("sync",), _once())
 
 
 def io_errors(disk: SimDisk, random: Random) -> Mend:
-    """Now and then, whatever is asked for."""
+    """Let any operation fail from time to time."""
     share = random.choice((0.02, 0.3, 1.0))
     return _raising(disk, errno.EIO, (), lambda: random.random() < share)
 
@@ -53,7 +54,7 @@ def read_only(disk: SimDisk, random: Random) -> Mend:
 
 
 def full(disk: SimDisk, random: Random) -> Mend:
-    """A write may be done in part."""
+    """Let the disk become full. A write may be done in part."""
     disk.capacity_bytes = disk.used_bytes() + random.choice((0, 100, 2000))
 
     def mend() -> None:
@@ -71,7 +72,8 @@ DISK_FAULTS: dict[str, Callable[[SimDisk, Random], Mend]] = {
 
 
 def _lying(disk: SimDisk, random: Random, astray: Callable[[Write], None]) -> Mend:
-    """Some sectors never get where they should; `astray` says what becomes of them instead."""
+    """Keep some sectors from the place where they belong. Each of them is passed to `astray`
+    instead."""
     share = random.choice((0.02, 0.1, 0.5))
 
     def landed(write: Write) -> list[Write | Truncate]:
@@ -95,12 +97,12 @@ def _lying(disk: SimDisk, random: Random, astray: Callable[[Write], None]) -> Me
 
 
 def lost_writes(disk: SimDisk, random: Random) -> Mend:
-    """Reported as done and as durable; the sectors keep what they had."""
+    """Report all writes as done and durable, but let some sectors keep their old content."""
     return _lying(disk, random, lambda sector: None)
 
 
 def misdirected_writes(disk: SimDisk, random: Random) -> Mend:
-    """They land in another sector, of any file."""
+    """Write some sectors into the place of another sector, of any file."""
 
     def astray(sector: Write) -> None:
         inode = disk.inode(random.choice(disk.files("/")))

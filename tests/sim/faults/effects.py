@@ -1,6 +1,6 @@
 """The faults that had an effect, counted by kind.
 
-A fault that is drawn may hit nothing: the node is down, no frame is on the way, no disk call comes.
+A fault that is drawn may hit nothing: the node is down, no frame is in flight, no disk call comes.
 Only effects show that a kind of fault tests anything.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Effects:
-    """Each fault counts once, however much it does."""
+    """Counts the faults that had an effect. Each fault counts once, however many effects it has."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -2,9 +2,10 @@
 
 Faults stay within the fault model, so that every failure is a bug (`limits.py`). A process is
 killed at any time, and `kill -9` keeps the written bytes. A controller loses power at any time, a
-broker only while others surely keep its records. `damage.py` damages stored bytes. A fault that is
-not allowed at the moment does nothing, and it spares the nodes that are protected at the moment. A
-schedule therefore stays fair if parts of it are left out. `effects.py` counts what had an effect.
+broker only while other brokers surely keep its records. `damage.py` damages stored bytes. A fault
+that is not allowed at the moment does nothing, and it spares the nodes that are protected at the
+moment. A schedule therefore stays within the fault model if parts of it are left out. `effects.py`
+counts the faults that had an effect.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Undo = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """`seed` decides what else is left to chance."""
+    """One fault. `seed` decides everything else about it that is random."""
 
     kind: str
     at_s: float
@@ -45,7 +46,7 @@ class Fault:
 
 
 class Faults:
-    """Carries faults out, and undoes them when they end."""
+    """Carries out faults, and undoes them when they end."""
 
     def __init__(self, cluster: SimCluster, electorate: Electorate) -> None:
         self.done: list[Fault] = []
@@ -108,7 +109,8 @@ class Faults:
         loop.call_at(loop.time() + delay_s, self._end, undo)
 
     def heal(self, controllers: Sequence[Machine] | None = None) -> None:
-        """Everything as it was before; every machine runs, or these controllers only."""
+        """End all faults, and start every machine. With `controllers`, run only these controllers
+        and all brokers."""
         self._cluster.note("heal" if controllers is None else "heal some")
         for undo in list(self._undo):
             self._end(undo)
@@ -161,8 +163,8 @@ class Faults:
         return self._restart(machines)
 
     def _wipe(self, fault: Fault) -> Undo | None:
-        """The directory of a controller is gone, and it comes back as another replica; or that of
-        a broker, which then owns nothing that it had."""
+        """Wipe the disk of a machine. A controller comes back as another replica, and a broker
+        without any of its records."""
         (machine,) = self._machines(fault)
         if machine.process is None or not self.limits.may_lose_unsynced(machine):
             return None
@@ -178,8 +180,9 @@ class Faults:
         return self._restart([machine])
 
     def _lose_metadata(self, fault: Fault) -> Undo | None:
-        """The metadata directory of a controller is gone, and its meta.properties stays. It does
-        not vote before it has caught up, so the others must be able to elect a leader."""
+        """Remove the metadata directory of a controller, but not its meta.properties. The
+        controller does not vote before it has caught up, so the others must be able to elect a
+        leader."""
         (machine,) = self._machines(fault)
         if machine.process is None or not self._electorate.may_be_silent(machine):
             return None
@@ -189,7 +192,8 @@ class Faults:
         return self._restart([machine])
 
     def _stop(self, fault: Fault) -> Undo:
-        """SIGTERM: a controlled shutdown, or the leadership of the quorum handed over."""
+        """Stop nodes as SIGTERM does: with a controlled shutdown, or with a handover of the
+        quorum's leadership."""
         machines = [each for each in self._running(fault) if not each.stopping]
         self.effects.mark(fault, machines)
         for machine in machines:
@@ -208,8 +212,8 @@ class Faults:
         return self._restart(machines)
 
     def _outage(self, fault: Fault) -> Undo:
-        """Machines go down one after the other in half of the time, and return in another order. A
-        machine that returns has less than those that went down later."""
+        """Let machines go down one after the other in half of the time, and return in another
+        order. A machine that returns has fewer records than those that went down later."""
         machines, random = self._running(fault), Random(fault.seed)
         returning = random.sample(machines, len(machines))
         gap_s = fault.lasts_s / (2 * len(machines) + 1)
@@ -279,7 +283,8 @@ class Faults:
         return undo
 
     def _slow_calls(self, fault: Fault) -> Undo | None:
-        """Each call of the disk's thread takes a while, in which the event loop goes on."""
+        """Let each call of the disk's thread take a while, during which the event loop
+        continues."""
         (machine,) = self._machines(fault)
         if machine.process is None:
             return None
@@ -347,7 +352,8 @@ class Faults:
         return undo
 
     def _leave_unread(self, fault: Fault) -> Undo:
-        """Sockets whose peer does not read: what comes stays in the kernels, then at the sender."""
+        """Let processes leave their sockets unread. Arriving data stays in the kernels, and then at
+        the sender."""
         network = self._cluster.network
         pairs = [(a, b) for a in fault.names for b in fault.others if a != b]
         paths = [network.path(*pair) for pair in pairs]
@@ -363,7 +369,7 @@ class Faults:
         return undo
 
     def _narrow(self, fault: Fault) -> Undo:
-        """Kernels take few bytes at a time, so frames are written and read in parts."""
+        """Let kernels take few bytes at a time, so that frames are written and read in parts."""
         paths = [
             self._cluster.network.path(a, b) for a in fault.names for b in fault.others if a != b
         ]
@@ -379,11 +385,12 @@ class Faults:
         return undo
 
     def _break_links(self, fault: Fault) -> None:
-        """Closed while both ends live: a hint that lies."""
+        """Close links while both ends live, which is a false hint that a process has ended."""
         self.effects.mark(fault, self._cluster.network.break_links(*fault.names))
 
     def _refuse(self, fault: Fault) -> Undo:
-        """A live peer whose link closed refuses: all the evidence there is, and it is false."""
+        """Break links to a live peer, and let it refuse new ones. A node has no better evidence
+        that the peer has died, and here this evidence is false."""
         network = self._cluster.network
         (target,) = fault.names
         for source in fault.others:

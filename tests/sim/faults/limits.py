@@ -1,10 +1,11 @@
-"""The fault model: which node may lose promised data, and when. A loss beyond it would be no bug.
+"""The fault model: the nodes that may lose promised data, and when. After any other loss, a failure
+would be no bug.
 
 The records of a partition are promised while another member of the ISR keeps them and stays
 unfenced. A broker therefore loses data only if every ISR that contains it has such a keeper. If an
-ISR is empty, one of its last members leads next, so that none of them may lose data. Other
-nodes may be dead, paused or cut off meanwhile. No fault hits a keeper until the broker has
-registered again, and so has left the ISRs.
+ISR is empty, one of its last members leads next, so none of them may lose data. Other nodes may be
+dead, paused or cut off meanwhile. No fault hits a keeper until the broker has registered again,
+which removes it from the ISRs.
 
 A controller may lose unsynced data at any time, and synced data only while all other controllers
 have it.
@@ -45,12 +46,13 @@ BESIDE = (
     "lost_writes",
     "misdirected_writes",
 )
-"""The faults that may be under way while a broker loses data. Others delay the active controller,
-and after a delay it may fence a keeper."""
+"""The faults that may be under way while a broker loses data. Other faults delay the active
+controller, which may then fence a keeper."""
 
 
 class Limits:
-    """`under_way` returns the faults that have not ended."""
+    """Decides which machines may lose data now. `under_way` returns the faults that have not
+    ended."""
 
     def __init__(
         self,
@@ -70,9 +72,10 @@ class Limits:
     def look(self) -> None:
         """Remove the protection of keepers that is no longer needed, and the scars that are healed.
 
-        The sweep calls it, and each fault before it hits anything: a keeper that is free then may
-        be hit, and must not count as a keeper of the same loss later. Questions change nothing,
-        because a replay of the faults does not repeat the questions of those that draw them."""
+        The sweep calls this, and so does each fault before it hits anything. A keeper that is free
+        then may be hit, and must not count as a keeper of the same loss later. The methods that
+        only ask change nothing, because a replay of the faults does not repeat the questions that
+        were asked to draw them."""
         for machine in self._cluster.machines.values():
             if machine.name in self._fragile and self._cluster.is_registered(machine):
                 del self._fragile[machine.name]
@@ -94,9 +97,10 @@ class Limits:
         )
 
     def lost_data(self, machine: Machine) -> None:
-        """Protect the keepers of what the machine just lost until it has registered again.
+        """Protect the keepers of the data that the machine just lost, until it has registered
+        again.
 
-        A fetch that the machine sent before may still bring it into an ISR (seed 30827). Therefore
+        A Fetch that the machine sent before may still bring it into an ISR (seed 30827). Therefore
         the leaders of all its partitions are keepers, too."""
         if not machine.is_broker:
             return
@@ -114,7 +118,7 @@ class Limits:
 
     def may_lose_unsynced(self, machine: Machine) -> bool:
         """Return True if the caller may take unsynced data from the machine now. The brokers that
-        keep the data of a broker are protected when `lost_data` is called."""
+        keep this data are protected when `lost_data` is called."""
         if not self._needs_keepers(machine):
             return self.could_lose_unsynced(machine)
         keepers = self._keepers_of(machine)
@@ -126,8 +130,8 @@ class Limits:
         """Return what `may_lose_unsynced` would return, and change nothing."""
         if self._needs_keepers(machine):
             return self._keepers_of(machine) is not None
-        # The keepers of a dead broker that lost data are still protected, but sessions may have
-        # ended of a fault before.
+        # The keepers of a dead broker that lost data are still protected. An earlier fault may have
+        # let their sessions expire, so this broker may be the last of an ISR.
         return not (machine.is_broker and is_last_of_an_isr(self._cluster, machine))
 
     def _needs_keepers(self, machine: Machine) -> bool:
@@ -136,7 +140,8 @@ class Limits:
         )
 
     def is_scarred(self, machine: Machine) -> bool:
-        """Until it is repaired, and that is durable. What was set aside does not count."""
+        """Return True until the damage is repaired durably. Files that the node has set aside do
+        not count."""
         return machine.scarred and any(
             not each.endswith(DAMAGED_SUFFIX) for each in machine.disk.scars()
         )
@@ -147,7 +152,8 @@ class Limits:
         return not machine.is_controller or self._electorate.others_have(machine)
 
     def _keepers_of(self, machine: Machine) -> tuple[str, ...] | None:
-        """Return the brokers that keep what this one may lose, or None if some ISR has none."""
+        """Return the brokers that keep the data of this one, or None if some ISR has no such
+        broker."""
         image = settled_image(self._cluster)
         faults = list(self._under_way())
         protected = self.protected()
@@ -174,7 +180,7 @@ class Limits:
         return tuple(keepers)
 
     def _is_safe(self, machine: Machine, image: MetadataImage) -> bool:
-        """Return True if the broker has all its data, and a session that was just renewed."""
+        """Return True if the broker has all its data and a session that was renewed recently."""
         broker = image.brokers.get(machine.id)
         return (
             machine.process is not None
@@ -191,9 +197,9 @@ class Limits:
 
 
 def holders_of(partition: Partition) -> tuple[int, ...]:
-    """Return the replicas that may be elected and have all that was acknowledged: the ISR. If it is
-    empty, the eligible leader replicas and the last known leader (KIP-966). The latter leads if the
-    others turn out to have stopped uncleanly."""
+    """Return the replicas that may be elected and have all acknowledged records: the ISR. If the
+    ISR is empty, these are the eligible leader replicas and the last known leader (KIP-966). The
+    last known leader leads if the others turn out to have stopped uncleanly."""
     return partition.isr or (*partition.elr, *partition.last_known_elr)
 
 
@@ -201,7 +207,7 @@ def keepers_of(partition: Partition, losing: int, safe: dict[int, str]) -> list[
     """Return the keepers of one partition, empty if there are too few.
 
     The leader is enough, because only it removes others from the ISR. If the leader loses the data,
-    then every other member of the ISR may lead next, and has to be safe."""
+    every other member of the ISR may lead next, so all of them must be safe."""
     if partition.leader in safe:
         return [safe[partition.leader]]
     others = [each for each in partition.isr if each != losing]

@@ -1,10 +1,11 @@
 """The loss of a whole quorum, with which some seeds end.
 
-Directories are gone, or away with their machines. An operator rebuilds the quorum from the others.
-Then the machines that were away come back with their old data.
+Directories of controllers are wiped, or unavailable together with their machines. An operator
+rebuilds the quorum from the other directories. Then the unavailable machines come back with their
+old data.
 
 If there are partitions, one node with all committed records is always left. A quorum that is
-rebuilt without them may elect a replica that lacks records, and then nothing is promised.
+rebuilt without these records may elect a replica that lacks records, and then nothing is promised.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.sim.scripts.lost_quorum_scenarios import (
 from tests.sim.world.cluster import Machine
 
 ONE_IN = 8
-"""So many seeds."""
+"""One of so many seeds ends with the loss of the quorum."""
 CALLS_OF_THE_TOOL = 150
 MOST_NEW = 3
 
@@ -37,7 +38,7 @@ def is_lost(random: Random) -> bool:
 
 
 async def lose_quorum(stage: Simulation, random: Random) -> None:
-    """And bring it back; afterwards everything runs."""
+    """Lose the quorum and rebuild it. Afterwards every machine runs."""
     cluster = stage.cluster
     stage.coverage["quorum lost for good"] += 1
     await mended(stage)
@@ -70,10 +71,10 @@ async def lose_quorum(stage: Simulation, random: Random) -> None:
 
 
 async def mended(stage: Simulation) -> None:
-    """No disk fails any more, what is damaged is repaired, and a broker that lost what it had not
-    synced has left the ISRs."""
+    """Wait until no disk fails, all damage is repaired, and every broker that lost unsynced data
+    has left the ISRs."""
     stage.faults.heal()
-    stage.faults.heal()  # also what followed from the end of a fault
+    stage.faults.heal()  # the end of a fault may have begun another one
     machines = stage.cluster.machines.values()
 
     def all_run() -> bool:
@@ -86,8 +87,9 @@ async def mended(stage: Simulation) -> None:
 
 
 def survivors(stage: Simulation, random: Random, dead: Sequence[Machine]) -> list[Machine]:
-    """Whose directories the operator has: the brokers' that do not run, and those of fewer
-    controllers than could elect a leader."""
+    """Return the machines whose directories the operator has: the brokers that do not run, and
+    fewer controllers than could elect a leader. If none of these has all committed records, a
+    controller that has them is added."""
     controllers = [each for each in dead if not each.is_broker]
     brokers = [each for each in dead if each.is_broker]
     random.shuffle(controllers)

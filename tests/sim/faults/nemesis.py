@@ -58,8 +58,8 @@ EVERYTHING = {
     "lossy": 2,
 }
 DAMAGE = ("flip_data", "lost_writes", "misdirected_writes", "sync_fails")
-"""Drawn beside the others, in some seeds. A disk that lied is a danger for the rest of the run: the
-limits keep others from losing data meanwhile."""
+"""The kinds of damage that are drawn in addition to the others, in some seeds. A disk that lied is
+a danger for the rest of the run, so the limits keep other nodes from losing data meanwhile."""
 DAMAGE_PAUSE_S = 0.5
 DAMAGE_POLLS, DAMAGE_POLL_S = 150, 0.02
 PROFILES = (
@@ -119,7 +119,8 @@ class Nemesis:
                 self._faults.carry_out(fault)
 
     async def damage(self, until_s: float) -> None:
-        """Whatever the profile says of how many at once, but as soon as it is allowed only."""
+        """Draw damage until `until_s`, whatever `at_once` of the profile is. Carry each fault out
+        as soon as it is allowed."""
         loop, random = self._cluster.loop, self._cluster.random("damage")
         while True:
             await asyncio.sleep(random.expovariate(1 / DAMAGE_PAUSE_S))
@@ -146,7 +147,7 @@ class Nemesis:
             seed=random.getrandbits(32),
         )
 
-    # -- whom ------------------------------------------------------------------------------------
+    # -- targets ---------------------------------------------------------------------------------
 
     def _running(self) -> list[str]:
         return [
@@ -160,7 +161,8 @@ class Nemesis:
         return replace(fault, names=(self._random.choice(running),)) if running else fault
 
     def _wiped(self, fault: Fault) -> Fault:
-        """A controller with an empty directory votes again only in a dynamic quorum."""
+        """Choose a controller only in a dynamic quorum. In any other, an empty directory cannot
+        vote again."""
         dynamic = self._cluster.shape.quorum is Quorum.DYNAMIC
         names = self._machines if dynamic else self._brokers
         running = [each for each in self._running() if each in names]
@@ -171,7 +173,7 @@ class Nemesis:
         return replace(fault, names=(self._random.choice(running),)) if running else fault
 
     def _outage(self, fault: Fault) -> Fault:
-        """Of all brokers, or of all controllers, in any order."""
+        """Choose all running brokers in any order, or all controllers if there are no brokers."""
         names = [each for each in self._running() if each in self._brokers]
         self._random.shuffle(names)
         return replace(fault, names=tuple(names), lasts_s=max(fault.lasts_s, SHORTEST_OUTAGE_S))
@@ -180,7 +182,7 @@ class Nemesis:
         return replace(fault, names=tuple(self._running()))
 
     def _clock(self, fault: Fault) -> Fault:
-        """The wall clock, by up to an hour, forwards or back."""
+        """Step the wall clock of a machine forwards or back, by up to an hour."""
         name = self._random.choice(self._machines)
         offset_ms = self._random.randrange(-HOUR_MS, HOUR_MS)
         return replace(fault, names=(name,), values={"offset_ms": offset_ms})
@@ -206,13 +208,14 @@ class Nemesis:
         return replace(fault, names=tuple(names[:cut]), others=tuple(names[cut:]))
 
     def _bridge(self, fault: Fault) -> Fault:
-        """Two halves that both reach one node, and not each other."""
+        """Cut the nodes into two halves that both reach one node, but not each other."""
         _, *names = self._shuffled()
         cut = self._random.randrange(1, len(names))
         return replace(fault, names=tuple(names[:cut]), others=tuple(names[cut:]))
 
     def _isolated(self, fault: Fault) -> Fault:
-        """One node: from all others, from the nodes, or from the controllers only (a zombie)."""
+        """Cut one node off from all nodes and clients, from the nodes, or from the controllers only
+        (a zombie)."""
         name = self._random.choice(self._machines)
         others = (
             self._names,
@@ -248,7 +251,7 @@ class Nemesis:
         )
 
     def _paths(self, fault: Fault, **values: float) -> Fault:
-        """From one, or from everybody to one."""
+        """Choose the paths from one host to all others, or from all others to one host."""
         name = self._random.choice(self._names)
         others = tuple(each for each in self._names if each != name)
         names = ((name,), others)
@@ -257,7 +260,7 @@ class Nemesis:
 
 
 async def replay(faults: Faults, cluster: SimCluster, schedule: Sequence[Fault]) -> None:
-    """Carry out the same faults again, or some of them, at exactly the same times.
+    """Carry out the faults of a schedule, or of a part of it, at exactly the same times.
 
     A sleep for the difference of two times could end later than the fault by a rounding error."""
     for fault in schedule:

@@ -40,8 +40,8 @@ Stored = dict[int, Print]
 
 
 class Operator:
-    """Who runs the tool, with the directories of machines that do not run, and then does what it
-    says."""
+    """The administrator: runs the tool with the directories of stopped machines, and follows its
+    instructions."""
 
     def __init__(self, stage: Simulation) -> None:
         self._stage = stage
@@ -50,8 +50,9 @@ class Operator:
     def rebuild(
         self, given: Sequence[Machine], controllers: Sequence[Machine], *, cut_at: int = 0
     ) -> Plan:
-        """With `cut_at` the power of the first new controller goes at that call to its disk, and
-        the tool is run again."""
+        """Rebuild the quorum from the directories of `given`, with `controllers` as the voters.
+        With `cut_at`, the first new controller loses power at that call to its disk, and the tool
+        runs again."""
         stage, cluster = self._stage, self._stage.cluster
         machines = {each.name: each for each in (*given, *controllers)}
         for machine in machines.values():
@@ -67,7 +68,8 @@ class Operator:
             victim.disk = victim.disk.crash()
             return self.rebuild(list(machines.values()), controllers)
         victim.disk.die_at = None
-        # An interrupted run counts; a rebuilt quorum that was thrown away does not.
+        # If the chosen log was rebuilt by an interrupted run, that rebuild is the first of the two.
+        # A rebuilt log that was not chosen has no rebuild in this list.
         *_, rebuild = planned.quorum.rebuilds[: stage.invariants.generation + 1]
         lost_from = given_up_from(stage, rebuild.end, stored)
         cluster.note(
@@ -98,8 +100,9 @@ class Operator:
         return planned, stored[planned.chosen.directory]
 
     def _configure(self, planned: Plan) -> None:
-        """As the tool says: the files of the new controllers and of every broker name these
-        controllers as bootstrap servers. What runs goes on with what it has read."""
+        """Follow the instructions of the tool: the files of the new controllers and of every broker
+        name these controllers as bootstrap servers. Running nodes continue with the files that they
+        have read."""
         cluster = self._stage.cluster
         endpoints = [each.voter.endpoints[0] for each in planned.controllers]
         servers = ",".join(f"{each.host}:{each.port}" for each in endpoints)
@@ -113,13 +116,14 @@ class Operator:
 
 
 def reconfigure(cluster: SimCluster, machine: Machine) -> None:
-    """For the shape that the cluster has now."""
+    """Give the machine the configuration of the cluster's present shape."""
     role = "broker" if machine.is_broker else "controller"
     machine.config = node_config(machine.id, role, cluster.shape)
 
 
 def given_up_from(stage: Simulation, end: EpochOffset, chosen: Stored) -> int | None:
-    """The first offset of what was committed and is not in the rebuilt log; None if all is."""
+    """Return the first offset of the committed records that are not in the rebuilt log, or None if
+    it has all of them."""
     committed = stage.invariants.metadata.batches
     lost = (
         offset
@@ -130,7 +134,7 @@ def given_up_from(stage: Simulation, end: EpochOffset, chosen: Stored) -> int | 
 
 
 def batches_of(disk: Disk, directory: str) -> Stored:
-    """A reader of the log that is as dumb as can be: no snapshot, no marker, no index."""
+    """Read the batches of a log in the simplest way: without snapshot, marker or index."""
     found: Stored = {}
     path = f"{directory}/{METADATA_DIRECTORY}"
     names = disk.list(path) if disk.is_dir(path) else []
@@ -147,12 +151,12 @@ def batches_of(disk: Disk, directory: str) -> Stored:
     return found
 
 
-# -- what the tool says --------------------------------------------------------------------------
+# -- the output of the tool ----------------------------------------------------------------------
 
 
 def check(stage: Simulation, planned: Plan, stored: dict[str, Stored]) -> None:
-    """It chose a log that has all that is committed and any log has; and what it says that each of
-    the others lacks, or has on its own, is so."""
+    """Check that the chosen log has every committed record that some given log has. Check also
+    which records each other log lacks or has alone, as the tool states it."""
     chosen, end = stored[planned.chosen.directory], planned.chosen.end
     committed = stage.invariants.metadata.batches
     for directory, log in stored.items():

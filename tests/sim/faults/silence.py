@@ -1,7 +1,9 @@
-"""A controller that lost its metadata directory votes for nobody until it has its records again.
+"""The check that a controller without its metadata directory votes for no other controller until it
+has its records again.
 
-It may have acknowledged records that only one other voter has. A vote of it could elect a leader
-without them (KAFKA-12181). The check knows what was committed, and reads the votes from the disks.
+It may have acknowledged records that only one other voter has. Its vote could elect a leader
+without them (KAFKA-12181). The check knows the committed records, and reads the votes from the
+disks.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ class Loss:
     """The facts about a controller at the moment when it lost its metadata directory."""
 
     epoch: int
-    """The last epoch that its election file named."""
+    """The last epoch in its election file."""
     acknowledged: int
     """The end of the committed records that it may have acknowledged."""
 
@@ -27,7 +29,8 @@ class Loss:
 class Silence:
     """The controllers that lost their directory and have not caught up since.
 
-    `committed` returns the end of the committed records. `checks` counts what was compared."""
+    `committed` returns the end of the committed records. `checks` counts the votes that were
+    checked."""
 
     def __init__(self, committed: Callable[[], int]) -> None:
         self.checks: Counter[str] = Counter()
@@ -35,7 +38,7 @@ class Silence:
         self._losses: dict[str, Loss] = {}
 
     def losing(self, machine: Machine) -> None:
-        """Note what a controller has, before its metadata directory is removed."""
+        """Record the state of a controller before its metadata directory is removed."""
         before = self._losses.get(machine.name, Loss(0, 0))
         election = durable_election(machine)
         self._losses[machine.name] = Loss(
@@ -57,7 +60,7 @@ class Silence:
         voted = None if found is None else found.voted
         if found is None or voted is None or found.epoch <= loss.epoch:
             return ""
-        if voted.id == machine.id:  # so that it votes for no other replica
+        if voted.id == machine.id:  # with this vote it can vote for no other replica in the epoch
             return ""
         return (
             f"{machine.name} lost its metadata, its log ends at {end} before {loss.acknowledged}, "

@@ -1,9 +1,9 @@
 """Swarm testing: half of the seeds have few kinds of stress, and each of them more often.
 
-A seed that has everything rarely has the same rare event twice, or two rare events that belong
-together: other faults end the history first (Groce et al., Swarm Testing, ISSTA 2012). A swarm
-draws a few kinds of faults, short and close together, and the cluster that they hit: the distances
-between hosts, the paces of the clients, and the times after which nodes act.
+In a seed with all kinds, the same rare event hardly happens twice, and two rare events hardly meet.
+Other faults end the history first (Groce et al., Swarm Testing, ISSTA 2012). A swarm draws a few
+kinds of faults, short and close together. It also draws the properties of the cluster that they
+hit: the distances between hosts, the paces of the clients, and the timeouts of the nodes.
 """
 
 from __future__ import annotations
