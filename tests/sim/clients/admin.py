@@ -51,7 +51,7 @@ from tests.sim.world.cluster import SimCluster
 
 TIMEOUT_MS = 1000
 NAMES = ("churn1", "churn2", "churn3")
-"""Few, so that administrators get in each other's way."""
+"""Few names, so that the administrators' requests conflict."""
 MAX_PARTITIONS = 4
 REASSIGNED = ("data", "loose", *NAMES)
 
@@ -83,7 +83,7 @@ class Admin(Client):
             self._steps = (self._configure_brokers,)
 
     async def create(self, name: str, partitions: int) -> int | None:
-        """The error, or None when nobody answered."""
+        """Create a topic. Return the error code, or None if no answer came."""
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=3, assignments=(), configs=()
         )
@@ -94,7 +94,7 @@ class Admin(Client):
         await self._recorded(name, f"create {partitions}", created(partitions), work)
 
     async def create_surely(self, name: str, partitions: int) -> None:
-        """Of a cluster that is well, or will be."""
+        """Create a topic on a cluster that is healthy or will be. Return when the topic exists."""
         while name not in self.topics:
             await self.create(name, partitions)
             await self.refresh()
@@ -182,14 +182,14 @@ class Admin(Client):
         await self._recorded(DEFAULTS, f"set {value}", configured(value), work)
 
     async def _elect(self) -> None:
-        """The preferred leaders of everything."""
+        """Elect the preferred leaders of all partitions."""
         request = ElectLeadersRequest(topic_partitions=None, timeout_ms=TIMEOUT_MS)
         with contextlib.suppress(Unreachable):
             answer = await self.ask_any(request)
             self._cluster.note(f"{self.name}: elect: {ErrorCode.of(answer.error_code).name}")
 
     async def _reassign(self) -> None:
-        """Any three brokers in any order; or what is under way is cancelled."""
+        """Assign a partition to any three brokers in any order, or cancel its reassignment."""
         brokers = [each.id for each in self._cluster.brokers]
         replicas = tuple(self.random.sample(brokers, 3)) if self.random.randrange(0, 4) else None
         place = ReassignablePartition(partition_index=0, replicas=replicas)

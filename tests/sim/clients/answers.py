@@ -18,7 +18,7 @@ Apply = Callable[[S], tuple[S] | None]
 
 
 class Impossible(Exception):
-    """With the error code that says so."""
+    """Raised if a state does not allow a request. `error` is the code that a node answers then."""
 
     def __init__(self, error: ErrorCode) -> None:
         super().__init__(error.name)
@@ -47,7 +47,8 @@ def refused(step: Step[S], error: ErrorCode) -> Apply[S]:
 
 
 def attempted(step: Step[S]) -> Apply[S]:
-    """Nobody knows whether it was done."""
+    """Return the effect of a request without a known outcome, if it is carried out. A state that
+    does not allow the request stays as it is."""
 
     def apply(state: S) -> tuple[S] | None:
         try:

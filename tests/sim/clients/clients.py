@@ -1,6 +1,7 @@
-"""Clients at the protocol level, over the client port: what librdkafka does, in few lines.
+"""Clients at the protocol level, on the client port. They do what librdkafka does, in few lines.
 
-They find leaders by Metadata, retry what may be retried, and tell the history what was promised.
+They find leaders by Metadata requests, send again what may be retried, and report acknowledged
+records to the history.
 """
 
 from __future__ import annotations
@@ -46,12 +47,13 @@ T = TypeVar("T")
 
 
 class Unreachable(Exception):
-    """No answer: nobody knows whether the request was carried out."""
+    """Raised if no answer came, so that the outcome of the request is unknown."""
 
 
 @dataclass(slots=True)
 class Topic:
-    """Leaders never go back to an earlier epoch: the broker that says so is behind (KIP-320)."""
+    """The leaders of a topic's partitions and their epochs. A client never returns to an earlier
+    epoch, because the broker that reports it is behind (KIP-320)."""
 
     id: Uuid
     leaders: dict[int, int] = field(default_factory=dict)
@@ -59,7 +61,8 @@ class Topic:
 
 
 class Client:
-    """`random` is this client's own. Use it inside tasks of its host only."""
+    """One client of the cluster. `random` belongs to this client. Use it only inside tasks of its
+    host."""
 
     def __init__(self, cluster: SimCluster, name: str) -> None:
         self.name = name
@@ -80,7 +83,8 @@ class Client:
         *,
         timeout_ms: int | None = None,
     ) -> Any:
-        """Raises Unreachable."""
+        """Send a request to a broker and return the answer. Raise Unreachable if no answer
+        comes."""
         try:
             link = await self.link(broker_id)
             return await link.call(request, version, timeout_ms=timeout_ms)
@@ -106,7 +110,7 @@ class Client:
                     topic.epochs[each.partition_index] = each.leader_epoch
 
     async def leader(self, place: Place) -> tuple[Uuid, int]:
-        """Asks until there is one."""
+        """Return the topic's id and the leader of a partition. Ask until there is a leader."""
         while True:
             topic = self.topics.get(place[0])
             leader = topic.leaders.get(place[1], -1) if topic is not None else -1
@@ -144,7 +148,7 @@ class Client:
 
 @dataclass(slots=True)
 class Batch:
-    first: int  # number of its first record, which is its sequence, too
+    first: int  # the number of its first record, which is its sequence number, too
     count: int
 
 
@@ -156,8 +160,8 @@ class ProducerSettings:
 
 
 class Producer(Client):
-    """One task per partition; batches of an idempotent producer are sent again until they are
-    acknowledged, in order, with the same sequence numbers."""
+    """A producer with one task per partition. An idempotent producer sends its batches again until
+    they are acknowledged, in order, with the same sequence numbers."""
 
     def __init__(
         self, cluster: SimCluster, history: History, name: str, settings: ProducerSettings
@@ -173,7 +177,7 @@ class Producer(Client):
         self._tasks.append(self.spawn(self._run(places)))
 
     async def stop(self) -> None:
-        """Returns once everything sent is acknowledged."""
+        """Send no new batches. Return when no batch has to be sent again."""
         self.stopping = True
         for task in self._tasks:
             await task
@@ -208,11 +212,12 @@ class Producer(Client):
             waiting = await self._send(place, waiting, promises)
 
     async def _send(self, place: Place, waiting: list[Batch], promises: Promises) -> list[Batch]:
-        """Those that have to be sent again."""
+        """Send batches to the leader. Return those that have to be sent again."""
         topic_id, leader = await self.leader(place)
         answers: list[tuple[int | None, int]] = [(UNKNOWN_OUTCOME, -1)] * len(waiting)
         with contextlib.suppress(TransportError):
-            link = await self.link(leader)  # one for all, or they could overtake each other
+            # one link for all batches, or they could overtake each other
+            link = await self.link(leader)
             answers = await asyncio.gather(
                 *(self._send_batch(link, place, topic_id, batch) for batch in waiting)
             )
@@ -274,7 +279,8 @@ class Producer(Client):
                 promises.acknowledged[batch.first + delta] = known
 
     def _check_retriable(self, place: Place, batch: Batch, error: int, *, first: bool) -> None:
-        """A sequence error is one only behind a batch that failed; else the broker forgot."""
+        """Raise Violation if an error must not happen. A sequence error may only happen behind a
+        batch that failed. Otherwise the broker has lost the producer's state."""
         code = ErrorCode.of(error)
         if code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not first:
             return
@@ -287,14 +293,14 @@ class Position:
     offset: int = 0
     records: list[tuple[int, bytes]] = field(default_factory=list)
     follower: int | None = None
-    """The follower to which the leader has sent the consumer; None for the leader."""
+    """The follower to which the leader has sent the consumer, or None for the leader."""
     polls_left: int = 0
-    """After so many polls of the follower, the leader is asked again."""
+    """The number of polls of the follower before the consumer asks the leader again."""
 
 
 class Consumer(Client):
-    """Reads partitions from their start, over and over one after the other; everything that it is
-    given is committed. It reads from a follower when the leader says so."""
+    """Reads partitions from their start, over and over, one after the other. All records that it
+    gets must be committed. It reads from a follower if the leader names one."""
 
     def __init__(
         self, cluster: SimCluster, history: History, invariants: Invariants, name: str
@@ -307,7 +313,8 @@ class Consumer(Client):
         self._task: asyncio.Task[None] | None = None
 
     def start(self, places: list[Place], pace_s: float, *, anew: int = 0) -> None:
-        """`anew`: after so many rounds it begins at the start again."""
+        """Start the loop. With `anew`, the consumer begins at the start again after so many
+        rounds."""
         self._task = self.spawn(self._run(places, pace_s, anew))
 
     async def stop(self) -> None:
@@ -326,7 +333,7 @@ class Consumer(Client):
                 await self.poll(place)
 
     async def read_all(self, place: Place, end: int) -> list[tuple[int, bytes]]:
-        """(offset, value) of every record below `end`."""
+        """Return the offset and the value of every record below `end`."""
         position = self.positions.setdefault(place, Position())
         while position.offset < end:
             if not await self.poll(place):
@@ -334,7 +341,7 @@ class Consumer(Client):
         return position.records
 
     async def poll(self, place: Place) -> bool:
-        """True when something came."""
+        """Fetch once from a partition. Return True if records came."""
         topic_id, leader = await self.leader(place)
         position = self.positions.setdefault(place, Position())
         source = self._source(position, leader)
@@ -384,7 +391,8 @@ class Consumer(Client):
         return position.follower
 
     def _send_away(self, place: Place, position: Position, data: Any, source: int) -> None:
-        """The follower of before may be the leader that sends the consumer away now."""
+        """Read from the follower that the leader names. The broker that names it may have been the
+        last such follower, and may lead now."""
         if data.preferred_read_replica == source or data.records:
             raise Violation(f"{self.name} {place}: sent to the same broker, or with records")
         position.follower, position.polls_left = data.preferred_read_replica, POLLS_OF_A_FOLLOWER

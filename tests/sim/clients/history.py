@@ -20,7 +20,7 @@ Place = tuple[str, int]
 
 
 FOREIGN = b"evil:"
-"""Values of records that no producer of the good workload has written begin like this."""
+"""The prefix of the values of records that no producer of the good workload has written."""
 
 
 def value_of(producer: str, number: int) -> bytes:
@@ -35,7 +35,8 @@ def parse_value(value: Buffer) -> tuple[str, int] | None:
 
 @dataclass(slots=True)
 class Promises:
-    """One producer's records of one partition, by number; `offset` -1: known to be there."""
+    """The records of one producer in one partition, by number. An offset of -1 in `acknowledged`
+    means that the record is in the log at an unknown offset."""
 
     sent: int = 0
     acknowledged: dict[int, int] = field(default_factory=dict)
@@ -43,9 +44,9 @@ class Promises:
     def overtook(self, number: int) -> bool:
         """Return True if every acknowledged record is a later one.
 
-        A broker accepts any sequence number of a producer of which it has no state, as in Kafka. If
-        it refuses the first of several batches in flight because the ISR is too small, and the ISR
-        grows before the next one, then the first one can never be appended (seed 20050)."""
+        A broker accepts any sequence number of a producer of which it has no state, as in Kafka. It
+        may refuse the first of several batches in flight because the ISR is too small. If the ISR
+        grows before the next batch, the first one can never be appended (seed 20050)."""
         return bool(self.acknowledged) and number < min(self.acknowledged)
 
 
@@ -56,8 +57,9 @@ class History:
     consumed: int = 0
     admin_done: int = 0
     hostile_batches: bool = False
-    """A hostile client writes, too. A broker checks records within a bound only, so some of its
-    batches are stored and no client can decode them. A good batch of that kind counts as lost."""
+    """True if a hostile client writes, too. A broker checks records only up to a bound, so it
+    stores some of this client's batches that no client can decode. A good batch that cannot be
+    decoded counts as lost."""
 
     def of(self, producer: str, place: Place) -> Promises:
         return self.promises.setdefault((producer, place), Promises())
@@ -74,13 +76,14 @@ class History:
         )
 
     def check(self, place: Place, records: Iterable[tuple[int, Buffer]]) -> None:
-        """`records` is all of the partition, as a consumer reads it."""
+        """Check `records`, which are all records of the partition, as a consumer reads them. Raise
+        Violation if a promise is broken."""
         producers = {producer for producer, where in self.promises if where == place}
         found: dict[str, dict[int, int]] = {}
         for offset, value in records:
             parsed = parse_value(value)
             if parsed is None or parsed[0] not in producers:
-                continue  # of a hostile client
+                continue  # a hostile client wrote it
             producer, number = parsed
             numbers = found.setdefault(producer, {})
             if number in numbers:

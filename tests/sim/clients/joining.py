@@ -1,8 +1,8 @@
-"""The controllers that ask to become voters (controller.quorum.auto.join.enable), as the leader
-sees them.
+"""The controllers that ask to become voters (controller.quorum.auto.join.enable), as their requests
+reach the leader.
 
 Such a controller ignores the outcome, so each request is a change with an unknown outcome. The
-controller is added, or first the voter with its id and a lost directory is removed.
+leader adds the controller, or first removes the voter with its id and a lost directory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The progress of the clients while faults happen.
 
 A cluster that recovers only after all faults have ended would pass the final checks. In the mild
-profiles at most one fault is under way, so that the clients must also make progress meanwhile.
+profiles at most one fault is under way, so the clients must make progress during the faults, too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tests.sim.world.loop import SimLoop
 
 LOOK_S = 0.1
 LONGEST_STALL_S = 8.0
-"""A fault lasts 3 s at most, a session 2 s, an election about 1 s. Two faults may follow each other
-closely."""
+"""The longest stall that is allowed. A fault lasts 3 s at most, a session 2 s, an election about 1
+s, and one fault may follow another closely."""
 
 
 class Progress:

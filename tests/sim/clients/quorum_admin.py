@@ -1,7 +1,7 @@
 """An administrator of the quorum, which adds and removes voters while faults happen.
 
 It asks the controllers directly, as `quorate metadata-quorum` does: first for the leader and the
-voters, then for one change. The electorate says which changes cannot lose the quorum.
+voters, then for one change. It asks the electorate which changes cannot lose the quorum.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from tests.sim.world.shape import Quorum
 TIMEOUT_MS = 1200
 MOST_VOTERS = 5
 UNSETTLED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
-"""The errors for a change that the leader may have appended, or another one carried out."""
+"""The errors for a change that the leader may have appended, or that another leader may have
+made."""
 
 
 class QuorumAdmin(Client):
@@ -73,7 +74,8 @@ class QuorumAdmin(Client):
             await self.pause(pace_s)
             with contextlib.suppress(Unreachable):
                 state = await self.describe()
-                if state is None or self.stopping:  # the electorate is asked who can be spared
+                # No change may begin after the electorate was asked for a majority.
+                if state is None or self.stopping:
                     continue
                 if not self._upgraded:
                     await self._upgrade(state.leader_id)
@@ -99,7 +101,8 @@ class QuorumAdmin(Client):
         return found
 
     def _key(self, voter: QuorumReplicaState) -> ReplicaKey:
-        """Static voters have no directory ids in the log; theirs never change."""
+        """Return the key of a voter. Static voters have no directory ids in the log, but their
+        directories never change."""
         if voter.replica_directory_id != ZERO_UUID:
             return ReplicaKey(voter.replica_id, voter.replica_directory_id)
         return next(each.key for each in self._cluster.controllers if each.id == voter.replica_id)
@@ -122,7 +125,7 @@ class QuorumAdmin(Client):
         leader_id: int,
         request: Message,
     ) -> Any:
-        """Its answer, into the history too, also when there is none."""
+        """Send a change to the leader, and record it with its answer, also if no answer comes."""
         start_s, told = self._now_s(), None
         try:
             answer = await self.ask(leader_id, request)
@@ -148,7 +151,7 @@ class QuorumAdmin(Client):
                 await self.remove(state.leader_id, key)
 
     async def add(self, leader_id: int, machine: Machine) -> int | None:
-        """The error, or None when nobody knows."""
+        """Add a voter. Return the error code, or None if the outcome is unknown."""
         key = machine.key
         listener = RaftVoterListener(name="CONTROLLER", host=machine.name, port=CONTROLLER_PORT)
         request = AddRaftVoterRequest(

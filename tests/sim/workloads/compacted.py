@@ -1,7 +1,7 @@
 """A compacted topic, whose cleaner runs on each replica in virtual time.
 
-The latest value of each key stays, offsets and their order too. A reader that began before a
-tombstone was written, and that reaches it within delete.retention.ms, sees it.
+The latest value of each key stays, and so do the offsets and their order. A reader that began
+before a tombstone was written, and that reaches it within delete.retention.ms, sees it.
 
 A cleaner works up to the flushed offset. The brokers flush every 3 s here
 (log.flush.offset.checkpoint.interval.ms in `shape.py`), so a record is cleaned up to 4 s late.
@@ -44,7 +44,8 @@ KEYS = tuple(b"key%d" % number for number in range(40))
 BURST = 3
 READ_BYTES = 2000
 READER_S = RETENTION_MS / 1000 * 0.9
-"""The longest time of a reader: clocks run up to 2 % fast."""
+"""The longest time of a reader. It is shorter than the retention, because clocks run up to 2 %
+fast."""
 CLEANED_S = 3.5
 WITHOUT_FOLLOWERS = 10
 """The last version of Fetch in which a leader sends no consumer to a follower."""
@@ -52,7 +53,8 @@ WITHOUT_FOLLOWERS = 10
 
 @dataclass(slots=True)
 class Reader:
-    """A reader from the start, which asks one leader only. It began when `behind` was the end."""
+    """A reader that starts at the first offset and asks one leader only. `behind` is the offset
+    after the last record that was acknowledged when it began."""
 
     began_s: float
     leader: int
@@ -95,11 +97,12 @@ class Compacted(Workload):
             await self._read_on(reader)
 
     def _is_cleaned(self, reader: Reader) -> bool:
-        """Return True if the cleaner had time for what was written after the reader began."""
+        """Return True if the cleaner has had time for the records that were written after the
+        reader began."""
         return self.stage.loop.time() > reader.began_s + CLEANED_S
 
     async def _write(self) -> None:
-        key = KEYS[int(len(KEYS) * self.random.random() ** 3)]  # the last ones are rare
+        key = KEYS[int(len(KEYS) * self.random.random() ** 3)]  # the last keys are rare
         self._number += 1
         value = None if self.random.randrange(0, 6) == 0 else b"compacted:%d" % self._number
         self._unknown[key].append(value)
@@ -159,7 +162,7 @@ class Compacted(Workload):
             self.check_reader(reader)
 
     def check_reader(self, reader: Reader) -> None:
-        """Check the values of the keys that were written last after the reader began."""
+        """Check the values of the keys whose last record was written after the reader began."""
         for key, (offset, value) in last_of(self.acknowledged).items():
             if reader.behind <= offset < reader.position and not self._unknown[key]:
                 require(

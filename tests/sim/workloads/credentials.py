@@ -1,9 +1,9 @@
 """Logins of users with SCRAM, while an administrator adds and removes their credentials.
 
-An acknowledged credential admits its user on every broker that has replayed it. After an
-acknowledged removal no broker that has replayed it serves the user, on open connections neither.
-Each user has one credential for all time, because a request of the administrator that the network
-holds back may arrive late.
+A broker that has replayed an acknowledged credential admits its user. A broker that has replayed an
+acknowledged removal serves the user no more, not even on open connections. Each user has one
+credential for all time, because a request of the administrator that the network holds back may
+arrive late.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SALTED = MECHANISM.salted_password(PASSWORD, SALT, ITERATIONS)
 MAX_SESSIONS = 6
 MIN_USERS = 3
 REMOVED_ONE_IN = 2
-"""A user is removed in so many steps."""
+"""One of so many steps removes a user."""
 REAUTH_MS = 1500
 """The session of a user ends after this time, because these clients do not authenticate again."""
 REPLAY_S = 0.5
-"""A broker closes the connections of a removed credential sooner after it has replayed the
-removal."""
+"""A broker that has replayed the removal of a credential closes its connections within this
+time."""
 LATE_S = 0.5
 
 
@@ -68,7 +68,7 @@ class Credentials(Workload):
         super().__init__(stage)
         self._number = 0
         self.users: list[str] = []
-        """The users with an acknowledged credential that nobody removes."""
+        """The users with an acknowledged credential that is not removed."""
         self.removed: list[str] = []
         """The users whose removal is acknowledged."""
         self.sessions: list[Session] = []

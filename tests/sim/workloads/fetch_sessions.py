@@ -1,7 +1,9 @@
-"""A consumer with incremental fetch sessions (KIP-227), which reads what a full fetch would give.
+"""A consumer with incremental fetch sessions (KIP-227). It must read what full fetches would
+return.
 
-It has one session with each broker. It forgets partitions and adds them again, goes back to older
-offsets, and sends wrong epochs. Brokers have few slots, so that sessions also end without it.
+It has one session with each broker. It removes partitions from a session and adds them again, goes
+back to older offsets, and sends wrong epochs. Brokers have few slots, so they also end sessions on
+their own.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ from tests.sim.workloads.workload import BACKOFF_S, Workload, require
 NAME = "sessions"
 PARTITIONS = (0, 1, 2, 3)
 MAX_BYTES = 400
-"""Less than all partitions have, so that a response cannot have records of all of them."""
+"""Less than all partitions hold, so that no response has records of all of them."""
 POLLS_OF_A_FOLLOWER = 10
 LOST = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
 
 @dataclass(slots=True)
 class FetchSession:
-    """The session with one broker. Epoch 0 begins a new one, and ends that of `id`."""
+    """The session with one broker. Epoch 0 begins a new session and ends the session `id`."""
 
     id: int = 0
     epoch: int = 0
@@ -92,7 +94,7 @@ class FetchSessions(Workload):
                     for broker in sorted(self._addresses):
                         await self._poll(broker)
                 await self.pause(BACKOFF_S)
-            end = max(expected, default=-1)  # a late write may come behind it
+            end = max(expected, default=-1)  # a late write may be appended behind it
             found = {at: value for at, value in self.taken[partition].items() if at <= end}
             problem = _differing(found, expected)
             require(not problem, f"{NAME}-{partition}: {problem}")
@@ -167,7 +169,7 @@ class FetchSessions(Workload):
         code = ErrorCode.of(error)
         if code is ErrorCode.INVALID_FETCH_SESSION_EPOCH and wrong:
             self.count("wrong epochs")
-            return  # the session goes on
+            return  # the session continues
         require(code in LOST or code.retriable, f"{NAME}: fetch: {code.name}")
         require(
             code is not ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -231,7 +233,8 @@ class FetchSessions(Workload):
 
 
 def _differing(found: Mapping[int, bytes], expected: Mapping[int, bytes]) -> str:
-    """Return the first difference between what was read with sessions and without them, or ""."""
+    """Return the first difference between the records that were read with sessions and without, or
+    ""."""
     for offset in sorted({*found, *expected}):
         with_one, without = found.get(offset), expected.get(offset)
         if with_one != without:

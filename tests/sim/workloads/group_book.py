@@ -2,15 +2,16 @@
 
 Rules:
 
-- All members of a generation get their parts of one assignment, which the leader of that
-  generation has sent. Two leaders may send assignments for the same generation, because a
-  coordinator that dies may not have recorded it. Then only one of the two may take effect.
+- All members of a generation get their parts of one assignment, which the leader of that generation
+  has sent. Two leaders may send assignments for the same generation, because a coordinator that
+  dies may not have recorded it. Then only one of the two may take effect.
 - No partition has two owners in one generation.
-- A new owner finds the offset that was committed last. An older one is a loss, except one whose
-  commit had no known outcome: it may take effect late, after later commits of the same generation.
-  No commit of an older generation takes effect after the new owner has fetched.
+- A new owner finds the offset that was committed last. If it finds an older one, a commit was lost.
+  The exception is a commit without a known outcome: it may take effect late, after later commits of
+  the same generation. No commit of an older generation takes effect after the new owner has
+  fetched.
 
-A coordinator that was deposed and does not know it yet may answer with the offsets of its time. An
+A coordinator that was deposed and does not know this yet may answer with outdated offsets. An
 answer is therefore compared only if no member knows a later generation.
 """
 
@@ -28,20 +29,20 @@ Assignment = Mapping[str, frozenset[int]]
 
 @dataclass(slots=True)
 class Committed:
-    """The offset of one partition: the generation and the offset of the last commit that is known,
-    and the generations of the commits without a known outcome, by offset."""
+    """The committed offset of one partition. `generation` and `offset` are those of the last known
+    commit. `unknown` has the generation of each commit without a known outcome, by offset."""
 
     generation: int = 0
     offset: int = NOTHING
     unknown: dict[int, int] = field(default_factory=dict)
     may_precede: frozenset[int] = frozenset()
-    """The commits of older generations that may have taken effect before the one that the last new
-    owner found."""
+    """The commits of older generations that may have taken effect before the commit that the last
+    new owner found."""
 
 
 class GroupBook:
-    """Notes what the members of one group send and learn. Each method raises Violation if a rule is
-    broken."""
+    """Records the requests and answers of the members of one group. Each method raises Violation if
+    a rule is broken."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -50,7 +51,7 @@ class GroupBook:
         self.last_offset = 0
         """The largest offset that was ever committed or attempted. Each attempt takes the next."""
         self._sent: dict[int, list[Assignment]] = {}
-        """The assignments that may be in force, by generation."""
+        """The assignments that may be in effect, by generation."""
         self._owners: dict[tuple[int, int], str] = {}
         self._committed: dict[int, Committed] = {}
 
@@ -64,7 +65,7 @@ class GroupBook:
     # -- assignments -----------------------------------------------------------------------------
 
     def leader_sends(self, generation: int, assignment: Assignment) -> None:
-        """Note the assignment that a leader is about to send."""
+        """Record the assignment that a leader is about to send."""
         self._sent.setdefault(generation, []).append(assignment)
 
     def synced(self, generation: int, owner: str, partitions: Collection[int]) -> None:
@@ -90,17 +91,17 @@ class GroupBook:
     # -- offsets ---------------------------------------------------------------------------------
 
     def next_commit(self, generation: int, partition: int) -> int:
-        """Return the offset of a commit that is about to be sent, and note it."""
+        """Record a commit that is about to be sent, and return its offset."""
         self.last_offset += 1
         self._of(partition).unknown[self.last_offset] = generation
         return self.last_offset
 
     def commit_refused(self, partition: int, offset: int) -> None:
-        """Note that a commit had no effect, and will have none."""
+        """Record that a commit had no effect, and will have none."""
         self._of(partition).unknown.pop(offset, None)
 
     def commit_acknowledged(self, generation: int, partition: int, offset: int) -> None:
-        """Note a commit that was acknowledged. A later owner may have fetched meanwhile."""
+        """Record an acknowledged commit. A later owner may have fetched meanwhile."""
         known = self._of(partition)
         known.unknown.pop(offset, None)
         if generation >= known.generation:

@@ -52,11 +52,12 @@ def encoded(partitions: frozenset[int]) -> bytes:
 
 
 class JoinAgain(Exception):
-    """The member has to join again."""
+    """Raised if the member has to join again."""
 
 
 class GroupMember(Client):
-    """A client with a loop. `calm` makes it stay, `ending` ends the loop."""
+    """A member of the group, with a loop of its own. `calm` makes it stay, and `ending` ends the
+    loop."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class GroupMember(Client):
 
     @property
     def owner(self) -> str:
-        """Return the name under which the book knows the member."""
+        """Return the name of the member in the book."""
         return self._instance_id or self._member_id
 
     async def run(self) -> None:
@@ -97,7 +98,7 @@ class GroupMember(Client):
                 self.generation, self.owned = -1, frozenset()
 
     async def _take_part(self) -> None:
-        """Join the group, and stay a member until something else happens."""
+        """Join the group, and stay a member until it leaves, vanishes or has to join again."""
         joined = await self._join()
         await self._sync(joined)
         for partition in sorted(self.owned):
@@ -176,7 +177,8 @@ class GroupMember(Client):
         self._refuse("heartbeat", (await self._ask(request, "heartbeat")).error_code)
 
     async def _leave(self) -> None:
-        """A static member leaves like an administrator removes it."""
+        """Leave the group. A static member sends the request by which an administrator would remove
+        it."""
         member = MemberIdentity(member_id=self._member_id, group_instance_id=self._instance_id)
         request = LeaveGroupRequest(group_id=self._book.group, members=(member,))
         self._member_id = ""
@@ -186,7 +188,8 @@ class GroupMember(Client):
         await self.pause(AWAY_S / 4)
 
     async def _vanish(self) -> None:
-        """Stop without a word. Half of the members return as if they had only been slow."""
+        """Stop without a LeaveGroup request. Half of the members return as if they had only been
+        slow."""
         if self.random.getrandbits(1):
             self._member_id = ""
         self._count("absences")

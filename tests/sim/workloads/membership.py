@@ -1,8 +1,8 @@
 """A consumer group whose members join, leave and vanish, while its coordinator moves.
 
-The members note everything in a `GroupBook`, which checks it. On the healed cluster all members
-come to one generation in which each partition has an owner, and the owners find the offsets that
-were committed last.
+The members record everything in a `GroupBook`, which checks it. After the faults, all members reach
+one generation in which each partition has an owner, and the owners find the offsets that were
+committed last.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Membership(Workload):
         self._runs = [each.spawn(each.run()) for each in self.members]
 
     async def step(self) -> None:
-        """The members have loops of their own."""
+        """Do nothing, because the members have loops of their own."""
 
     async def check(self) -> None:
         for each in self.members:

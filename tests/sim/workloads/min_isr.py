@@ -20,7 +20,7 @@ UNCLEAN = 1
 """The type of an election that may lose records."""
 KEY = "min.insync.replicas"
 CHANGE_ONE_IN = 5
-"""The value is changed in so many steps."""
+"""One of so many steps changes the value."""
 VALUES = (1, 1, 2, 3)
 BURST = 2
 

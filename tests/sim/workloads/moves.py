@@ -1,8 +1,8 @@
 """A topic whose replicas an administrator moves between the log directories of their brokers.
 
-A move copies a log beside the clients and the other replicas, and then the copy takes the place of
-the log (KIP-113). Kills, power losses and failed disks come in between. No acknowledged record is
-lost, and after the faults each move ends.
+A move copies a log while clients and other replicas use it. Then the copy replaces the log
+(KIP-113). Kills, power losses and failed disks interrupt moves. No acknowledged record is lost, and
+each move ends after the faults.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ NAME = "moved"
 PARTITIONS = 2
 DIRECTORIES = (f"/{MACHINE}", f"/{MACHINE}-two")
 MOVE_ONE_IN = 3
-"""A replica is moved in so many steps."""
+"""One of so many steps moves a replica."""
 BURST = 2
 END_S = 8.0
-"""The virtual time in which a move ends on a cluster that is well."""
+"""The virtual time within which a move ends on a healthy cluster."""
 
 
 class Moves(Workload):

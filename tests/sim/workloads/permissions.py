@@ -1,8 +1,8 @@
 """Changes of a config of one topic by users, until an acknowledged DENY forbids them.
 
 An administrator permits one user after the other to change the config, and then denies it. The
-controllers decide, and the active one has replayed every acknowledged record. Until the DENY the
-user is therefore never refused, and after it no request of the user has an effect, whichever
+controllers decide, and the active one has replayed every acknowledged record. Until the DENY, the
+user is therefore never refused. After it, no request of the user has an effect, whichever
 controller is active. Each round has a user of its own, because a request of the administrator that
 the network holds back may arrive in a later round.
 """
@@ -44,7 +44,7 @@ ATTEMPTS = 4
 """The number of changes that a denied user tries in a round."""
 ATTEMPT_PAUSE_S = 0.2
 CLEAN_ONE_IN = 2
-"""The ACLs of a round are removed after so many rounds."""
+"""One of so many rounds ends with the removal of its ACLs."""
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -62,9 +62,9 @@ class Permissions(Workload):
         self._round = 0
         self._value = FIRST_VALUE
         self.forbidden: set[str] = set()
-        """The values of requests that a denied user has sent."""
+        """The values in requests that a denied user has sent."""
         self.denied: list[str] = []
-        """The users whose acknowledged ACLs nobody removes."""
+        """The users whose acknowledged ACLs are not removed."""
 
     async def prepare(self) -> None:
         while NAME not in self.topics:

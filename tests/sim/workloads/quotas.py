@@ -1,9 +1,10 @@
 """A client with quotas that ignores its throttle times (KIP-219).
 
-Brokers hold it to its quota: they do not read its connection during a throttle time. A muted
-connection loses no request, and it is read again in time. In half of the seeds the CPU of its
-requests is bounded, too; there the clock of CPU advances with each look. The default of all client
-ids is much higher, and the quota of this client id counts. `impolite.py` has two more clients.
+A broker enforces the quota: it does not read the client's connection during a throttle time. A
+muted connection loses no request, and the broker reads it again in time. In half of the seeds the
+CPU time of the client's requests is bounded, too. The CPU clock of each node then advances with
+each call. The default quota of all client ids is much higher, so the quota of this client id
+decides. `impolite.py` has two more clients.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ PATIENCE_MS = 9000
 """The longest wait for an answer. It exceeds all throttle times."""
 BURST = 4
 EARLY, LATE_S = 0.95, 1.0
-"""Clocks run up to 2 % slow or fast; an answer takes at most a second on a cluster that is well."""
+"""The tolerance of the check. Clocks run up to 2 % slow or fast, and an answer takes at most a
+second on a healthy cluster."""
 SHORTEST_S = 0.1
-"""Shorter throttle times are too close to the time of an answer."""
+"""Shorter throttle times are not checked, because they are too close to the time of an answer."""
 PROBES = 4
 
 
@@ -55,7 +57,7 @@ class Quotas(Workload):
         super().__init__(stage)
         self.acknowledged: dict[tuple[int, int], bytes] = {}
         self.sent_bytes: Counter[int] = Counter()
-        """The records that each broker has accepted."""
+        """The bytes of the records that each broker has accepted."""
         self._lives: Counter[int] = Counter()
         self._since_s = 0.0
         self._number = 0
@@ -70,7 +72,8 @@ class Quotas(Workload):
                 self._measures_cpu(machine.process)
 
     def _started(self, machine: Machine, process: Process) -> None:
-        """Another process knows nothing of what the client has used."""
+        """Count the processes of a broker. A new process does not know the client's earlier
+        usage."""
         self._lives[machine.id] += 1
         self._measures_cpu(process)
 
@@ -134,7 +137,8 @@ class Quotas(Workload):
         *,
         timeout_ms: int | None = None,
     ) -> Any:
-        """Wait as long as a muted connection may take, and note the throttle time."""
+        """Send a request, wait for as long as a muted connection may take, and record the throttle
+        time."""
         answer = await super().ask(broker_id, request, version, timeout_ms=PATIENCE_MS)
         self._throttle_ms = answer.throttle_time_ms
         self.answers[broker_id] += 1
@@ -184,7 +188,7 @@ class Quotas(Workload):
                 )
 
     def check_rate(self) -> None:
-        """No broker took more than the quota and the burst that the windows allow."""
+        """Check that no broker took more than the quotas and the bursts that the windows allow."""
         self._check_use(self.sent_bytes, BYTES_PER_S["producer_byte_rate"], "bytes")
         if self.bounds_cpu:
             per_s = REQUEST_PERCENTAGE * 10 / CPU_STEP_MS  # one percent is 10 ms in a second
@@ -201,7 +205,7 @@ class Quotas(Workload):
             )
 
     async def _is_muted_and_read_again(self) -> None:
-        """After each throttled answer, the next one comes when the throttle time is over."""
+        """Check that the answer after a throttled one comes when the throttle time is over."""
         seen = 0
         while seen < PROBES:
             found = self.known_leader(NAME, 0)
@@ -220,7 +224,8 @@ class Quotas(Workload):
             if throttle_s < SHORTEST_S or self._links.get(found[1]) is not link:
                 continue
             way = self.stage.cluster.network.path(self._addresses[found[1]].host, self.name)
-            waited_s += way.usual.max_latency_ms / 1000  # of the throttled answer
+            # the throttle time began when the throttled answer was sent
+            waited_s += way.usual.max_latency_ms / 1000
             require(
                 throttle_s * EARLY <= waited_s <= throttle_s + LATE_S,
                 f"{NAME}: the connection was read {waited_s:.2f} s after an answer with a throttle "

@@ -1,6 +1,6 @@
 """A topic with records that is grown, deleted and created again under the same name.
 
-A reader of the new topic sees no record of an earlier one, and all that were acknowledged for the
+A reader of the new topic sees no record of an earlier topic, and all acknowledged records of the
 new one.
 """
 

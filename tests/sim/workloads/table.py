@@ -44,8 +44,8 @@ WORKLOADS: tuple[type[Workload], ...] = (
 )
 PER_SEED = 3
 OWN_DRAWS: Mapping[type[Workload], float] = {Moves: 0.1, Permissions: 0.1, Credentials: 0.1}
-"""The share of the seeds of each workload that is drawn on its own. The others keep their seeds. A
-swarm with such a workload has no other one."""
+"""The share of the seeds that have each of these workloads. They are drawn separately, so that the
+others keep their seeds. A swarm with such a workload has no other one."""
 
 
 def workloads_of(seed: int) -> list[type[Workload]]:

@@ -1,7 +1,7 @@
 """A topic whose replication is throttled (KIP-73) while its replicas lag and move.
 
 Members of the ISR are exempt: acks=all is answered in time although the throttle is exceeded, and
-no member leaves the ISR for it.
+no member leaves the ISR because of the throttle.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ CONFIGS = {
 }
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 RATE = 10_000
-"""Bytes per second during the faults."""
+"""The rate during the faults, in bytes per second."""
 LOWEST = 1
 UNLIMITED = 1 << 40
 ANSWER_S = 1.0
-"""The longest time of a write with acks=all on a cluster that is well."""
+"""The longest time of a write with acks=all on a healthy cluster."""
 LAG_S = 2.0
-"""Longer than replica.lag.time.max.ms."""
+"""A time that is longer than replica.lag.time.max.ms."""
 
 
 class Throttled(Workload):
@@ -45,7 +45,7 @@ class Throttled(Workload):
         await self._set_rates(RATE)
 
     async def _set_rates(self, rate: int) -> None:
-        """Set the rates of all brokers, and wait until they know."""
+        """Set the rates of all brokers, and wait until the brokers apply them."""
         admin = self.stage.admin
         for broker in sorted(self._addresses):
             for name in RATES:
@@ -100,13 +100,15 @@ class Throttled(Workload):
         await self._set_rates(UNLIMITED)
 
     def leader_exceeds(self) -> bool:
-        """Return True if the throttle of the present leader is exceeded. That of a new leader is
-        not, until its followers have fetched (a preferred leader may be elected at any time)."""
+        """Return True if the throttle of the present leader is exceeded. The throttle of a new
+        leader is not exceeded until its followers have fetched, and a preferred leader may be
+        elected at any time."""
         leader = self.stage.leader_of((NAME, 0))
         return leader is not None and self._managers()[leader.id].leader_throttle.exceeded
 
     async def _is_exempt(self) -> None:
-        """Write in time, although the throttle is exceeded. The ISR stays complete."""
+        """Check that a write is acknowledged in time and the ISR stays complete, although the
+        throttle is exceeded."""
         start_s = self.stage.loop.time()
         while not await self._write():
             await self.refresh()

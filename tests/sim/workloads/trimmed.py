@@ -1,7 +1,8 @@
-"""A partition whose head goes by DeleteRecords and retention, while ListOffsets asks for its ends.
+"""A partition whose oldest records are removed by DeleteRecords and retention, while ListOffsets
+asks for its ends.
 
 The latest offset never goes back (KIP-207), also across leader changes. The records from the log
-start on are the acknowledged ones. DeleteRecords answers a low watermark within the log. Like
+start on are the acknowledged ones. DeleteRecords returns a low watermark within the log. Like
 Kafka, a broker that is killed may come back with an older log start.
 """
 
@@ -75,7 +76,7 @@ class Trimmed(Workload):
                 f"{NAME}: records below {offset} are deleted, and {result.low_watermark} is lower",
             )
             self.deleted += 1
-        elif result.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:  # of a leader that is behind
+        elif result.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:  # the leader may be behind
             code = ErrorCode.of(result.error_code)
             require(code.retriable, f"{NAME}: DeleteRecords at {offset}: {code.name}")
             await self.refresh()

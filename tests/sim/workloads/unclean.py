@@ -1,7 +1,7 @@
 """A topic that allows unclean elections, so that an election may lose acknowledged records.
 
-A record may be lost only to an election that states it (`unclean_elections.py`). Everything else
-that was acknowledged stays.
+A record may be lost only to an election whose cause states the loss (`unclean_elections.py`). All
+other acknowledged records stay.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Unclean(Workload):
         super().__init__(stage)
         stage.invariants.unclean_topics[NAME] = None
         self.acknowledged: dict[int, list[Acknowledged]] = {}
-        """By offset. After an unclean election another record may be acknowledged there."""
+        """The acknowledged records by offset. After an unclean election, another record may be
+        acknowledged at the same offset."""
         self._number = 0
 
     async def prepare(self) -> None:
@@ -82,8 +83,8 @@ class Unclean(Workload):
         )
 
     def check_losses(self, key: Any, found: dict[int, bytes]) -> None:
-        """Check which of the acknowledged records are not in the log. `found` has the values by
-        offset."""
+        """Check that every acknowledged record that is not in the log was lost to an election that
+        allows it. `found` has the values in the log by offset."""
         elections = self.stage.invariants.unclean
         for offset, records in self.acknowledged.items():
             for each in records:

@@ -4,7 +4,7 @@ An unregistered broker is in no ISR. When it returns it registers as another inc
 larger epoch, and its replicas catch up.
 
 A request that the network holds back may arrive late and remove a broker that runs again. As in
-Kafka such a broker repeats its heartbeats in vain, so that the administrator restarts it.
+Kafka, such a broker repeats its heartbeats in vain, so the administrator restarts it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.sim.workloads.workload import Workload, require
 from tests.sim.world.cluster import Machine
 
 ONE_IN = 12
-"""A broker is unregistered in so many steps."""
+"""One of so many steps unregisters a broker."""
 AWAY_S = 0.3
 
 
@@ -28,7 +28,7 @@ class Unregistered(Workload):
     def __init__(self, stage: Any) -> None:
         super().__init__(stage)
         self.incarnations: dict[int, object] = {}
-        """The incarnation of each broker that was unregistered last."""
+        """The incarnation of each broker at the time of its last unregistration."""
 
     async def step(self) -> None:
         for machine in self.stage.cluster.brokers:
@@ -51,11 +51,12 @@ class Unregistered(Workload):
                 self.stage.cluster.start(machine)
 
     def _is_over(self) -> bool:
-        """Return True if the faults have ended. Others start the brokers then."""
+        """Return True if the faults have ended. The simulation starts the brokers then."""
         return self.stage.quorum_admin.stopping
 
     def _may_be_unregistered(self, machine: Machine) -> bool:
-        """The fault model must not lose the only broker that keeps what another one has lost."""
+        """Return True if the broker is healthy and the fault model does not protect it. A protected
+        broker may be the only one that keeps the data that another broker has lost."""
         return (
             not (machine.stopping or machine.may_fail or machine.lying or machine.scarred)
             and machine.name not in self.stage.faults.limits.protected()
@@ -87,7 +88,7 @@ class Unregistered(Workload):
 
 
 def is_forgotten(machine: Machine, image: MetadataImage) -> bool:
-    """Return True if a broker runs that has registered, and that is not registered any more."""
+    """Return True if a running broker had registered and is not registered any more."""
     process = machine.process
     if process is None or machine.stopping or process.host.paused or process.broker is None:
         return False

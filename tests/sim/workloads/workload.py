@@ -61,14 +61,14 @@ class Workload(Client):
         self.stage.coverage[f"workload {self.name_of}: {what}"] += 1
 
     async def prepare(self) -> None:
-        """Set up while the cluster is well."""
+        """Set up the workload while the cluster is healthy."""
 
     async def step(self) -> None:
         """Do one thing. Raise Unreachable if the outcome is unknown."""
         raise NotImplementedError
 
     async def check(self) -> None:
-        """Check all promises on the healed cluster. Raise Violation."""
+        """Check all promises after the faults. Raise Violation if one is broken."""
         raise NotImplementedError
 
     def start(self, pace_s: float) -> None:
@@ -123,13 +123,13 @@ class Workload(Client):
         self, name: str, partition: int, value: bytes | None, *, key: bytes | None = None
     ) -> tuple[Uuid, int] | None:
         """Write one record with acks=all. Return the topic's id and the offset, or None if the
-        broker refused. Raise Unreachable."""
+        broker refused. Raise Unreachable if the outcome is unknown."""
         found = self.known_leader(name, partition)
         if found is None:
             await self.refresh()
             return None
         topic_id, leader = found
-        wall_ms = self._clock.wall_ms()  # retention deletes what is older than a week
+        wall_ms = self._clock.wall_ms()  # retention deletes records that are older than a week
         batch = build_batch([Record(0, wall_ms, key, value)], leader_epoch=-1)
         data = PartitionProduceData(index=partition, records=bytes(batch))
         topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=(data,))
@@ -162,16 +162,16 @@ class Workload(Client):
         return None
 
     async def read(self, name: str, partition: int, start: int) -> list[tuple[int, bytes]]:
-        """Return the offsets and values from `start` on, from a cluster that is well."""
+        """Return the offsets and values from `start` on, from a healthy cluster."""
         records = await self.records(name, partition, start)
         return [(record.offset, bytes(record.value or b"")) for record in records]
 
     async def records(self, name: str, partition: int, start: int) -> list[Record]:
-        """Return all records from `start` on, from a cluster that is well.
+        """Return all records from `start` on, from a healthy cluster.
 
-        The high watermark of a new leader may be behind for a moment (KIP-207), so that the reader
-        waits for the highest one that the partition ever had, unless an unclean election may have
-        lost it."""
+        The high watermark of a new leader may be behind for a moment (KIP-207). The reader
+        therefore waits for the highest one that the partition ever had, unless an unclean election
+        may have lost it."""
         records: list[Record] = []
         preferred = -1  # a follower that the leader names for reads (KIP-392)
         end = 0
