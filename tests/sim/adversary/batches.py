@@ -1,8 +1,8 @@
-"""Record batches that no broker may store, with a checksum that is right: the CRC alone proves
+"""Record batches that no broker may store, although their CRC is right. The CRC alone proves
 nothing about a client's intent.
 
-A drawn batch may turn out to be valid. Its values therefore begin with FOREIGN, and its producer id
-is far from those that the cluster gives out, so that it disturbs no good producer.
+A drawn batch may turn out to be valid. Its values therefore begin with FOREIGN. Its producer id is
+far from those that the cluster allocates, so that it disturbs no good producer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tests.sim.world.cluster import SimCluster
 BOMB_BYTES = 8 << 20
 FAR_PRODUCER_ID = 1 << 40
 CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)
-# Field of the header, wire type. The prefix, the magic and the CRC are set by `sealed`.
+# The index and the wire type of header fields. The prefix, the magic and the CRC are left out,
+# because `sealed` makes length and CRC fit.
 FIELDS = {
     5: "int16",  # attributes
     6: "int32",  # last offset delta
@@ -63,7 +64,7 @@ def sealed(batch: bytes) -> bytes:
 
 
 def _mutated(draw: Draw, cluster: SimCluster) -> bytes:
-    """One to three fields of the header at the edges of their types."""
+    """Set one to three header fields to values at the edges of their types."""
     batch = _valid(draw, cluster, draw.of(Codec.NONE, Codec.NONE, *CODECS))
     head = list(HEADER.unpack_from(batch))
     for _ in range(draw.of(1, 1, 2, 3)):
@@ -72,13 +73,13 @@ def _mutated(draw: Draw, cluster: SimCluster) -> bytes:
         if field == PRODUCER_ID and value >= 0:
             value |= FAR_PRODUCER_ID
         if field in TIMESTAMPS and 0 <= value < WALL_EPOCH_MS:
-            value = -2  # an ancient record is legal, and retention may delete it
+            value = -2  # an ancient record is legal, but retention may delete it
         head[field] = value
     return sealed(HEADER.pack(*head) + batch[HEADER_BYTES:])
 
 
 def _garbage(draw: Draw, cluster: SimCluster) -> bytes:
-    """A payload that is no sequence of records."""
+    """Make the payload something else than a sequence of records."""
     batch = bytearray(_valid(draw, cluster))
     if draw.random.getrandbits(1):
         batch[HEADER_BYTES:] = draw.random.randbytes(draw.of(0, 1, 40, 5000))
@@ -118,5 +119,5 @@ def _noise(draw: Draw, cluster: SimCluster) -> bytes:
 
 
 def _twice(draw: Draw, cluster: SimCluster) -> bytes:
-    """A valid batch before a poisonous one: neither may be stored."""
+    """Put a valid batch before a poisonous one. A broker may store neither of them."""
     return _valid(draw, cluster) + _mutated(draw, cluster)

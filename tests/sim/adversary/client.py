@@ -1,7 +1,8 @@
-"""A hostile client: it speaks Kafka's protocol to every port that serves it, and means no good.
+"""A hostile client, which speaks Kafka's protocol to every port that serves it.
 
 Each move draws from a stream of its own, named by the move's number. A failing seed is therefore
-replayed with some of the moves left out (`--moves`). `rights.py` says what the client does not do.
+replayed with some of the moves left out (`--moves`). `rights.py` lists the requests that the client
+does not send.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MANY_READS = (ApiKey.METADATA, ApiKey.FETCH, ApiKey.DESCRIBE_CONFIGS, ApiKey.API
 
 
 class Deaf:
-    """A LinkHandler that ignores what comes."""
+    """A LinkHandler that ignores all frames."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -68,7 +69,7 @@ class HostileClient(Mover):
         await self.send(draw, self._drawn(draw, draw.of(*APIS.values())))
 
     async def _poison(self, draw: Draw) -> None:
-        """To the leader, mostly, of a partition of the workload or of the adversary's own."""
+        """Send a poisonous batch to a partition of any topic, mostly to its leader."""
         topics = sorted(self.aims.image.topics.values(), key=lambda topic: topic.name)
         if not topics:
             return
@@ -97,7 +98,7 @@ class HostileClient(Mover):
             await self.send(draw, damage(bytearray(whole), draw))
 
     async def _flood(self, draw: Draw) -> None:
-        """Pipelined requests, sent without a pause."""
+        """Send many requests without a pause."""
         draw.wildness = 0.02
         found = await self._link(draw)
         for _ in range(FLOOD if found is not None else 0):
@@ -122,7 +123,7 @@ class HostileClient(Mover):
                 (found.link.close if draw.random.getrandbits(1) else found.link.abort)()
 
     def _drawn(self, draw: Draw, api: Api) -> bytes | None:
-        """Return a frame, or None if the cluster would have to obey it."""
+        """Return a frame, or None if the cluster would have to carry out the request."""
         version = draw.random.randrange(api.min_version, api.max_version + 1)
         request = drawn(api, version, self.aims, draw)
         if is_its_right(request, self.aims):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from tests.sim.adversary.values import Draw
 
 HEAD_BYTES = 8
-"""API key, version and correlation id. A damaged frame keeps its API: it could become another
-request that the cluster has to obey."""
+"""The bytes of API key, version and correlation id. A damaged frame keeps its API, because it could
+otherwise become another request that the cluster has to carry out."""
 LENGTHS = (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\x00\x00\x00\x00")
 UNKNOWN_APIS = (-32_768, -1, 93, 9999, 32_767)
 
@@ -23,7 +23,7 @@ def _flip(frame: bytearray, draw: Draw) -> bytes:
 
 
 def _length(frame: bytearray, draw: Draw) -> bytes:
-    """A huge, negative or missing length where one may be."""
+    """Write a huge, negative or missing length at a place where a length may be."""
     if len(frame) >= HEAD_BYTES + 4:
         at = draw.random.randrange(HEAD_BYTES, len(frame) - 3)
         frame[at : at + 4] = draw.of(*LENGTHS)
@@ -58,11 +58,11 @@ def nested(frame: bytearray, draw: Draw) -> bytes:
 
 
 def noise(frame: bytearray, draw: Draw) -> bytes:
-    """Two bytes of an API that does not exist, and random ones."""
+    """Return two bytes of an API that does not exist, and random bytes."""
     return unknown_api(bytearray(draw.random.randbytes(draw.of(2, 8, 300))), draw)
 
 
 Damage = Callable[[bytearray, Draw], bytes]
 HARMLESS: tuple[Damage, ...] = (cut, cut, unknown_api, unknown_version, nested, noise)
-"""These never turn a request of an administrator into another one that is valid."""
+"""Damages that never turn a request of an administrator into another valid request."""
 ANY: tuple[Damage, ...] = (_flip, _flip, _flip, _length, _length, _varint, prolonged, *HARMLESS)

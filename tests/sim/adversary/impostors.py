@@ -1,7 +1,7 @@
 """A process that tells every lie, but cannot prove that it is the node that it claims to be.
 
-`lies.py` lists lies against which nothing protects if nodes are believed. With identities on links
-they are refused with all other messages of the process.
+`lies.py` lists lies against which nothing protects a cluster that believes the ids of its nodes.
+With identities on links, nodes refuse these lies together with all other messages of the process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from tests.sim.world.identities import CLIENT, identity_of_node
 
 ROUNDS = 2
 PAUSE_S, CUT_S = 1.0, 0.4
-"""In each round the controllers reach each other for the first time, and not for the second one."""
+"""The two parts of a round. In the first part the controllers reach each other, and in the second
+they do not."""
 ACKNOWLEDGEMENTS = 8
 ADMIN_PACE_S = 0.05
 OTHER_CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 async def tells_every_lie(stage: Simulation, identity: PeerIdentity) -> None:
-    """Let a process with this identity lie beside a producer. The cluster takes no harm.
+    """Let a process with this identity lie while a producer writes. The cluster takes no harm.
 
     While the controllers do not reach each other, the process acknowledges the records of the
     active one."""
@@ -66,8 +67,8 @@ async def acknowledges(
 async def acknowledge_everything(
     stage: Simulation, node: FaultyNode, speaker: Identity | None = None
 ) -> None:
-    """Tell the active controller, in the name of another voter, that its newest records are on the
-    disk of this voter."""
+    """Report to the active controller, in the name of each other voter, that the newest records are
+    on the disk of this voter."""
     active = stage.cluster.active_controllers()
     if not active:
         return
@@ -83,22 +84,24 @@ async def acknowledge_everything(
 
 
 async def a_stranger_tells_every_lie(stage: Simulation) -> None:
-    """The process has no certificate."""
+    """Let a process without a certificate tell every lie."""
     await tells_every_lie(stage, ANONYMOUS_PEER)
 
 
 async def a_client_tells_every_lie(stage: Simulation) -> None:
-    """The process has the certificate of a client."""
+    """Let a process with the certificate of a client tell every lie."""
     await tells_every_lie(stage, CLIENT)
 
 
 async def a_node_of_another_cluster_tells_every_lie(stage: Simulation) -> None:
-    """The process has the certificate of a node of another cluster, with the id of a voter."""
+    """Let a process with a certificate of another cluster tell every lie. The certificate has the
+    id of a voter."""
     await tells_every_lie(stage, identity_of_node(OTHER_CLUSTER, 1))
 
 
 async def a_node_acknowledges_for_another_one(stage: Simulation) -> None:
-    """The process is a node of the cluster, and shakes hands as itself. Its messages do not."""
+    """Let a node of the cluster acknowledge records for others. It shakes hands as itself, and its
+    messages name other voters."""
     await settled(stage)
     stage.admin.start(ADMIN_PACE_S)
     node = FaultyNode(stage.cluster, ())
@@ -111,4 +114,4 @@ async def a_node_acknowledges_for_another_one(stage: Simulation) -> None:
 
 
 IMPOSTORS = (a_client_tells_every_lie, a_node_of_another_cluster_tells_every_lie)
-"""The stories that no ablation tells."""
+"""The scenarios that no ablation uses."""

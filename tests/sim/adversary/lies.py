@@ -1,13 +1,14 @@
 """The lies that the faulty node does not tell, because they are outside of the fault model.
 
 Raft and the replication of partitions tolerate nodes that stop, not nodes that lie about what they
-have stored (README.md). Until node identity exists, nothing tells such a lie from the truth:
+have stored (README.md). Unless nodes prove their identities, nothing distinguishes such a lie from
+the truth:
 
 - a voter's acknowledgement: Fetch or FetchSnapshot under a voter's key;
 - a voter's log: Vote, not pre-vote, for a voter's key, which names the end of its log;
 - a voter's identity: UpdateVoter under a voter's id, and a false address of a leader;
-- a broker's state: Heartbeat, AlterPartition and AllocateProducerIds under a registered broker's
-  id and its current epoch;
+- a broker's state: Heartbeat, AlterPartition and AllocateProducerIds under a registered broker's id
+  and its current epoch;
 - a replica's acknowledgement: Fetch on a broker's replication port under a broker's id, unless it
   names an older epoch of that broker.
 """
@@ -25,7 +26,8 @@ from tests.sim.adversary.values import Aims
 
 
 def _names_voter(key: Any, aims: Aims) -> bool:
-    """Return True if the key is a controller's own. Another directory makes it an impostor's."""
+    """Return True if the key is a controller's own. A key with another directory is an
+    impostor's."""
     for machine in aims.cluster.controllers:
         if at(key, 0) == machine.id and at(key, 1) in (machine.key.directory_id, ZERO_UUID):
             return True

@@ -1,4 +1,4 @@
-"""An adversary's life: one numbered move after the other, at random moments."""
+"""The loop of an adversary: one numbered move after the other, at random moments."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ PAUSE_S = 0.08
 
 
 class Mover(abc.ABC):
-    """Move 17 of letter `c` is named c17. It draws from its own stream, so that leaving other moves
-    out does not change it."""
+    """An adversary that makes numbered moves. Move 17 of letter `c` is named c17. Each move draws
+    from a stream of its own, so that it does not change if other moves are left out."""
 
     letter: ClassVar[str]
 
     def __init__(self, cluster: SimCluster, name: str, only: Sequence[str] | None) -> None:
-        """`only`: the moves to carry out, a letter for all moves of an adversary; None for all."""
+        """`only` names the moves to carry out. A letter alone means all moves of that adversary. If
+        `only` is None, all moves are carried out."""
         self.cluster = cluster
         self.aims = Aims(cluster)
         self.host = cluster.network.boot(name)
@@ -42,7 +43,7 @@ class Mover(abc.ABC):
         self._task.add_done_callback(self.cluster.task_done)
 
     def stop(self) -> None:
-        """Stop for good; what is under way stays under way."""
+        """Stop for good. Requests in flight stay in flight."""
         if self._task is not None:
             self._task.cancel()
 

@@ -1,8 +1,8 @@
 """A faulty node inside the cluster: it knows the cluster id, shakes hands, and then lies.
 
-It comes as a broker with an id of its own, or claims the id of a controller or broker. It sends
-node messages to the controllers' ports, and node messages and followers' fetches to the brokers'
-replication ports. `lies.py` says which lies it does not tell, and why.
+It shakes hands as a broker with an id of its own, or claims the id of a controller or broker. It
+sends node messages to the controllers' ports, and node messages and followers' fetches to the
+brokers' replication ports. `lies.py` lists the lies that it does not tell, with the reasons.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ NAMED_BY_ID = {
     controller.AllocateProducerIdsRequest: (0,),
     controller.AssignReplicasToDirsRequest: (0,),
 }
-"""The position in a row of the node id that the request speaks for. There is no directory."""
+"""The position in a row of the node id in whose name the request speaks. The row has no directory
+id."""
 SPEAKERS: dict[type, tuple[int, ...]] = {
     **NAMED_BY_ID,
     raft.VoteRequest: (2,),
@@ -52,12 +53,13 @@ SPEAKERS: dict[type, tuple[int, ...]] = {
     raft.FetchSnapshotRequest: (1,),
     raft.UpdateVoterRequest: (1,),
 }
-"""The position in a row of the replica that the request speaks for."""
+"""The position in a row of the replica in whose name the request speaks."""
 HONEST = 0.85
 """The share of the messages that speak for the replica that shook hands."""
 Identity = tuple[int, bytes]
 CALM_S = 2.0
-"""Between two messages that force an election: more of them and there would be no leader at all."""
+"""The time between two messages that force an election. If they were more frequent, there would be
+no leader at all."""
 
 
 class FaultyNode(Mover):
@@ -89,13 +91,13 @@ class FaultyNode(Mover):
         await self._say(draw, draw.of(*SENT), {})
 
     async def _epoch(self, draw: Draw) -> None:
-        """A message that is plausible in all but its epoch."""
+        """Send a message that is plausible except for its epoch."""
         cls = draw.of(*DISRUPTIVE, raft.FetchRequest, raft.FetchSnapshotRequest)
         draw.wildness = 0.0
         await self._say(draw, cls, {"epoch": draw.of(*FAR_EPOCHS)})
 
     async def _registers(self, draw: Draw) -> None:
-        """Under its own id or a broker's; it never heartbeats, and so stays fenced."""
+        """Register under its own id or a broker's. It sends no heartbeats, so it stays fenced."""
         broker_id = draw.of(OWN_ID, OWN_ID, *(each.id for each in self.cluster.brokers))
         features = [[METADATA_VERSION, *draw.of((1, 99), (1, 32_767), (1, 32_768), (1, 1 << 40))]]
         ports = (9092, 0, 1, 65_535, 65_536, 70_000, -1)
@@ -114,7 +116,7 @@ class FaultyNode(Mover):
         await self._say(draw, controller.BrokerRegistrationRequest, fixed)
 
     async def _envelope(self, draw: Draw) -> None:
-        """A client's request in a broker's envelope, damaged at times."""
+        """Send a client's request in a broker's envelope, sometimes damaged."""
         api = draw.of(*APIS.values())
         version = draw.random.randrange(api.min_version, api.max_version + 1)
         request = drawn(api, version, self.aims, draw)
@@ -147,9 +149,10 @@ class FaultyNode(Mover):
     async def tell(
         self, draw: Draw, target: Machine, cls: Any, row: Row, speaker: Identity | None = None
     ) -> None:
-        """Send the row of a `cls`, unless it became a lie outside of the model meanwhile.
+        """Send the row of a `cls`, unless it has meanwhile become a lie outside of the model.
 
-        `speaker` is the replica that shakes hands, by default mostly the one that the row names."""
+        `speaker` is the replica that shakes hands. By default this is mostly the one that the row
+        names."""
         if speaker is None and draw.random.random() > 1 - HONEST:
             speaker = _speaker(cls, row)
         found = await self._greeted(draw, target, speaker)
@@ -183,7 +186,7 @@ class FaultyNode(Mover):
     # -- handshakes and garbage ------------------------------------------------------------------
 
     async def _garbage(self, draw: Draw) -> None:
-        """Frames that hold no messages, before the handshake and behind it."""
+        """Send frames that hold no messages, before the handshake or after it."""
         target = draw.of(*self.cluster.machines.values())
         if target.process is None:
             return
@@ -220,7 +223,8 @@ class FaultyNode(Mover):
     async def _greeted(
         self, draw: Draw, target: Machine, speaker: Identity | None = None
     ) -> Deaf | None:
-        """Return a link to the target on which that identity, or any, shook hands."""
+        """Return a link to the target on which `speaker` shook hands, or any identity if it is
+        None."""
         address = self._node_port(target)
         identity = speaker or self._identity(draw)
         for known, made_as in self._links.items():
@@ -234,7 +238,8 @@ class FaultyNode(Mover):
         return found
 
     def _identity(self, draw: Draw) -> Identity:
-        """Its own, a claimed id, or a claimed id together with its true directory."""
+        """Return its own identity, a claimed id, or a claimed id together with its true
+        directory."""
         machine = draw.of(*self.cluster.machines.values())
         return draw.of(
             (OWN_ID, self._directory),
@@ -249,7 +254,8 @@ class FaultyNode(Mover):
         return [1, 1, versions, cluster_id, node_id, directory, roles, self._incarnation, -1, []]
 
     def _node_port(self, machine: Machine) -> Address:
-        """Return where the machine takes node messages; a broker's port changes with each start."""
+        """Return the address at which the machine accepts node messages. A broker's port changes
+        with each start."""
         if not machine.is_broker:
             return Address(machine.name, CONTROLLER_PORT)
         for address in self.cluster.network.listeners:
@@ -281,8 +287,8 @@ class FaultyNode(Mover):
 
 
 def _speaker(cls: Any, row: Row) -> Identity | None:
-    """Return the replica that a request speaks for, if the row names one: receivers close the
-    links of others."""
+    """Return the replica in whose name a request speaks, or None if the row names none. A receiver
+    closes the link if this is not the replica that shook hands."""
     path = SPEAKERS.get(cls, ())
     node_id, directory = at(row, *path, 0), at(row, *path, 1)
     if cls in NAMED_BY_ID:

@@ -1,7 +1,7 @@
 """Kafka requests of any API and version, drawn from the schemas.
 
-A request is mostly sensible, because absurd values in every field would never get past the first
-check. Each field is absurd with the draw's `wildness`.
+A request is mostly sensible, because absurd values in every field would never pass the first check.
+The draw's `wildness` is the probability that a field is absurd.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ KINDS: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "uuid": bytes,
 }
-"""The Python types of the values in SANE, by wire type: two schemas may share a name."""
+"""The Python types of the values in SANE, by wire type. Two schemas may share a name for fields of
+different types."""
 Sane = Callable[[Draw, Aims, bool], Any]
-"""Gets the draw, the aims, and whether only the adversary's own topics may be named."""
+"""Gets the draw, the aims, and True if only the adversary's own topics may be named."""
 
 
 def _topic(draw: Draw, aims: Aims, own_only: bool) -> str:
@@ -120,7 +121,8 @@ SANE: dict[str, Sane] = {
 
 
 def drawn(api: Api, version: int, aims: Aims, draw: Draw) -> Message:
-    """Return a request. The strings of a classic version fit it; other limits are not kept."""
+    """Return a random request. Strings fit the length fields of a classic version. Other limits are
+    not kept."""
     flexible = version >= api.flexible_since
     message: Message = _struct(api.request, version, flexible, aims, draw, api.key in CHANGING)
     return message
@@ -157,7 +159,7 @@ def _field(field: Field, plan: Layout, aims: Aims, draw: Draw, own_only: bool) -
         return _element(field, plan, aims, draw, own_only)
     sane = ONCE if field.struct else TWICE
     count = draw.count(*sane)
-    if count > max(sane):  # the same element each time: duplicates
+    if count > max(sane):  # one element several times, so that there are duplicates
         return (_element(field, plan, aims, draw, own_only),) * count
     return tuple(_element(field, plan, aims, draw, own_only) for _ in range(count))
 

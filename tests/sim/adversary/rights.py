@@ -1,17 +1,17 @@
-"""Requests that the hostile client must not send, because the cluster has to obey them.
+"""Requests that the hostile client must not send, because the cluster has to carry them out.
 
-Without authorization every client is an administrator. These are therefore no attacks, and the good
-workload would rightly suffer:
+Without authorization every client is an administrator. These requests are therefore no attacks, and
+would rightly harm the good workload:
 
 - delete a topic of the workload, its records or partitions, move its replicas, or change its
   configuration (`min.insync.replicas`, `unclean.leader.election.enable` and the like);
 - elect leaders uncleanly for all topics;
 - unregister a broker, remove a voter, change `kraft.version`;
 - change the configuration of brokers;
-- create a topic with fewer than two replicas: it loses data with one disk.
+- create a topic with fewer than two replicas, which loses data with one disk.
 
 `values.Aims` names only topics of the adversary's own in the requests of `requests.CHANGING`. The
-table below holds the rest, where a name is not what decides.
+table below holds the other requests, in which the name of a topic does not decide.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def _elects_uncleanly(request: Any, aims: Aims) -> bool:
 
 
 def _configures_brokers(request: Any, aims: Aims) -> bool:
-    """The legacy AlterConfigs resets every key that it does not name."""
+    """Return True if the request changes the configuration of all brokers. The legacy AlterConfigs
+    resets every key that it does not name."""
     legacy = request.API_KEY == ApiKey.ALTER_CONFIGS
     return any(
         each.resource_type == BROKER_RESOURCE
@@ -64,6 +65,7 @@ RIGHTS: dict[int, Callable[[Any, Aims], bool]] = {
 
 
 def is_its_right(request: Message, aims: Aims) -> bool:
-    """Return True if the cluster has to obey the request although it harms the good workload."""
+    """Return True if the cluster has to carry out the request although it harms the good
+    workload."""
     rule = RIGHTS.get(request.API_KEY)
     return rule is not None and rule(request, aims)

@@ -1,7 +1,7 @@
 """Node messages as msgpack rows, drawn from the declarations of `quorum/rpc/messages.py`.
 
-A row holds plain values, so that it can say what no declaration allows: another type, an integer of
-any width, an array of another length.
+A row holds plain values, so it can hold what no declaration allows: another type, an integer of any
+width, an array of another length.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAR_EPOCHS = (
     (1 << 64) - 1,
 )
 NEAR_EPOCHS = (-1, 0, 0, 0, 1, 1, 2, 50)
-"""Added to the highest epoch of the quorum."""
+"""Differences to the highest epoch of the quorum."""
 
 
 def row_of(cls: type, draw: Draw, aims: Aims, fixed: Mapping[str, Any]) -> Row:
@@ -47,7 +47,7 @@ def row_of(cls: type, draw: Draw, aims: Aims, fixed: Mapping[str, Any]) -> Row:
 
 
 def _reshaped(row: Row, draw: Draw) -> Row:
-    """Some rows are too short or too long."""
+    """Make some rows too short or too long."""
     if draw.wild() and draw.wild():
         return row[: draw.random.randrange(len(row) + 1)]
     return [*row, 7, []] if draw.wild() and draw.wild() else row

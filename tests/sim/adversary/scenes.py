@@ -1,4 +1,4 @@
-"""Scripts of single inputs that once stopped a node, or could; the ablations tell them."""
+"""Scripts of single inputs that once stopped a node, or could. The ablations use them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ async def ask(stage: Simulation, broker: Machine, request: Message, version: int
 
 
 async def a_handler_raises(stage: Simulation) -> None:
-    """A request meets a bug in its handler: it fails, and the broker serves on."""
+    """Send a request whose handler has a bug. The request fails, and the broker continues to
+    serve."""
     with mock.patch.object(DescribeClusterHandler, "handle", _raises):
         await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
@@ -66,7 +67,7 @@ async def a_handler_raises(stage: Simulation) -> None:
 
 
 async def a_rule_raises(stage: Simulation) -> None:
-    """A forwarded request meets a bug in a rule of the active controller."""
+    """Let a broker forward a request for which a rule of the active controller has a bug."""
     await settled(stage)
     handle = Controller.handle
 
@@ -82,7 +83,7 @@ async def a_rule_raises(stage: Simulation) -> None:
 
 
 async def poison_is_sent(stage: Simulation) -> None:
-    """A batch with a right CRC whose payload holds no records. A consumer reads everything."""
+    """Send a batch with a right CRC whose payload holds no records. A consumer reads everything."""
     await settled(stage)
     stage.consumer("reader").start([DATA], 0.02)
     record = Record(0, WALL_EPOCH_MS, None, b"evil:0")
@@ -96,7 +97,7 @@ async def poison_is_sent(stage: Simulation) -> None:
 
 
 async def vote(stage: Simulation, targets: list[Machine], epoch: int) -> None:
-    """The faulty node asks each target for a vote in that epoch."""
+    """Let the faulty node ask each target for a vote in that epoch."""
     node = FaultyNode(stage.cluster, ())
     stage.adversaries.append(node)
     stage.invariants.doubts_expected = True
@@ -109,14 +110,15 @@ async def vote(stage: Simulation, targets: list[Machine], epoch: int) -> None:
 
 
 async def vote_in_the_last_epoch(stage: Simulation) -> None:
-    """No epoch would be left for an election."""
+    """Ask for a vote in the last epoch, after which no epoch is left for an election."""
     await settled(stage)
     await vote(stage, stage.cluster.controllers, LAST_EPOCH)
     await healed(stage)
 
 
 async def vote_asked_of_a_spare(stage: Simulation) -> None:
-    """A controller that does not vote is then in a later epoch than its leader."""
+    """Ask a controller that is no voter for a vote, so that it enters a later epoch than its
+    leader."""
     await settled(stage)
     spare = stage.cluster.controllers[-1]
     assert spare.id not in stage.cluster.shape.voter_ids

@@ -1,4 +1,4 @@
-"""Random values at the edges of their types, and the names that the adversaries aim at."""
+"""Random values at the edges of their types, and the names that the adversaries use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MISSING = ("nowhere", "evil-none", "..", "a b", "\x00", "\ud7ff", "%s{}")
 MAX_CLASSIC_BYTES = 32_767
 WILD_LENGTHS = (0, 1, 249, 250, 32_766, 32_767, 32_768, 40_000)
 MANY, LARGE = 50, 3_000
-"""Elements of a large array."""
+"""The number of elements of a large array."""
 BITS = {
     "int8": 8,
     "int16": 16,
@@ -48,8 +48,8 @@ class Draw:
         return choices[self.random.randrange(len(choices))]
 
     def count(self, *sane: int) -> int:
-        """Return the length of an array. At most one array of a message is large, and what it
-        holds is small."""
+        """Return the length of an array. At most one array of a message is large, and its elements
+        are small."""
         if not self.wild():
             return self.of(*sane)
         count = self.of(0, 0, MANY, LARGE)

@@ -49,8 +49,8 @@ def all_placed(stage: Simulation) -> bool:
 
 
 async def directory_failed(stage: Simulation) -> None:
-    """One directory of a broker fails. Others lead its partitions, and the broker goes on with
-    those in the other directory. It joins again with the restart."""
+    """Fail one directory of a broker. Other brokers lead its partitions, and the broker continues
+    with the partitions of its other directory. After a restart it joins the ISRs again."""
     await settled(stage)
     await stage.until(lambda: all_placed(stage), "directories are assigned", 5)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
@@ -76,8 +76,8 @@ async def directory_failed(stage: Simulation) -> None:
 
 
 async def last_members_directory_failed(stage: Simulation) -> None:
-    """The directory of the last member of an ISR fails. No other replica leads, although its broker
-    is unfenced, until the directory is back with all records."""
+    """Fail the directory of the last member of an ISR. No other replica leads, although the brokers
+    of the others are unfenced, until the directory is back with all records."""
     await settled(stage)
     await stage.until(lambda: all_placed(stage), "directories are assigned", 5)
     producer = stage.producer("p1", PLACES, pace_s=0.02)

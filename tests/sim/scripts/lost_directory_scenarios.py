@@ -10,7 +10,7 @@ from tests.sim.scripts.staging import healed, settled
 from tests.sim.world.cluster import Machine
 
 LONG_S = 15
-"""Many election timeouts."""
+"""A time of many election timeouts."""
 
 
 def is_catching_up(machine: Machine) -> bool:
@@ -19,8 +19,8 @@ def is_catching_up(machine: Machine) -> bool:
 
 
 async def committed_topic_stays(stage: Simulation) -> None:
-    """A topic is committed without the stale controller. Then that one and a controller that lost
-    its directory are a majority."""
+    """Commit a topic without the stale controller. Then this controller and one that lost its
+    directory are a majority, and the topic must not be lost."""
     await settled(stage)
     cluster = stage.cluster
     active = stage.active()
@@ -45,7 +45,8 @@ async def committed_topic_stays(stage: Simulation) -> None:
 
 
 async def one_is_restored(stage: Simulation) -> None:
-    """Without an operator, and the controller votes again."""
+    """Let a controller that lost its directory catch up without an operator, and then vote
+    again."""
     await settled(stage)
     cluster = stage.cluster
     active = stage.active()
@@ -65,7 +66,8 @@ async def one_is_restored(stage: Simulation) -> None:
 
 
 async def lost_again_while_it_catches_up(stage: Simulation) -> None:
-    """A crash in between does not lift the restriction, though the log is no longer empty."""
+    """Crash a controller while it catches up. It must not vote after the restart either, although
+    its log is no longer empty."""
     await settled(stage)
     cluster = stage.cluster
     active = stage.active()

@@ -24,9 +24,9 @@ from tests.sim.scripts.staging import cluster_leads, cut, healed, isolate, settl
 from tests.sim.world.cluster import Machine, generation_of
 
 OUTSTANDING_S = 2.0
-"""After this every request that was under way has its answer, or never gets one."""
+"""After this time, every request that was in flight has its answer, or never gets one."""
 PATIENCE_S = 3.0
-"""Several election timeouts, and retries of handshakes."""
+"""The time of several election timeouts and of retries of handshakes."""
 
 
 async def all_die(stage: Simulation, *, wiped: Sequence[Machine] = ()) -> None:
@@ -46,7 +46,7 @@ async def serve_again(stage: Simulation, *machines: Machine) -> None:
 
 
 def formatted_anew(stage: Simulation, *machines: Machine) -> None:
-    """As new controllers, which follow the rebuilt quorum."""
+    """Format the machines as new controllers, which follow the rebuilt quorum."""
     for machine in machines:
         if machine.process is not None:
             stage.cluster.kill(machine)
@@ -55,7 +55,7 @@ def formatted_anew(stage: Simulation, *machines: Machine) -> None:
 
 
 async def brokers_bring_the_quorum_back(stage: Simulation) -> None:
-    """No controller's directory is left."""
+    """Rebuild the quorum from brokers, because all directories of controllers are lost."""
     await settled(stage)
     producer = stage.producer("p1", PLACES)
     await writes_some(stage, producer, PLACES)
@@ -73,9 +73,11 @@ async def brokers_bring_the_quorum_back(stage: Simulation) -> None:
 
 
 async def old_majority_comes_back(stage: Simulation, *, alive: bool = True) -> None:
-    """Two of three controllers are cut off, not dead, and go on alone, while the operator believes
-    them lost. When they are back nobody of the rebuilt quorum hears them; and when they have
-    started again, with the directories that they had, they elect nobody."""
+    """Rebuild the quorum while two of three controllers are only cut off.
+
+    The operator believes that they are lost, but they continue alone. When they are back, no node
+    of the rebuilt quorum accepts them. After a restart with their old directories they elect no
+    leader."""
     await settled(stage)
     producer = stage.producer("p1", PLACES)
     await writes_some(stage, producer, PLACES)
@@ -102,7 +104,8 @@ async def old_majority_comes_back(stage: Simulation, *, alive: bool = True) -> N
 
 
 async def old_controllers_come_back(stage: Simulation) -> None:
-    """They were dead and are repaired: with the directories that they had they are a majority."""
+    """Repair two controllers after their quorum was rebuilt. With their old directories they are a
+    majority of the old quorum."""
     await settled(stage)
     producer = stage.producer("p1", PLACES)
     await writes_some(stage, producer, PLACES)
@@ -118,8 +121,8 @@ async def old_controllers_come_back(stage: Simulation) -> None:
 
 
 async def longest_is_not_latest(stage: Simulation) -> None:
-    """A leader that nobody follows any more appends on and on. What the brokers have of the next
-    epoch is less, and was committed."""
+    """Let a leader without followers append many records. The logs of the brokers are shorter, but
+    they have committed records of the next epoch."""
     await settled(stage)
     cluster, old = stage.cluster, stage.active()
     others = [each for each in cluster.controllers if each is not old]
@@ -149,8 +152,8 @@ async def longest_is_not_latest(stage: Simulation) -> None:
 
 
 async def old_majority_goes_on_voting(stage: Simulation) -> None:
-    """The old majority has one leader after the other; no epoch of theirs is one of the rebuilt
-    quorum's."""
+    """Let the old majority elect one leader after the other. None of their epochs may be one of the
+    rebuilt quorum."""
     await settled(stage)
     cluster = stage.cluster
     mine, *old = cluster.controllers
@@ -165,7 +168,7 @@ async def old_majority_goes_on_voting(stage: Simulation) -> None:
     await stage.until(lambda: any(map(cluster_leads, old)), "one of them leads", 10)
     Operator(stage).rebuild([mine, *cluster.brokers], [mine])
     await serve_again(stage, mine, *cluster.brokers)
-    for _ in range(10):  # so does the rebuilt one
+    for _ in range(10):  # the rebuilt quorum elects one leader after the other, too
         cluster.kill(mine)
         await serve_again(stage, mine)
     for machine in old:
@@ -175,7 +178,7 @@ async def old_majority_goes_on_voting(stage: Simulation) -> None:
 
 
 async def the_power_goes_while_the_tool_runs(stage: Simulation) -> None:
-    """At calls from the first to the last; it is run again each time."""
+    """Cut the power at different calls of the tool, and run the tool again each time."""
     await settled(stage)
     producer = stage.producer("p1", PLACES)
     cluster, operator = stage.cluster, Operator(stage)
@@ -191,7 +194,8 @@ async def the_power_goes_while_the_tool_runs(stage: Simulation) -> None:
 
 
 async def nobody_left_knows(stage: Simulation) -> None:
-    """A change that only lost controllers had is gone, and all before it is there."""
+    """Rebuild the quorum after the loss of all nodes with the last change. This change is gone, and
+    everything before it is there."""
     await settled(stage)
     cluster = stage.cluster
     admin = at_controllers(stage)
@@ -210,9 +214,11 @@ async def nobody_left_knows(stage: Simulation) -> None:
 
 
 async def a_broker_that_runs_has_more(stage: Simulation) -> None:
-    """It was not given to the tool, and has committed records that the rebuilt quorum lacks: it
-    stays out. The operator does as it says: runs the tool again with its directory, and without
-    what nodes of that rebuilt quorum have. Everything is back."""
+    """Rebuild the quorum without a running broker that has more committed records.
+
+    This broker does not join the rebuilt quorum. The operator follows its instructions, and runs
+    the tool again: with the directory of this broker, and without the metadata of the nodes of the
+    rebuilt quorum. Then all committed records are back."""
     await settled(stage)
     cluster, operator, admin = stage.cluster, Operator(stage), at_controllers(stage)
     ahead, *behind = cluster.brokers
@@ -261,7 +267,7 @@ def image_of(machine: Machine) -> MetadataImage:
 
 
 async def create(stage: Simulation, admin: Admin, name: str) -> None:
-    """Until it is committed and answered."""
+    """Create a topic. Repeat the request until the topic is committed."""
     for _ in range(100):
         await admin.spawn(admin.create_once(name, 1))
         if stage.invariants.image.topic(name) is not None:
@@ -270,18 +276,19 @@ async def create(stage: Simulation, admin: Admin, name: str) -> None:
 
 
 def cut_off(stage: Simulation, machines: Sequence[Machine]) -> None:
-    """From all the others."""
+    """Cut the machines off from all others."""
     others = [each for each in stage.cluster.machines.values() if each not in machines]
     cut(stage, machines, others)
     cut(stage, others, machines)
 
 
 async def refused(stage: Simulation, old: Sequence[Machine], planned: Plan) -> None:
-    """Let the old controllers run for long enough to elect one of them, and require that they do
-    not. No node hears them, except one that is as good as formatted anew.
+    """Check that the old controllers elect no leader, although they run for long enough.
 
-    If the path to the rebuilt quorum is long, they may elect a leader before they meet it. Then
-    their quorum lives (rule 12 of docs/protocol/rebuilding-a-quorum.md)."""
+    No node of the rebuilt quorum accepts them, except for a controller whose directory is as good
+    as newly formatted. If the path to the rebuilt quorum is long, they may elect a leader before
+    they meet it. Then their quorum still works (rule 12 of
+    docs/protocol/rebuilding-a-quorum.md)."""
     end_s = stage.loop.time() + PATIENCE_S
     members = [each for each in old if has_a_past(each)]
     superseded = SupersededControllers(members)
@@ -295,12 +302,13 @@ async def refused(stage: Simulation, old: Sequence[Machine], planned: Plan) -> N
             epoch = each.process.core.replica.raft.epoch
             assert epoch < planned.quorum.epoch, f"{each.name} of the old quorum was let in"
         await asyncio.sleep(0.02)
-    # A broker that took the old leader's process, started again, for a living quorum comes later.
+    # A broker may first take the restarted process of the old leader for a quorum that works.
     await stage.until(stage.all_serve, "all serve", LIVENESS_S)
 
 
 def has_a_past(machine: Machine) -> bool:
-    """It could elect a leader of the old quorum, or be counted there."""
+    """Return True if the controller could elect a leader of the old quorum, or count as a voter
+    there."""
     assert machine.process is not None
     core = machine.process.core
     return core.log.end_offset > 0 or core.replica.raft.voted_id != NO_NODE

@@ -1,4 +1,4 @@
-"""Scripts of quorums whose voters come and go; each bug that seeds found stands here."""
+"""Scripts of quorums whose voters change, also those for the bugs that seeds have found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JOINING = Shape(quorum=Quorum.DYNAMIC, spares=1, auto_join=True)
 async def changed(
     stage: Simulation, *, add: Machine | None = None, remove: Machine | None = None
 ) -> None:
-    """Asks until the change is committed."""
+    """Ask for a change of the voters until it is committed."""
     admin = stage.quorum_admin
 
     async def ask() -> None:
@@ -40,7 +40,7 @@ async def changed(
 
 
 async def led_by(stage: Simulation, machine: Machine) -> None:
-    """Leaders hand over until it is that one."""
+    """Stop one leader after the other until this machine leads."""
     cluster = stage.cluster
     while (leader := stage.active()) is not machine:
         cluster.stop(leader)
@@ -50,7 +50,7 @@ async def led_by(stage: Simulation, machine: Machine) -> None:
 
 
 async def voter_joins_by_itself(stage: Simulation) -> None:
-    """A spare; and a voter whose directory is gone, as another one."""
+    """Let a spare join by itself, and let a voter that lost its directory join as another voter."""
     await settled(stage)
     *_, wiped, spare = stage.cluster.controllers
     await stage.until(lambda: spare.key in stage.electorate.voting().voters, "it joined", 10)
@@ -67,7 +67,7 @@ async def voter_joins_by_itself(stage: Simulation) -> None:
 
 
 async def voters_replaced(stage: Simulation) -> None:
-    """One after the other, the leader too; data flows all the time."""
+    """Replace one voter after the other, also the leader, while a producer writes."""
     await settled(stage)
     stage.producer("p1", [("data", 0)])
     spare = stage.cluster.controllers[-1]
@@ -77,8 +77,10 @@ async def voters_replaced(stage: Simulation) -> None:
 
 
 async def led_by_whom_its_log_has_not(stage: Simulation) -> None:
-    """Seed 283: c1 saw c2 go and was cut off when it came back. It knew where c2 is, had given up
-    its link, and never fetched from it again."""
+    """Let a controller follow a leader that is no voter in its own log.
+
+    In seed 283, c1 replayed the removal of c2, and was cut off when c2 became a voter again. c1
+    knew the address of c2, but had given up its link, and never fetched from c2 again."""
     await settled(stage)
     cluster = stage.cluster
     c1, c2, c3, spare = cluster.controllers
@@ -95,7 +97,8 @@ async def led_by_whom_its_log_has_not(stage: Simulation) -> None:
 
 
 async def removal_by_a_leader_cut_off(stage: Simulation) -> None:
-    """Only its administrator hears it. He must not be told that it is done."""
+    """Let a leader that is cut off from all other nodes remove a voter. It must not answer the
+    administrator that the change is done."""
     await settled(stage)
     leader = stage.active()
     other = next(each for each in stage.cluster.controllers if each is not leader)

@@ -29,14 +29,14 @@ from tests.sim.world.cluster import Machine, Shape
 Scenario = Callable[[Simulation], Coroutine[Any, Any, None]]
 PATIENT = Shape(overrides={"broker.session.timeout.ms": "9000"})
 HINTED_S = 0.5
-"""What a crash may cost when hints work; every timeout of these clusters is longer."""
+"""The longest effect of a crash if hints work. Every timeout of these clusters is longer."""
 
 
-# -- what production sees ------------------------------------------------------------------------
+# -- failures that production sees ---------------------------------------------------------------
 
 
 async def broker_killed(stage: Simulation) -> None:
-    """kill -9 of a leader: its partitions take writes again long before its session ends."""
+    """Kill a leader. Its partitions accept writes again long before its session ends."""
     await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     await writes_some(stage, producer, PLACES)
@@ -60,7 +60,8 @@ async def controller_killed(stage: Simulation) -> None:
 
 
 async def both_killed(stage: Simulation) -> None:
-    """The new controller never had a link to the dead broker: it has to probe (Traps, "Hints")."""
+    """Kill the active controller and a broker. The new controller never had a link to the dead
+    broker, so it has to probe it."""
     await settled(stage)
     producer = stage.producer("p1", PLACES)
     victim = leader(stage)
@@ -74,8 +75,8 @@ async def both_killed(stage: Simulation) -> None:
 
 
 async def zombie_leader(stage: Simulation) -> None:
-    """Cut off from the controllers, not from its clients nor from its followers. What it took and
-    could not commit must not be acknowledged."""
+    """Cut a leader off from the controllers, but not from its clients and followers. It must not
+    acknowledge records that it accepted but could not commit."""
     await settled(stage)
     producer = stage.producer("p1", [DATA], pace_s=0.02)
     await writes_some(stage, producer, [DATA])
@@ -93,7 +94,7 @@ async def zombie_leader(stage: Simulation) -> None:
 
 
 async def paused_leader(stage: Simulation) -> None:
-    """SIGSTOP for longer than its session; it wakes up believing that it leads."""
+    """Pause a leader for longer than its session. When it continues, it believes that it leads."""
     await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     await writes_some(stage, producer, PLACES)
@@ -119,7 +120,8 @@ async def all_killed(stage: Simulation) -> None:
 
 
 async def broker_restarted_at_once(stage: Simulation) -> None:
-    """Another incarnation replaces the session that is still valid (Kafka refuses it for 9 s)."""
+    """Restart a broker immediately. Another incarnation replaces the session that is still valid
+    (Kafka refuses it for 9 s)."""
     await settled(stage)
     stage.producer("p1", PLACES)
     await asyncio.sleep(0.5)
@@ -131,8 +133,9 @@ async def broker_restarted_at_once(stage: Simulation) -> None:
 
 
 async def hints_lie(stage: Simulation) -> None:
-    """Every link of a living leader closes and its ports refuse: all the evidence there is, and it
-    is false. It is deposed without need, comes back, and nothing is lost."""
+    """Close every link of a living leader and refuse new ones. A node has no better evidence of a
+    death, and here it is false. The leader is deposed without need and comes back, and no record is
+    lost."""
     await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     await writes_some(stage, producer, PLACES)
@@ -151,8 +154,10 @@ async def hints_lie(stage: Simulation) -> None:
 
 
 async def created_while(stage: Simulation, slow: Machine, cut_off: Machine) -> None:
-    """A topic is created while `slow`'s disk hardly works and `cut_off` is not there; then
-    everybody but `cut_off` loses power, and the one with the good disk does not come back."""
+    """Create a topic while the disk of `slow` hardly works and `cut_off` is isolated.
+
+    Then the other two controllers die, and `slow` also loses its unsynced data. `slow` comes back,
+    and the controller with the good disk does not."""
     cluster = stage.cluster
     isolate(stage, cut_off)
     slow.disk_delay_s = 3
@@ -170,7 +175,7 @@ async def created_while(stage: Simulation, slow: Machine, cut_off: Machine) -> N
 
 
 async def leader_disk_slow(stage: Simulation) -> None:
-    """The leader's own copy counts only once it is durable."""
+    """Check that the leader's own copy counts only when it is durable."""
     await settled(stage)
     active = stage.active()
     others = [each for each in stage.cluster.controllers if each is not active]
@@ -178,14 +183,14 @@ async def leader_disk_slow(stage: Simulation) -> None:
 
 
 async def follower_disk_slow(stage: Simulation) -> None:
-    """A follower's fetch is an acknowledgement: it flushes before."""
+    """Check that a follower flushes before it fetches, because its Fetch is an acknowledgement."""
     await settled(stage)
     slow, cut_off = (c for c in stage.cluster.controllers if c is not stage.active())
     await created_while(stage, slow, cut_off)
 
 
 async def vote_forgotten(stage: Simulation) -> None:
-    """Power is lost between a vote and its fsync; the voter must not vote again in that epoch."""
+    """Cut the power between a vote and its fsync. The voter must not vote again in that epoch."""
     cluster = stage.cluster
     *pair, third = cluster.controllers
     isolate(stage, third)
@@ -209,7 +214,8 @@ async def vote_forgotten(stage: Simulation) -> None:
 
 
 async def divergent_tail(stage: Simulation) -> None:
-    """A leader dies with records that nobody has, and comes back to a log that went on."""
+    """Kill a leader with records that no other replica has. It comes back after the log has
+    continued without them."""
     await settled(stage)
     old = leader(stage)
     cut(stage, stage.followers_of(DATA), [old])
@@ -226,7 +232,7 @@ async def divergent_tail(stage: Simulation) -> None:
 
 
 async def read_before_committed(stage: Simulation) -> None:
-    """A consumer at a leader whose followers do not fetch, and which then dies."""
+    """Let a consumer read from a leader whose followers do not fetch. Then this leader dies."""
     await settled(stage)
     old = leader(stage)
     reader = stage.consumer("reader")
@@ -240,8 +246,8 @@ async def read_before_committed(stage: Simulation) -> None:
 
 
 async def followers_are_read(stage: Simulation) -> None:
-    """A consumer reads from a follower which no longer hears of the leader's high watermark, and
-    whose leader then dies."""
+    """Let a consumer read from a follower that no longer gets the leader's high watermark. Then the
+    leader dies."""
     await settled(stage)
     old = leader(stage)
     reader = stage.consumer("reader")
@@ -260,8 +266,8 @@ async def followers_are_read(stage: Simulation) -> None:
 
 
 async def shrink_unanswered(stage: Simulation) -> None:
-    """A leader that nobody answers drops a follower from its ISR; the controller has not, and may
-    elect it."""
+    """Let a leader without a connection to the controllers shrink its ISR. The controller has not
+    removed the follower, and may elect it."""
     await settled(stage)
     old = leader(stage)
     kept, dropped = stage.followers_of(DATA)
@@ -280,8 +286,8 @@ async def shrink_unanswered(stage: Simulation) -> None:
 
 
 async def joined_as_another(stage: Simulation) -> None:
-    """A follower catches up, and loses power and its data while the proposal to take it into the
-    ISR is under way (KIP-903)."""
+    """Cut the power of a follower that has caught up, while the proposal to add it to the ISR is in
+    flight. It loses its data (KIP-903)."""
     await settled(stage)
     cluster, old = stage.cluster, leader(stage)
     kept, joining = stage.followers_of(DATA)
@@ -311,7 +317,7 @@ async def joined_as_another(stage: Simulation) -> None:
 
 
 async def answers_lost(stage: Simulation) -> None:
-    """The producer hears nothing, and sends everything again."""
+    """Block all answers to a producer, so that it sends everything again."""
     await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     await writes_some(stage, producer, PLACES)
@@ -322,8 +328,8 @@ async def answers_lost(stage: Simulation) -> None:
 
 
 async def alone_in_the_isr(stage: Simulation) -> None:
-    """Only the leader is left, and then its power goes: with min.insync.replicas=2 it had
-    acknowledged nothing by itself."""
+    """Kill all followers, and then cut the power of the leader. With min.insync.replicas=2 it has
+    acknowledged nothing alone."""
     await settled(stage)
     old = leader(stage)
     for follower in stage.followers_of(DATA):
@@ -338,8 +344,8 @@ async def alone_in_the_isr(stage: Simulation) -> None:
 
 
 async def power_lost_in_the_isr(stage: Simulation) -> None:
-    """A member of the ISR loses its page cache and is back before anybody noticed. It must not be
-    elected when the others die."""
+    """Cut the power of a member of the ISR. It is back without its page cache before any node
+    notices, and must not be elected when the others die."""
     await settled(stage)
     producer = stage.producer("p1", [DATA], pace_s=0.02)
     await stage.until(lambda: stage.history.acknowledged > 50, "some data", 5)
@@ -367,4 +373,4 @@ SHAPES: dict[Scenario, Shape] = {
     both_killed: PATIENT,
     hints_lie: PATIENT,
 }
-"""Where the story needs another cluster than the usual one."""
+"""The scenarios that need another cluster than the usual one."""

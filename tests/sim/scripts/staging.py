@@ -1,4 +1,5 @@
-"""Moves that scripts have in common: wait until all is well, cut, isolate, heal and reckon."""
+"""The parts that scripts have in common: wait for a healthy cluster, cut, isolate, heal and
+check."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ async def healed(stage: Simulation) -> None:
 
 
 def cut(stage: Simulation, sources: Iterable[Machine], targets: Iterable[Machine]) -> None:
-    """One way."""
+    """Block one direction, from the sources to the targets."""
     for source in sources:
         for target in targets:
             if source is not target:
@@ -47,7 +48,7 @@ def leader(stage: Simulation) -> Machine:
 
 
 async def writes_some(stage: Simulation, producer: Producer, places: list[Place]) -> None:
-    """Each partition takes one more acknowledged write."""
+    """Wait until each partition has acknowledged one more write."""
     before = {p: len(stage.history.of(producer.name, p).acknowledged) for p in places}
     await stage.until(
         lambda: all(
