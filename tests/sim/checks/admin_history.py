@@ -19,7 +19,7 @@ from tests.sim.clients.answers import Impossible, Step, attempted, found, refuse
 
 RETENTION = "log.retention.ms"
 TOPIC_RETENTION = "retention.ms"
-DEFAULTS = ""  # of all brokers
+DEFAULTS = ""  # the name of the defaults of all brokers
 
 
 class Topic(NamedTuple):
@@ -69,7 +69,7 @@ OBSERVED = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.INVALID_PARTITIONS,
 )
-"""Refusals that tell what the topic was like."""
+"""Refusals that depend on the state of the topic."""
 NOTHING_DONE = (ErrorCode.INVALID_REPLICATION_FACTOR,)
 
 
@@ -88,7 +88,10 @@ class AdminHistory:
         end_s: float,
         error: int | None,
     ) -> None:
-        """`error` None: no answer, or one that leaves open whether it was done."""
+        """Record a request for a topic, or for the brokers' defaults, with its answer.
+
+        `error` is None if no answer came. Then, and after an error that does not tell the outcome,
+        the request may have been carried out, or may still be."""
         if error in NOTHING_DONE:
             return
         operations = self.operations.setdefault(name, [])
@@ -102,7 +105,8 @@ class AdminHistory:
             operations.append(Operation(f"{what}?", start_s, NEVER, attempted(step)))
 
     def check(self, image: MetadataImage, now_s: float) -> None:
-        """Every answer is explained, and what is there now, too."""
+        """Raise Violation if no order of the requests explains all answers and the present
+        state."""
         for name, operations in self.operations.items():
             now = state_in(image, name)
             final = Operation(f"is {now}", now_s, now_s, found(now))

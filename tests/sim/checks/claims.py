@@ -1,7 +1,7 @@
 """The leaders and ISRs that were ever stated for each partition.
 
-One broker leads a partition in one leader epoch, and a partition has one ISR in one partition
-epoch, whichever node says so: the metadata log, an image, or a leader.
+Invariant: one broker leads a partition in one leader epoch, and a partition has one ISR in one
+partition epoch. This holds for every source: the metadata log, an image, or a leader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PartitionClaims:
     """All claims since the beginning, by partition and epoch."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        """Each ISR that was not known before goes to `note`."""
+        """Pass each new ISR to `note`."""
         self._note = note
         self._leaders: dict[tuple[Key, int], int] = {}
         self._isrs: dict[tuple[Key, int], Isr] = {}
@@ -60,8 +60,8 @@ class PartitionClaims:
             raise Violation(f"ISR of {name} in partition epoch {partition_epoch}: {isr}, {known}")
 
     def forget_after(self, key: Key, old: Partition | None) -> None:
-        """Forget what came after the state `old` of a partition, because the quorum was rebuilt
-        without it."""
+        """Remove the claims that are later than the state `old` of a partition, because the quorum
+        was rebuilt without them."""
         self._isrs = {
             (each, epoch): isr
             for (each, epoch), isr in self._isrs.items()

@@ -1,7 +1,7 @@
 """The rules by which Raft commits, checked from the bytes of the logs and from the disks.
 
 - A leader commits through a record of its own epoch (Raft §5.4.2), before it adds a voter set.
-- A node is never the first to call a record committed, unless it leads.
+- Only a leader may be the first node that considers a record committed.
 - Records that a controller counts as durable are on its disk.
 """
 
@@ -19,9 +19,9 @@ from tests.sim.world.cluster import Machine, Process
 
 
 class Commits:
-    """Checks of controllers and brokers when their high watermark rises, and of disks in a sweep.
+    """Checks controllers and brokers when their high watermark rises, and disks in a sweep.
 
-    `checks` counts what was compared."""
+    `checks` counts the comparisons."""
 
     def __init__(self) -> None:
         self.checks: Counter[str] = Counter()
@@ -37,9 +37,11 @@ class Commits:
         end: int,
         leader: str | None,
     ) -> str:
-        """Return the fault of the new committed batches `data` of a process, or "". `known` are
-        the base offsets that some leader has called committed. `end` is the high watermark.
-        `leader` won the process's epoch. It may have resigned by this commit."""
+        """Return the fault of the new committed batches `data` of a process, or "".
+
+        `known` are the base offsets of the batches that some leader has committed. `end` is the
+        high watermark of the process. `leader` is the machine that won the process's epoch. It may
+        have resigned meanwhile."""
         raft = process.core.replica.raft
         headers = [header for _, header in batches(data, verify=False)]
         if leader != machine.name:
@@ -49,7 +51,7 @@ class Commits:
                 return f"offset {unknown[0]} is called committed, and no leader has committed it"
             return ""
         if not headers or headers[-1].next_offset < end:
-            return ""  # more comes
+            return ""  # more batches follow
         self.checks["committed through the leader's own epoch"] += 1
         if headers[-1].leader_epoch != raft.epoch:
             return (
@@ -59,7 +61,8 @@ class Commits:
         return self._voters_after_a_commit(machine, process, end)
 
     def _voters_after_a_commit(self, machine: Machine, process: Process, end: int) -> str:
-        """A leader that adds a voter set has committed a record of its epoch before."""
+        """Return the fault of a leader that added a voter set before it committed a record of its
+        epoch, or ""."""
         core = process.core.replica.raft._core
         began = (machine.name, core.election.epoch)
         state = core.state
@@ -67,14 +70,15 @@ class Commits:
             return ""
         self._began.add(began)
         latest = core.history.latest_offset
-        if state.epoch_start_offset == 0:  # the first leader writes the set that was configured
+        if state.epoch_start_offset == 0:  # the first leader writes the configured voter set
             return ""
         if state.epoch_start_offset < latest < end:
             return f"the voters change at {latest}, before a commit in epoch {began[1]}"
         return ""
 
     def look(self, machine: Machine) -> str:
-        """Return the fault of the offset up to which a controller counts its log as durable."""
+        """Return the fault of the offset below which a controller counts its log as durable, or
+        ""."""
         process = machine.process
         if process is None or not machine.is_controller or _proves_nothing(machine):
             return ""

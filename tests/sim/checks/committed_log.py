@@ -1,4 +1,4 @@
-"""The one history of a log that all nodes must agree with.
+"""The one history of a log, with which the committed records of all nodes must agree.
 
 The bytes of the history are kept. Most batches were seen before, on another node or before a
 restart. One comparison of bytes then suffices, and no batch is read again.
@@ -16,7 +16,7 @@ OFFSET_BYTES = 8
 
 
 class Violation(AssertionError):
-    """An invariant does not hold."""
+    """Raised if an invariant does not hold."""
 
 
 class Print(NamedTuple):
@@ -46,7 +46,9 @@ class CommittedLog:
         return EpochOffset(0, 0) if last is None else EpochOffset(last.epoch, last.next_offset)
 
     def holds(self, who: str, data: Buffer, below: int) -> int:
-        """Check batches that `who` considers committed. Return the offset after the last one."""
+        """Check batches that the node `who` considers committed, as far as they end at or before
+        `below`. Return the offset after the last one, or -1 if there is none. Raise Violation if a
+        batch differs from the history."""
         next_offset = self._known_end(data)
         if 0 <= next_offset <= below:
             return next_offset
@@ -73,7 +75,8 @@ class CommittedLog:
         self._ends = {end: after for end, after in self._ends.items() if after <= offset}
 
     def _known_end(self, data: Buffer) -> int:
-        """The offset after `data` when all of it was seen before, byte for byte; else -1."""
+        """Return the offset after `data` if all of it was seen before, byte for byte, or else
+        -1."""
         start = self._starts.get(int.from_bytes(data[:OFFSET_BYTES], "big"))
         if start is None or not self._bytes.startswith(data, start):
             return -1

@@ -1,8 +1,8 @@
-"""The one history of the records of a compacted partition, of which each replica has a part.
+"""The one history of the records of a compacted partition. Each replica has a part of them.
 
-A cleaner removes records, each replica at another time, and writes the rest of a batch again. So
-records are compared, not batches. A record never changes, and its offset never changes. The latest
-record of a key is there, unless it is a tombstone.
+A cleaner removes records, on each replica at another time, and rewrites the rest of a batch. The
+check therefore compares records, not batches. Invariants: a record never changes, its offset never
+changes, and a replica has the latest record of each key, unless this is a tombstone.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def keyed(record: Record) -> Keyed:
 
 
 class CompactedLog(CommittedLog):
-    """`records` has all records that were ever seen committed, by offset. `latest` has the offset
-    of the last one of each key."""
+    """The history of one compacted partition. `records` has all records that were ever seen
+    committed, by offset. `latest` has the offset of the last record of each key."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -38,7 +38,8 @@ class CompactedLog(CommittedLog):
         self.latest: dict[bytes, int] = {}
 
     def holds(self, who: str, data: Buffer, below: int) -> int:
-        """Check batches that `who` considers committed. Return the offset after the last one."""
+        """Check batches that the node `who` considers committed, as far as they end at or before
+        `below`. Return the offset after the last one, or -1 if there is none."""
         next_offset = -1
         last = -1
         for position, header in batches(data):
@@ -60,8 +61,8 @@ class CompactedLog(CommittedLog):
             self.latest[found.key] = offset
 
     def missing(self, offsets: Iterable[int], end: int, start: int = 0) -> str:
-        """Return the fault of a replica that has these offsets, and everything from `start` to
-        `end` that its cleaner kept, or ""."""
+        """Return the fault of a replica that has records at `offsets` only, or "". It must have the
+        latest record of each key from `start` to `end`, except for tombstones."""
         found = frozenset(offsets)
         for key, offset in self.latest.items():
             tombstone = self.records[offset].value is None

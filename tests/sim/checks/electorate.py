@@ -1,13 +1,13 @@
 """The voter sets of all logs, and the controllers that the quorum can spare.
 
-A directory that is wiped never votes again, because its key is lost. An administrator that wipes
-and removes voters must leave a majority of live voters in every set that some log may hold.
-Otherwise the quorum is lost, and only force-voters helps. A change without an answer may still
-happen, so it counts both as happened and as not happened.
+A directory that is wiped never votes again, because its key is lost. An administrator of the quorum
+wipes and removes voters. A majority of live voters must be left in every set that some log may
+hold. Otherwise the quorum is lost, and only force-voters helps. A change without an answer may
+still happen, so it counts both as happened and as not happened.
 
 A controller whose disk lost records is silent: it does not vote until it has caught up with a
-leader. The others must be able to elect one without it. A controller whose disk has lied may be
-silent after its next start.
+leader. The others must be able to elect a leader without it. A controller whose disk has lied may
+be silent after its next start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Electorate:
         self._died_silent: dict[str, bool] = {}
 
     def remember(self, machine: Machine, process: Process) -> None:
-        """It is about to die; this is what its log says."""
+        """Record the voter sets in the log of a process that is about to end, and whether it is
+        silent."""
         self._of_dead[machine.name] = self._sets_of(process)
         self._died_silent[machine.name] = process.core.replica.raft.catching_up
 
@@ -45,10 +46,15 @@ class Electorate:
         return self._can_elect_without(machine.key)
 
     def others_have(self, machine: Machine) -> bool:
-        """All other controllers run, and have flushed whatever this one may have acknowledged; they
-        know the leader of its epoch, so nobody asks for the vote that it may have given. And it
-        does not vote alone, nor did where its log may end then: nobody else would be asked. The
-        others can elect a leader if this one is silent then."""
+        """Return True if this controller may lose all that it has, because the others have it.
+
+        - All other controllers run, and have flushed every record that this one may have
+          acknowledged.
+        - They know the leader of its epoch, so no voter asks again for the vote that it may have
+          given.
+        - It is not the only voter, also at no earlier offset, where its log may end after the loss.
+          A sole voter asks no other voter.
+        - The others can elect a leader if this controller is silent afterwards."""
         own = machine.process
         if own is None or frozenset((machine.key,)) in (*self._sets(), *self._sets_before(own)):
             return False
@@ -64,7 +70,7 @@ class Electorate:
         self.lost[key] = None
 
     def may_remove(self, key: ReplicaKey) -> bool:
-        """Return True if the voter is lost, or if no voter is, and the others can elect a
+        """Return True if this voter is lost, or if no voter is lost, and the others can elect a
         leader."""
         if key not in self.lost and self.lost:
             return False
@@ -77,7 +83,8 @@ class Electorate:
         return frozenset((machine.key,)) in self._of_dead.get(machine.name, ())
 
     def majority(self, random: Random) -> list[Machine]:
-        """Return random controllers that can elect a leader by every log, if necessary all."""
+        """Return random controllers that can elect a leader with the voter set of every log. If
+        necessary, return all controllers."""
         controllers = list(self._cluster.controllers)
         random.shuffle(controllers)
         sets, silent = self._sets(), self._silent()
@@ -111,7 +118,8 @@ class Electorate:
         return all(_has_majority(voters, voters - gone) for voters in self._sets())
 
     def _sets(self) -> list[Voters]:
-        """With and without everything that may still be carried out."""
+        """Return the voter sets that may be in effect, with and without each change that may still
+        be carried out."""
         sets: dict[Voters, None] = {}
         for machine in self._cluster.controllers:
             if machine.process is not None:

@@ -1,11 +1,12 @@
 """The progress of followers as their leaders count it, compared with the followers' logs.
 
-A fetch at an offset says that the follower has everything below it, and the leader commits by that
-(KIP-101). A fetch that outlives a truncation, or the process that sent it, says what is no longer
-true (KIP-320, KIP-903).
+A Fetch at an offset acknowledges everything below it, and the leader commits by that (KIP-101). A
+Fetch that outlives a truncation, or the process that sent it, acknowledges records that the
+follower no longer has (KIP-320, KIP-903).
 
-Invariant: a member of a leader's maximal ISR that knows no later leader epoch has every record that
-the leader counts for it, unless the leader does not know of the member's restart yet.
+Invariant: a member of a leader's maximal ISR has every record that the leader counts for it. This
+does not hold for a member that knows a later leader epoch, or whose restart the leader does not
+know yet.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tests.sim.world.cluster import SimCluster
 
 
 class FollowerProgress:
-    """`trusted` says which followers are compared: power losses and bad disks take records."""
+    """Compares the followers for which `trusted` returns True. Power losses and bad disks take
+    records from the others."""
 
     def __init__(self, cluster: SimCluster, trusted: Trusted) -> None:
         self.checks: Counter[str] = Counter()
@@ -26,7 +28,7 @@ class FollowerProgress:
         self._brokers = {each.id: each for each in cluster.brokers}
 
     def look(self, hosted: HostedPartition) -> str:
-        """Return the fault of what a replica counts as the leader, or ""."""
+        """Return the fault of the progress that a leader counts for its followers, or ""."""
         leadership = hosted.partition.leadership
         if leadership is None:
             return ""

@@ -6,29 +6,29 @@ They are checked when an event may break them, or in a sweep every few virtual m
 |---|---|
 | one leader per Raft epoch | a node becomes leader |
 | a committed metadata batch is always the same on every node (log matching) | it is committed |
-| ... and on the disks of a majority of the voters, when its leader says so | it is committed |
+| ... and is on the disks of a majority of the voters if its leader committed it | it is committed |
 | a leader commits it first, through a record of its own epoch (`commits.py`) | it is committed |
-| what a controller counts as durable is on its disk (`commits.py`) | sweep |
+| records that a controller counts as durable are on its disk (`commits.py`) | sweep |
 | a controller that is cut off keeps its epoch, and resigns (`cut_off.py`) | sweep |
-| snapshots are the same on every node, and as replaying everything says (`snapshots.py`) | sweep |
-| Raft epoch and high watermark only grow within a life | it is committed; sweep |
+| snapshots are the same on every node, and equal the replayed image (`snapshots.py`) | sweep |
+| Raft epoch and high watermark never fall while a process lives | it is committed; sweep |
 | a saved vote never changes (`persisted_votes.py`) | a node dies or starts; sweep |
 | a leader has the saved votes of a majority | a node becomes leader |
-| a node that lost its metadata votes for nobody before it caught up (`silence.py`) | sweep |
+| a node without its metadata does not vote before it has caught up (`silence.py`) | sweep |
 | two logs with the same batch are the same before it (`log_matching.py`) | a node dies; sweep |
 | a new leader was in the ISR; epochs of brokers only grow (`rulings.py`) | it is committed |
-| an unclean election is of the longest log, its cause is true (`unclean_elections.py`) | ... |
+| an unclean election chooses the longest log; its cause is true (`unclean_elections.py`) | same |
 | a partition's epochs only grow; its leader is in its ISR (`claims.py`) | a delta is replayed |
 | one leader per (partition, leader epoch), the one that the metadata log names | touched, delta |
-| a leader's ISR is one that the metadata log holds: no change but through it | touched, delta |
-| a replica's high watermark only grows within a life | touched |
+| a leader's ISR is in the metadata log, so it changes only through this log | touched, delta |
+| a replica's high watermark never falls while its process lives | touched |
 | ... is in the log of every ISR member, and no restart raises it (`watermarks.py`) | touched |
-| each replica that may be elected has all below the highest one | touched; it is committed |
-| a leader counts only what its followers have (`follower_progress.py`) | sweep |
+| each electable replica has all records below the highest one | touched; it is committed |
+| a leader counts only records that its followers have (`follower_progress.py`) | sweep |
 | records below a high watermark, and those that consumers read, never change | touched, fetch |
 
 A replica is touched when its high watermark, role, epoch or ISR changes. A sweep finds new
-replicas. All checks are incremental: they cost as much as there are changes.
+replicas. All checks are incremental: their cost grows with the number of changes.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ __all__ = ["Election", "Invariants", "Violation"]
 READ_BYTES = 1 << 20
 FAST_MIN_ISR = FAST["min.insync.replicas"]
 UNCONFIGURED = ("data", "loose")
-"""The topics whose min.insync.replicas nobody changes."""
+"""The topics whose min.insync.replicas never changes."""
 SNAPSHOT_SWEEPS = 10
-"""A snapshot stays for longer than that."""
+"""The number of sweeps between two checks of the snapshots. A node keeps a snapshot for longer."""
 LOG_SWEEPS = 50
-"""Between two comparisons of all logs."""
+"""The number of sweeps between two comparisons of all logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,12 @@ class Invariants:
         self.snapshots = Snapshots()
         self.claims = PartitionClaims(cluster.note)
         self.generation = 0
-        """Of the quorum; what nodes of an older one do is no longer this cluster's."""
+        """The generation of the quorum. A node of an older one no longer belongs to this cluster,
+        and is not checked."""
         self.doubts_expected = False
-        """A node of this cluster lies, so that others may refuse its claims."""
+        """True if a node of this cluster lies, so that others may refuse its claims."""
         self._oracle = Loader(MetadataImage())
-        """Fed with every batch once, as it is first seen committed."""
+        """Gets every batch once, when it is first seen committed."""
         self.proposals = Proposals()
         self.unclean_topics: dict[str, None] = {}
         """The topics that allow unclean elections, by name. Their records may be lost."""
@@ -146,8 +147,8 @@ class Invariants:
         return log
 
     def rebuilt(self, generation: int, lost_from: int | None) -> MetadataImage:
-        """The quorum was rebuilt without what was committed from that offset on (None: with all of
-        it). What is known of that is forgotten; the image that it had come to."""
+        """Forget the committed records that a rebuilt quorum lacks: those from `lost_from` on, or
+        none if it is None. Return the image that included them."""
         self.generation = generation
         self.logs.rebuilt()
         known = self._oracle.image
@@ -306,13 +307,15 @@ class Invariants:
         if machine.power_losses and not self._has_rejoined(machine, key):
             return
         seen.looks[hosted] = looks_of(partition)
-        if seen.hosted.get(key) is not hosted:  # moved away and back: it begins anew
+        # the replica was moved away and back, and begins anew
+        if seen.hosted.get(key) is not hosted:
             seen.hosted[key] = hosted
             seen.high_watermarks[key] = seen.checked[key] = 0
             seen.touched.watch(hosted)
         high_watermark = partition.high_watermark
         before = seen.high_watermarks[key]
-        if high_watermark < before and self.is_unclean(key):  # cut where the new leader's log ends
+        # the replica was truncated to the new leader's log
+        if high_watermark < before and self.is_unclean(key):
             seen.high_watermarks[key] = high_watermark
         elif high_watermark < before:
             raise Violation(f"{machine.name} {hosted}: high watermark {high_watermark} < {before}")
@@ -342,8 +345,9 @@ class Invariants:
             offset = seen.checked[key] = committed.holds(machine.name, data, end)
 
     def _has_rejoined(self, machine: Machine, key: Key) -> bool:
-        """After a power loss, what is left below a replica's checkpointed high watermark says
-        nothing (a truncation may be undone) until it is in the ISR again."""
+        """Return True if the replica was in the ISR after the last power loss of its machine.
+        Before that, the records below its checkpointed high watermark prove nothing, because a
+        truncation may be undone."""
         rejoined = (machine.name, machine.power_losses, key)
         if rejoined not in self._rejoined and self._cluster.is_registered(machine):
             value = self._cluster.newest_image().partition(*key)
@@ -352,7 +356,7 @@ class Invariants:
         return rejoined in self._rejoined
 
     def _look_at_disk(self, machine: Machine, process: Process) -> None:
-        """Check what a machine holds when a process ends or begins."""
+        """Check the disk of a machine when a process starts or ends."""
         if self._is_past(process):
             return
         if machine.is_broker:
@@ -364,7 +368,8 @@ class Invariants:
         require(self.logs.look(machine))
 
     def _is_trusted(self, machine: Machine, key: Key | None = None) -> bool:
-        """Return True if nothing took records from the replica of that machine since it joined."""
+        """Return True if nothing took records from the replica of that machine since it joined the
+        ISR."""
         if machine.scarred or machine.lying or machine.may_fail:
             return False
         return key is None or not machine.power_losses or self._has_rejoined(machine, key)

@@ -1,9 +1,10 @@
-"""Is a history of concurrent operations linearizable? (Wing and Gong 1993, with Lowe's memory.)
+"""Decides if a history of concurrent operations is linearizable (Wing and Gong 1993, with Lowe's
+memory of tried states).
 
-Each operation took effect at one moment between its call and its answer, and then every answer has
-to be the one that the model gives. An operation without an answer took effect at any moment after
-its call, or never. The search goes through the operations that may have been next, and remembers
-which sets of them, with which state, led nowhere.
+Each operation took effect at one moment between its call and its answer, and every answer must be
+the one that the model gives at that moment. An operation without an answer took effect at any
+moment after its call, or never. The search tries the operations that may have been next. It
+remembers the sets of operations, each with the state after them, that led nowhere.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ State = TypeVar("State", bound=Hashable)
 NEVER = math.inf
 MAX_VISITED = 200_000
 MAX_COMPARED = 5_000_000
-"""About a second: many that were never answered lead to long lists of what was tried."""
+"""About a second of work. Many operations without an answer make the lists of tried sets long."""
 
 
 class Undecided(Exception):
-    """The history has too many possible orders."""
+    """Raised if the history has too many possible orders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[State]):
-    """`apply(state)` is the state afterwards, or None when the answer could not have been given in
-    `state`. With `end` NEVER nobody was answered, and `apply` says what it does if it is done."""
+    """One operation of a history.
+
+    `apply(state)` returns the state afterwards in a tuple, or None if the answer could not have
+    been given in `state`. If no answer came, `end` is NEVER, and `apply` gives the effect that the
+    operation has if it is carried out."""
 
     name: str
     start: float
@@ -42,12 +46,13 @@ class Operation(Generic[State]):
 def linearization(
     history: Sequence[Operation[State]], initial: State
 ) -> list[Operation[State]] | None:
-    """An order that explains every answer, or None. Orders with few of the unanswered operations
-    come first: most histories need none of them."""
+    """Return an order that explains every answer, or None. Orders with few unanswered operations
+    are tried first, because most histories need none of these."""
     operations = sorted(history, key=lambda each: (each.start, each.end))
     answered = sum(1 << i for i, each in enumerate(operations) if each.answered)
     visited: _Visited[State] = _Visited(answered)
-    later: dict[tuple[int, State], _Order] = {(0, initial): ()}  # with one unanswered more
+    # nodes with one more unanswered operation
+    later: dict[tuple[int, State], _Order] = {(0, initial): ()}
     while later:
         nodes = [(*node, order) for node, order in later.items() if visited.is_new(*node)]
         later = {}
@@ -68,7 +73,7 @@ def linearization(
 
 
 _Order = tuple[()] | tuple[int, "_Order"]
-"""The last operation, and what was before."""
+"""The last operation, and the order before it."""
 
 
 def _unrolled(order: _Order) -> list[int]:
@@ -80,14 +85,15 @@ def _unrolled(order: _Order) -> list[int]:
 
 
 def _candidates(operations: Sequence[Operation[State]], done: int) -> list[int]:
-    """Those that began before any other that is not done was answered."""
+    """Return the operations that may be next: those that began before any other one that is not
+    done was answered."""
     found = []
     horizon = NEVER
     first = (~done & (done + 1)).bit_length() - 1
     for i in range(first, len(operations)):
         operation = operations[i]
         if operation.start > horizon:
-            break  # and so does everything behind it: they are sorted
+            break  # the operations are sorted, so all others begin later, too
         if not done >> i & 1:
             horizon = min(horizon, operation.end)
             found.append(i)
@@ -95,9 +101,12 @@ def _candidates(operations: Sequence[Operation[State]], done: int) -> list[int]:
 
 
 class _Visited(Generic[State]):
-    """Which sets of operations were tried, with which state. A set with more of the unanswered ones
-    than one that was tried, and else the same, leads nowhere that the other does not: they may as
-    well never be done. Without this, each unanswered one would double what is to be tried."""
+    """The sets of operations that were tried, each with the state after them.
+
+    A set is skipped if a tried set has the same state and the same answered operations, and a part
+    of its unanswered ones. The skipped set cannot lead any further, because an unanswered operation
+    may as well never take effect. Without this rule, each unanswered operation would double the
+    search."""
 
     def __init__(self, answered: int) -> None:
         self._answered = answered

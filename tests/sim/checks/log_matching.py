@@ -54,9 +54,11 @@ def entry_of(header: BatchHeader) -> Entry:
 
 
 class LogMatching:
-    """`checks` counts the comparisons of a batch of one replica with another replica's.
+    """Compares the logs of all machines. `checks` counts the comparisons of a batch of one replica
+    with another replica's.
 
-    The logs of the topics in `compacted` are left out: each replica removes other batches."""
+    The logs of the topics in `compacted` are left out, because each replica removes other
+    batches."""
 
     def __init__(self, cluster: SimCluster, compacted: Container[str] = ()) -> None:
         self.checks: Counter[str] = Counter()
@@ -95,7 +97,7 @@ class LogMatching:
                 break
             entry = entry_of(header)
             if before is not None and before.next_offset != entry.offset:
-                before = None  # a hole, after a log that begins anew
+                before = None  # a gap, because the log was discarded and began anew
             if problem := self._compare(machine.name, name, kind, entry, before):
                 return problem
             before = entry
@@ -123,7 +125,8 @@ class LogMatching:
         return ""
 
     def rebuilt(self) -> None:
-        """Forget the metadata log: an operator has given up the branches of earlier quorums."""
+        """Forget the metadata log, because an operator has given up the branches of earlier
+        quorums."""
         self._known = {key: each for key, each in self._known.items() if key[0] != METADATA_TOPIC}
 
 

@@ -1,4 +1,4 @@
-"""The votes on the disks of the controllers, whatever the nodes remember.
+"""Checks of the votes on the disks of the controllers, independent of the memory of the nodes.
 
 A replica votes once in an epoch, also across restarts and power losses. A leader of an epoch has
 the durable votes of a majority of its voters. The check reads the bytes that a power cut would
@@ -39,7 +39,7 @@ class PersistedVotes:
         self.checks["persisted vote"] += 1
         known = self._votes.setdefault((machine.key, found.epoch), found.voted)
         if machine.lost_metadata and _is_same(found.voted, machine.key):
-            return ""  # it gave its vote to itself, so that it votes for no other replica
+            return ""  # with a vote for itself it can vote for no other replica
         if not _is_same(known, found.voted):
             return f"{machine.name} voted in epoch {found.epoch} for {known} and {found.voted}"
         latest = self._epochs.get(machine.key, 0)
@@ -67,8 +67,8 @@ class PersistedVotes:
         return f"{machine.name} leads epoch {epoch} with the saved votes of {voted} of {voters.ids}"
 
     def _had_voted(self, voter: ReplicaKey, leader: ReplicaKey, epoch: int) -> bool:
-        """Return True if a replica whose directory is lost may have voted before. A replica with
-        its id and another directory is no voter (KAFKA-12181)."""
+        """Return True if a replica whose directory is lost may have voted for the leader before. A
+        replica with its id and another directory is no voter (KAFKA-12181)."""
         voted = self._votes.get((voter, epoch))
         return (
             voter in self._doubted
@@ -78,7 +78,8 @@ class PersistedVotes:
         )
 
     def _may_have_voted(self, voter: Machine, leader: ReplicaKey, epoch: int) -> bool:
-        """A disk that proves nothing counts as a vote."""
+        """Return True if the voter may have voted for the leader. A disk that proves nothing counts
+        as a vote."""
         if is_doubtful(voter):
             return True
         if voter.lost_metadata and self._had_voted(voter.key, leader, epoch):
@@ -92,7 +93,8 @@ class PersistedVotes:
 
 
 def _is_same(one: ReplicaKey, other: ReplicaKey) -> bool:
-    """Kafka's file of kraft.version 0 has no directory id. It counts if its copy is lost."""
+    """Return True if both keys may name the same replica. Kafka's file of kraft.version 0 has no
+    directory id, and a node reads it if the copy with the id is lost."""
     unknown = ZERO_UUID in (one.directory_id, other.directory_id)
     return one == other or (unknown and one.id == other.id)
 

@@ -1,7 +1,7 @@
 """The ISR changes that leaders really asked for, as their brokers sent them.
 
-The checks of the metadata log compare with these requests. The cause in a record is the word of the
-code that is checked.
+The checks of the metadata log compare its records with these requests. They do not believe the
+cause in a record, because the checked code has written it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Proposals:
         self._isrs: dict[tuple[Key, int, int], set[tuple[int, Isr]]] = {}
 
     def watch(self, machine: Machine, process: Process) -> None:
-        """Note each AlterPartition request that this process sends."""
+        """Record each AlterPartition request that this process sends."""
         if process.broker is not None:
             sender: Any = process.broker.isr_sender
             sender._controller = _Spy(sender._controller, self.note)
@@ -46,8 +46,9 @@ class Proposals:
         isr: Iterable[tuple[int, int]],
     ) -> bool:
         """Return True if the leader asked in these epochs for an ISR with all of `isr`, which are
-        (broker id, broker epoch). A reassignment that the change completes may leave some of them
-        out. Epoch -1 of a request means that the leader does not know the epoch."""
+        pairs of (broker id, broker epoch). The request may name more replicas, because a
+        reassignment that the change completes may remove them. Epoch -1 in a request means that the
+        leader does not know the epoch."""
         wanted = list(isr)
         found = self._isrs.get((key, partition_epoch, leader_epoch), set())
         return any(
@@ -57,7 +58,8 @@ class Proposals:
 
 
 class _Spy:
-    """A ControllerChannel that passes everything on."""
+    """A ControllerChannel that passes every call on, and each AlterPartition request also to
+    `note`."""
 
     def __init__(self, channel: Any, note: Callable[[AlterPartitionRequest], None]) -> None:
         self._channel = channel

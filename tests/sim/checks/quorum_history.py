@@ -68,9 +68,10 @@ OBSERVED = (
     ErrorCode.VOTER_NOT_FOUND,
     ErrorCode.INVALID_REQUEST,
 )
-"""Refusals that tell what the quorum was like."""
+"""Refusals that depend on the state of the quorum."""
 UNKNOWN_OUTCOMES = (NOT_IN_TIME, LEADERSHIP_LOST)
-"""REQUEST_TIMED_OUT with other words: nothing was done."""
+"""The texts of a REQUEST_TIMED_OUT after which the change may have happened. With any other text,
+nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """From a leader's memory; `voters` of a refusal is None."""
+    """A leader's answer from memory. `voters` is None for a refusal."""
 
     name: str
     leader_id: int
@@ -113,7 +114,7 @@ class QuorumHistory:
         answer: tuple[int, str] | None,
     ) -> None:
         """Record a change that this leader was asked for. `answer` is the error code with its text,
-        or None without an answer."""
+        or None if no answer came."""
         error, words = answer or (ErrorCode.REQUEST_TIMED_OUT, UNKNOWN_OUTCOMES[0])
         if error == ErrorCode.NONE:
             self.changes.append(Change(name, key, start_s, end_s, succeeded(step)))
@@ -131,14 +132,15 @@ class QuorumHistory:
         self.said.append(Said(_text(now), leader_id, start_s, end_s, _are(now), now))
 
     def begin_anew(self, voting: Voting) -> None:
-        """It was rebuilt, long after everybody was answered."""
+        """Restart the history, because the quorum was rebuilt, long after the last answer."""
         self.check(None, 0.0)
         self.initial = voting
         self.changes.clear()
         self.said.clear()
 
     def check(self, now: Voting | None, now_s: float) -> bool:
-        """Every answer is explained, and what is there now, too; False when that cannot be told."""
+        """Raise Violation if no order explains all answers and the voters `now`. Return False if
+        the search gave up."""
         operations = [Operation(c.name, c.start_s, c.end_s, c.apply) for c in self.changes]
         operations += [self._heard(each) for each in self.said]
         if now is not None:
@@ -161,7 +163,8 @@ class QuorumHistory:
         return Operation(said.name, start_s, said.end_s, apply)
 
     def _deposed_s(self, said: Said) -> float:
-        """When another was elected after the last time that this leader was."""
+        """Return the time of the first election after the last one that this leader won before its
+        answer, or NEVER."""
         own = [each.epoch for each in self.elections if each.leader_id == said.leader_id]
         own = [each for each in own if self._elected_s(each) <= said.end_s]
         later = (each.at_s for each in self.elections if each.epoch > max(own, default=-1))

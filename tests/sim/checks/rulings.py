@@ -1,7 +1,7 @@
 """The rules for the records that a controller may write into the metadata log.
 
-They are checked record by record. Each record of a batch must be right at its place, and the image
-after the whole batch does not show that.
+They are checked record by record, because each record of a batch must be right at its place. The
+image after the whole batch does not show that.
 
 A new leader was in the ISR that the log held before, or in the one that the partition's leader
 asked for (AlterPartition that completes a reassignment). A replica joins an ISR only if the leader
@@ -9,9 +9,10 @@ asked for it, in the epochs that the log held before. `proposals.py` has the req
 sent. The cause in a record proves nothing, because the checked code has written it. A broker's
 epoch grows with each incarnation.
 
-If an ISR becomes empty, a new leader was in the ELR, or it was the last leader, the ELR was empty
-and the partition is RECOVERING (KIP-966). An ELR has only members of the ELR and the ISR before.
-No replica becomes eligible that leaves an ISR with which the leader commits.
+If an ISR is empty, the next leader was in the ELR. Otherwise it was the last known leader, the ELR
+was empty, and the partition is RECOVERING (KIP-966). An ELR has only members of the ELR and the ISR
+before. A replica that leaves an ISR does not become eligible while the remaining ISR is large
+enough for the leader to commit.
 
 A replica that joins or is elected is not fenced. It joins as the incarnation that is registered
 (KIP-903). A broker that registers another incarnation leaves every ISR that has another member. If
@@ -52,10 +53,12 @@ CLEARED = PartitionChangeRecord(eligible_leader_replicas=(), last_known_elr=())
 
 
 class Rulings:
-    """`asked` tells if a leader sent a request. `unclean` tells if a topic allows an unclean
-    election. `was_killed` tells if the process before an incarnation was killed. `min_isr` has the
-    min.insync.replicas of topics that nobody configures. `checks` counts the changes of an ISR and
-    of a leader that were checked."""
+    """Checks the records of the metadata log in their order.
+
+    `asked` returns True if a leader sent a request. `unclean` returns True if a topic allows
+    unclean elections. `was_killed` returns True if the process before an incarnation was killed.
+    `min_isr` has the min.insync.replicas of topics whose value never changes. `checks` counts the
+    changes of an ISR and of a leader that were checked."""
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class Rulings:
         }
 
     def take(self, records: Sequence[MetadataRecord]) -> str:
-        """What is wrong with them, if anything is."""
+        """Check the next records of the log. Return the fault of the first wrong record, or ""."""
         self._anew.clear()
         return next(filter(None, map(self._take, records)), "") or self._after_registrations()
 
@@ -118,7 +121,7 @@ class Rulings:
             case RegisterBrokerRecord():
                 return self._registered(record)
             case UnregisterBrokerRecord():
-                # Without an answer to its registration, the incarnation asks for another one.
+                # If the incarnation got no answer to its registration, it asks for another epoch.
                 self._brokers[record.broker_id] = record.broker_epoch, None
             case BrokerRegistrationChangeRecord() if record.fenced:
                 self._fenced[record.broker_id] = record.fenced > 0
@@ -130,7 +133,8 @@ class Rulings:
                 self._partitions[key] = merge(old, CLEARED)
 
     def _registered(self, record: RegisterBrokerRecord) -> str:
-        """Who registers once more, without an answer to the first time, keeps its epoch."""
+        """Check a registration. An incarnation that registers once more, because it got no answer
+        to the first request, keeps its broker epoch."""
         before, incarnation_id = self._brokers.get(record.broker_id, (-1, None))
         self._brokers[record.broker_id] = record.broker_epoch, record.incarnation_id
         again = record.incarnation_id == incarnation_id
@@ -158,7 +162,7 @@ class Rulings:
         if self._asked(key, before.partition_epoch, before.leader_epoch, before.leader, as_whom):
             in_sync |= joined
         if isr == (leader,) and not before.isr and new.leader_recovery_state == RECOVERING:
-            # A record that removes the last member of the ELR, which stopped uncleanly, may elect.
+            # A record may remove the last member of the ELR, which stopped uncleanly, and elect.
             in_sync |= set(before.last_known_elr if len(before.elr) <= 1 else ())
         if not set(new.elr) <= {*before.isr, *before.elr} - set(isr):
             return f"{record}: eligible without having been in the ISR {before.isr}"

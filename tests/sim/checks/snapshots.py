@@ -1,6 +1,7 @@
 """The snapshots of the metadata on all nodes.
 
-Snapshots of one offset have the same bytes on every node, and say what replaying everything says.
+Snapshots of one offset have the same bytes on every node, and their image equals the image after
+the replay of all records.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Snapshots:
     def __init__(self) -> None:
         self.digests: dict[EpochOffset, str] = {}
         self.replayed: dict[int, MetadataImage] = {}
-        """The images that all committed records give, by offset."""
+        """The images after the replay of all committed records, by offset."""
         self._images: dict[EpochOffset, MetadataImage] = {}
         """The image of each snapshot."""
 
@@ -34,7 +35,8 @@ class Snapshots:
         seen.snapshot = snapshot = files.latest
         digest = hashlib.sha256(b"".join(files.chunks(snapshot))).hexdigest()
         claim(self.digests, snapshot, digest, f"bytes of a snapshot on {machine.name},")
-        # Read again also when it is known: disks fail by the number of what they are asked.
+        # Also read a known snapshot, because the faults of a disk depend on the number of its
+        # calls.
         chunks = list(files.chunks(snapshot))
         image = self._images.get(snapshot)
         if image is None:
@@ -44,6 +46,6 @@ class Snapshots:
             raise Violation(f"{machine.name}: {snapshot} says {image}, replaying says {known}")
 
     def forget_from(self, offset: int) -> MetadataImage:
-        """Forget the images behind `offset`, and return the one of this offset."""
+        """Forget the images behind `offset`, and return the image at this offset."""
         self.replayed = {at: image for at, image in self.replayed.items() if at <= offset}
         return self.replayed[offset]

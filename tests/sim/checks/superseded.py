@@ -1,8 +1,9 @@
 """The controllers of an old quorum that have met the rebuilt one, and the votes that they cast.
 
-A controller that has met its successor while it had no leader votes for no candidate. A leader of
-its own quorum ends that, because this quorum lives (docs/protocol/rebuilding-a-quorum.md, rule 12).
-The check sees the handshakes, not the state that the Raft core derives from them.
+A controller that has met its successor while it had no leader votes for no candidate. This ends
+when it finds a leader of its own quorum, because that quorum still works
+(docs/protocol/rebuilding-a-quorum.md, rule 12). The check sees the handshakes, not the state that
+the Raft core derives from them.
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@
 
 The cause of such an election states where the new leader's log ends, and the largest end that a
 replica has reported (KIP-966, part 2). The check compares this with the logs at the moment of the
-commit, before the new leader knows of its election. No replica has a longer log than a leader that
-was elected for its log, if the replica was unfenced before the partition lost its leader and
-answers the active controller without delay.
+commit, before the new leader knows of its election. A leader that was elected for its log has the
+longest log. The check compares only replicas that were unfenced before the partition lost its
+leader, and that answer the active controller without delay.
 
-A hint that a broker is dead never makes such an election earlier: it waits until the sessions of
-all killed brokers that may have everything would have ended (`quorum/controller/state/hints.py`).
+A hint that a broker is dead never makes such an election earlier. The election waits until the
+sessions of all killed brokers that may have all committed records would have ended
+(`quorum/controller/state/hints.py`).
 
 An acknowledged record may only be lost to a later election whose leader did not have it. Either the
 record is at or behind the end that the cause states, or the new leader's log had diverged before.
@@ -37,7 +38,7 @@ from tests.sim.world.sessions import FRESH_MS, Sessions, session_left_ms
 
 CAUSES = (Cause.UNCLEAN_ELECTION, Cause.LAST_KNOWN_LEADER)
 LINKED_S = 0.5
-"""After so long an active controller has links to all brokers that it can reach."""
+"""After this time, a new active controller has links to all brokers that it can reach."""
 CLOCKS_DIFFER_S = 0.1
 """The clock of a controller runs up to 2 % fast, and a session lasts 2 s."""
 READ_BYTES = 1 << 20
@@ -56,8 +57,9 @@ class HasTime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """`stated_end` is the end of the new leader's log in the cause, or None. `epochs` has the
-    leader epoch of each offset of that log, or is None if the broker does not run."""
+    """One unclean election. `stated_end` is the end of the new leader's log in the cause, or None.
+    `epochs` has the leader epoch of each offset of that log, or is None if the broker does not
+    run."""
 
     leader: int
     leader_epoch: int
@@ -77,10 +79,10 @@ class Election:
 
 
 class UncleanElections:
-    """All unclean elections that were committed. `checks` counts what was compared.
+    """All unclean elections that were committed. `checks` counts the comparisons.
 
-    `trusted` says if the replica of a machine still has all that it ever had. `leaders` has the
-    elections of the quorum."""
+    `trusted` returns True if the replica of a machine still has all records that it ever had.
+    `leaders` has the elections of the quorum."""
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class UncleanElections:
         self._leaders = leaders
         self._elections: dict[Key, list[Election]] = {}
         self._leaderless_s: dict[Key, float] = {}
-        """The time at which each partition lost its leader."""
+        """The time at which each partition lost its leader last."""
         self.sessions = Sessions(cluster)
         self._changed_s: dict[int, float] = {}
         """The time at which each broker was registered, fenced or unfenced last."""
@@ -102,7 +104,7 @@ class UncleanElections:
     def committed(
         self, records: Iterable[MetadataRecord], before: MetadataImage, image: MetadataImage
     ) -> str:
-        """Note the elections among newly committed records. `before` and `image` are the images
+        """Record the elections among newly committed records. `before` and `image` are the images
         before and after them. Return the fault of an election or of its cause, or ""."""
         problem, now_s = "", self._cluster.loop.time()
         for record in records:
@@ -142,10 +144,10 @@ class UncleanElections:
         return ""
 
     def _is_longest(self, key: Key, leader: int, image: MetadataImage) -> str:
-        """Return the fault if another replica has a longer log.
+        """Return the fault if another replica has a longer log, or "".
 
-        The last known leader is elected whatever the others have: another replica may have led
-        before it, and kept records that were never committed."""
+        This does not apply to the last known leader, which is elected whatever the others have.
+        Another replica may have led before it, and kept records that were never committed."""
         elected = self._machine(leader)
         partition, end = image.partition(*key), end_of(elected, key)
         if partition is None or end is None or not self._trusted(elected, key):
@@ -171,8 +173,8 @@ class UncleanElections:
         return ""
 
     def _is_early(self, key: Key, leader: int, before: MetadataImage) -> str:
-        """Return the fault if the session of a killed broker that may have everything has not
-        ended, or ""."""
+        """Return the fault if the session of a killed broker that may have all committed records
+        has not ended, or ""."""
         partition = before.partition(*key)
         if partition is None:
             return ""

@@ -1,10 +1,11 @@
-"""The high watermarks of partitions, compared with the logs of the ISR and with earlier lives.
+"""The high watermarks of partitions, compared with the logs of the ISR and with earlier processes.
 
 A record below a high watermark is in the log of every ISR member (KIP-101), and of every eligible
-leader replica (KIP-966). So the high watermark of a leader is at most the smallest log end of its
-ISR, and a replica joins only when it has everything below the highest one. A process starts with
-the checkpoint of the one before, which is at most the highest one that any replica ever had. After
-the healing, the leader has the highest one again.
+leader replica (KIP-966). The high watermark of a leader is therefore at most the smallest log end
+offset of its ISR. A replica joins the ISR only when it has everything below the highest high
+watermark. A process starts with the checkpoint of the process before, which is at most the highest
+high watermark that any replica ever had. After the faults have ended, the leader reaches the
+highest one again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Trusted = Callable[[Machine, Key], bool]
 
 
 class Watermarks:
-    """`trusted` says which ISR members are compared: power losses and bad disks take records."""
+    """Compares the ISR members for which `trusted` returns True. Power losses and bad disks take
+    records from the others."""
 
     def __init__(
         self,
@@ -32,8 +34,8 @@ class Watermarks:
         min_isr: Mapping[str, int] | None = None,
         unclean: Callable[[Key], bool] = lambda key: False,
     ) -> None:
-        """`min_isr` has the min.insync.replicas of the topics for which it is known. `unclean` says
-        if a partition allows unclean elections, which may lose records."""
+        """`min_isr` has the min.insync.replicas of the topics for which it is known. `unclean`
+        returns True if a partition allows unclean elections, which may lose records."""
         self._min_isr = min_isr or {}
         self._unclean = unclean
         self.checks: Counter[str] = Counter()
@@ -42,7 +44,7 @@ class Watermarks:
         self._highest: dict[Key, int] = {}
         self._highest_of_name: dict[str, int] = {}
         self._ends: dict[tuple[str, Key], int] = {}
-        """The highest log end that was seen of each replica, whatever became of it."""
+        """The highest log end that was seen of each replica, even if it was truncated later."""
         self._last_ends: dict[tuple[str, Key], int] = {}
         """The log end of each replica when its process ended last."""
 
@@ -61,7 +63,7 @@ class Watermarks:
         return ""
 
     def note(self, hosted: HostedPartition) -> None:
-        """Note the present high watermark of a replica."""
+        """Record the present high watermark of a replica."""
         key, high_watermark = hosted.key, hosted.partition.high_watermark
         self._highest[key] = max(self._highest.get(key, 0), high_watermark)
         name = f"{hosted.topic}-{key[1]}"
@@ -98,8 +100,8 @@ class Watermarks:
 
     def electable(self, key: Key, partition: Partition | None) -> str:
         """Return the fault of a replica that may be elected and lacks a record below the highest
-        high watermark, or "". `partition` is the committed state: its ISR and its ELR may be
-        elected."""
+        high watermark, or "". `partition` is the committed state. Members of its ISR and of its ELR
+        may be elected."""
         if partition is None or self._unclean(key):
             return ""
         highest = self.highest(key)
@@ -141,13 +143,13 @@ class Watermarks:
         return f"{hosted}: high watermark {high_watermark}, and only {holders} ever had the records"
 
     def saw_end(self, machine: Machine, key: Key) -> None:
-        """Note the present log end offset of a replica."""
+        """Record the present log end offset of a replica."""
         end = log_end(machine, key)
         if end is not None:
             self._ends[machine.name, key] = max(end, self._ends.get((machine.name, key), 0))
 
     def dying(self, machine: Machine) -> None:
-        """Note the log ends of a process that is about to end."""
+        """Record the log ends of a process that is about to end."""
         for key, hosted in hosted_by(machine).items():
             self.saw_end(machine, key)
             self._last_ends[machine.name, key] = hosted.log.end_offset
@@ -169,10 +171,10 @@ class Watermarks:
 
 
 def knows_process(leadership: Leadership, follower: Machine) -> bool:
-    """Return True if the process of a follower is the one that its leader knows.
+    """Return True if the leader knows the present process of a follower.
 
-    A restart may cut off unflushed records that the rest of the ISR has. The broker has left the
-    ISR then, and a leader that does not know it yet counts what the broker had before."""
+    A restart may cut off unflushed records that the rest of the ISR has. The broker has then left
+    the ISR. A leader that does not know this yet counts the records that the broker had before."""
     known = leadership._brokers(follower.id)
     return (
         known is not None
