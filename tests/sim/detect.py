@@ -1,4 +1,4 @@
-"""The command of `make detect`: in how many random seeds is each removed safeguard found?
+"""The command of `make detect`: the number of random seeds until a removed safeguard is found.
 
 `python -m tests.sim.detect [SAFEGUARD...]` removes one safeguard of the whole cluster after another
 and runs the seeds from 1 on until one fails. A safeguard that only scripts of pure cores, disks or
@@ -30,20 +30,20 @@ CPU_S = 600.0
 FAULTS_S = 12.0
 LARGEST_MESSAGE = 110
 WITHOUT_BROKERS = ("answer-when-committed",)
-"""Safeguards of the table of partitions that controllers alone exercise: clients send them
-requests, too."""
+"""Safeguards of the table of partitions that controllers alone exercise, because clients send
+requests to them, too."""
 NOT_SIMULATED = (
     "snapshot-verification",
     "permissions-of-a-session",
     "node-identity",
     "ids-of-the-sender",
 )
-"""Safeguards that no seed exercises: the replacement of the first works with the pure core only,
-because it reads the snapshots in memory, no workload denies the reader of a fetch session, and the
-nodes of seeds have no identities."""
+"""Safeguards that no seed exercises. The replacement of the first one works with the pure core
+only, because it reads the snapshots in memory. No workload denies the reader of a fetch session.
+The nodes of seeds have no identities."""
 SAVE_EVERY_S = 20.0
-"""CPU seconds between two saves of a search that is still running."""
-HEAD = "| `SAFEGUARD=` | seeds until found | CPU s | what the seed says |"
+"""The CPU seconds between two saves of a search that is still running."""
+HEAD = "| `SAFEGUARD=` | seeds until found | CPU s | message of the failure |"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,8 @@ def relevant() -> list[Ablation]:
 
 
 def plan_of(ablation: Ablation) -> Plan:
-    """Return a plan with brokers only where they matter: a seed without them takes a tenth."""
+    """Return a plan with brokers only if they matter. A seed without them takes a tenth of the
+    time."""
     alone = ablation in quorum.ABLATIONS or ablation.name in WITHOUT_BROKERS
     return Plan(controllers_only=alone, faults_s=FAULTS_S, swarm_share=1.0)
 
@@ -85,7 +86,7 @@ def detect(
     """Run seeds without the safeguard, until one fails or a bound is reached.
 
     A seed counts only if it passes with the safeguard. The search continues after `before`, or
-    begins with seed 1. `save` is called with the state of the search now and then."""
+    begins with seed 1. `save` is called with the state of the search from time to time."""
     name, plan = ablation.name, plan_of(ablation)
     found = before or Detection(name, None, 0, 0.0, "")
     began_s = saved_s = time.process_time() - found.cpu_s
@@ -106,7 +107,7 @@ def detect(
 
 
 def failure(seed: int, plan: Plan) -> str:
-    """Return what a seed that fails says, or ""."""
+    """Return the message of a seed that fails, or ""."""
     try:
         run_seed(seed, plan)
     except SeedFailed as failed:
@@ -117,7 +118,7 @@ def failure(seed: int, plan: Plan) -> str:
 
 
 def innermost(said: str) -> str:
-    """Return what the check said, without the error of the node in which it was raised."""
+    """Return the message of the check, without the error of the node in which it was raised."""
     return said.rpartition("Violation(")[2].lstrip("\\'\"").rstrip("\\'\")")
 
 

@@ -1,4 +1,4 @@
-"""The checker of who votes, against histories whose verdict is known."""
+"""The checker of the voters, with histories whose verdict is known."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ DONE = (ErrorCode.NONE, "")
 
 
 class Told:
-    """A history in the making. 1 leads from the start, another as `elected` says."""
+    """A history under construction. Node 1 leads from the start, until `elected` names another
+    leader."""
 
     def __init__(self, kraft_version: int = 1) -> None:
         self.history = QuorumHistory(
@@ -65,18 +66,22 @@ EXPLAINED: dict[str, Callable[[], Told]] = {
     "one change after the other": lambda: (
         Told().add(FOUR, 0, 1).describe(2, 3, *ALL).remove(ONE, 4, 5).describe(6, 7, *ALL[1:])
     ),
-    "a leader tells what is not committed yet": lambda: (
+    "a leader describes a change that is not committed yet": lambda: (
         Told().describe(1, 2, *ALL).describe(3, 4, ONE, TWO, THREE).add(FOUR, 0, 9)
     ),
-    "who is not answered may have been heard": lambda: (
+    "a request without an answer may have succeeded": lambda: (
         Told().add(FOUR, 0, 1, None).describe(2, 3, *ALL).remove(FOUR, 4, 5)
     ),
-    "in time or later": lambda: Told().add(FOUR, 0, 1, LATE).remove(FOUR, 4, 5),
-    "nothing was done": lambda: Told().add(FOUR, 0, 1, NOT_YET).describe(2, 3, ONE, TWO, THREE),
-    "a deposed leader tells what was": lambda: (
+    "a change that may have been made later": lambda: (
+        Told().add(FOUR, 0, 1, LATE).remove(FOUR, 4, 5)
+    ),
+    "a change that was not made": lambda: (
+        Told().add(FOUR, 0, 1, NOT_YET).describe(2, 3, ONE, TWO, THREE)
+    ),
+    "a deposed leader describes the old voters": lambda: (
         Told().elected(1.0, 2, 2).add(FOUR, 2, 3).describe(4, 5, ONE, TWO, THREE)
     ),
-    "a deposed leader refuses by what was": lambda: (
+    "a deposed leader refuses a change by the old voters": lambda: (
         Told()
         .elected(1.0, 2, 2)
         .remove(THREE, 2, 3)
@@ -98,12 +103,12 @@ EXPLAINED: dict[str, Callable[[], Told]] = {
     ),
 }
 WRONG: dict[str, Callable[[], Told]] = {
-    "nobody asked for that voter": lambda: Told().describe(1, 2, *ALL),
+    "a voter for which no request asked": lambda: Told().describe(1, 2, *ALL),
     "an added voter is not there": lambda: Told().add(FOUR, 0, 1).describe(2, 3, ONE, TWO, THREE),
     "a removed voter is back": lambda: (
         Told().add(FOUR, 0, 1).remove(FOUR, 2, 3).describe(4, 5, *ALL)
     ),
-    "told before it was asked for": lambda: Told().describe(0, 1, *ALL).add(FOUR, 2, 3),
+    "a voter is described before the request": lambda: Told().describe(0, 1, *ALL).add(FOUR, 2, 3),
     "two at once, of which one is committed": lambda: (
         Told().add(FOUR, 0, 9).add(key(5), 0, 9).describe(1, 2, *ALL, key(5), key(6))
     ),
@@ -113,21 +118,19 @@ WRONG: dict[str, Callable[[], Told]] = {
     "the last one was removed": lambda: (
         Told().remove(ONE, 0, 1).remove(TWO, 2, 3).remove(THREE, 4, 5)
     ),
-    "refused for a voter that is none": lambda: Told().add(
+    "DUPLICATE_VOTER for a replica that is no voter": lambda: Told().add(
         FOUR, 0, 1, no(ErrorCode.DUPLICATE_VOTER)
     ),
-    "refused for no voter, and is one": lambda: Told().remove(
-        ONE, 0, 1, no(ErrorCode.VOTER_NOT_FOUND)
-    ),
-    "changed before the upgrade": lambda: Told(0).add(FOUR, 0, 1).upgrade(2, 3),
+    "VOTER_NOT_FOUND for a voter": lambda: Told().remove(ONE, 0, 1, no(ErrorCode.VOTER_NOT_FOUND)),
+    "a change before the upgrade": lambda: Told(0).add(FOUR, 0, 1).upgrade(2, 3),
     "downgraded": lambda: Told(0).upgrade(0, 1).add(FOUR, 2, 3, no(ErrorCode.UNSUPPORTED_VERSION)),
     "an answer and its opposite": lambda: (
         Told().add(FOUR, 0, 1, LATE).describe(2, 3, *ALL).remove(FOUR, 4, 5).remove(FOUR, 6, 7)
     ),
-    "the leader in office does not know": lambda: (
+    "the present leader describes the old voters": lambda: (
         Told().elected(1.0, 2, 2).add(FOUR, 2, 3).describe(4, 5, ONE, TWO, THREE, by=2)
     ),
-    "a deposed leader tells what came later": lambda: (
+    "a deposed leader describes a later change": lambda: (
         Told().elected(1.0, 2, 2).describe(2, 3, *ALL).add(FOUR, 4, 5)
     ),
 }
@@ -140,7 +143,7 @@ def test_an_order_explains(told: Callable[[], Told]) -> None:
 
 @pytest.mark.parametrize("told", WRONG.values(), ids=WRONG)
 def test_no_order_explains(told: Callable[[], Told]) -> None:
-    with pytest.raises(Violation, match="no order explains who votes"):
+    with pytest.raises(Violation, match="no order explains the voters"):
         told().history.check(None, 100.0)
 
 

@@ -83,5 +83,5 @@ def test_a_voter_joins_by_itself_and_that_explains_who_votes() -> None:
     with simulation("voter_joins_by_itself", shape) as stage:
         play(stage, quorum_scenarios.voter_joins_by_itself(stage))
         stage.voting.changes.clear()
-        with pytest.raises(Violation, match="no order explains who votes"):
+        with pytest.raises(Violation, match="no order explains the voters"):
             stage.voting.check(stage.electorate.voting(), stage.loop.time())

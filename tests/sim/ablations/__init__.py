@@ -1,1 +1,1 @@
-"""The purpose of each safeguard: without it, a named history breaks a named invariant."""
+"""The safeguards, each with a named history that breaks a named invariant without it."""

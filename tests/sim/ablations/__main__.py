@@ -29,7 +29,7 @@ def say(text: str) -> None:
 
 
 def broken(ablation: Ablation) -> Trace:
-    """The shortest history found, with the invariant that it breaks at its end."""
+    """Return the shortest history that was found, with the invariant that it breaks at its end."""
     trace, story = Trace(), ablation.story
     with ablation.in_force():
         moves = shortest(story, ablation.caught) if isinstance(story, RaftWalk) else None
@@ -65,7 +65,7 @@ def tell(ablation: Ablation, out: str) -> int:
 
 
 def find(ablation: Ablation) -> int:
-    """The first seeds, as the story is told, that break in the stated way."""
+    """Say the first seed with which the story breaks in the stated way. Return the exit code."""
     story = ablation.story
     if not isinstance(story, RaftWalk | PartitionWalk | Scene):
         say("a script has no seed")

@@ -1,6 +1,6 @@
 """One safeguard, the function that is replaced to be without it, and the history that then breaks.
 
-There is no switch in production code: a replacement is patched in for as long as a story runs.
+There is no switch in production code: the function is patched only while a story runs.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tests.sim.ablations.stories import Story
 @dataclass(frozen=True, slots=True)
 class Ablation:
     name: str
-    """As `make break SAFEGUARD=...` knows it."""
+    """The name in `make break SAFEGUARD=...`."""
     safeguard: str
-    """What production does, in one line."""
+    """The rule that production follows, in one line."""
     owner: Any
     attribute: str
     instead: Any
     story: Story
     caught: str
-    """Part of what the failure says."""
+    """A part of the message of the failure."""
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def replaced(self) -> str:
-        """The function, as a reader finds it."""
+        """The name of the replaced function, with its class or module."""
         owner = self.owner
         place = owner.__name__ if isinstance(owner, type) else owner.__name__.rpartition(".")[2]
         return f"{place}.{self.attribute}"

@@ -1,5 +1,5 @@
-"""Safeguards of the log cleaner: what may be removed, and the order in which segments are
-replaced."""
+"""Safeguards of the log cleaner: the records that it may remove, and the order in which it replaces
+segments."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ ABLATIONS = (
     ),
     Ablation(
         "cleaned-fsync",
-        "a cleaned segment is on the disk before it replaces others",
+        "a cleaned segment is on the disk before it replaces other segments",
         cleaning,
         "seal",
         lambda disk, directory, cleaned: cleaned.seal(),
@@ -113,7 +113,7 @@ ABLATIONS = (
     ),
     Ablation(
         "cancelled-swap",
-        "before a truncation a replacement that has begun is cancelled durably",
+        "a replacement of segments that has begun is cancelled durably before a truncation",
         SegmentSwap,
         "cancel",
         lambda self: None,
@@ -122,7 +122,7 @@ ABLATIONS = (
     ),
     Ablation(
         "cleaner-checkpoint",
-        "before a log is cut the checkpoint of the cleaner is lowered, durably",
+        "the checkpoint of the cleaner is lowered durably before a truncation",
         OffsetCheckpoints,
         "lower_cleaner_offset",
         lambda self, name, offset: None,
@@ -131,7 +131,7 @@ ABLATIONS = (
     ),
     Ablation(
         "checkpoint-after-replacements",
-        "the cleaner raises its checkpoint when all replacements are durable",
+        "the cleaner raises its checkpoint only when all replacements are durable",
         CleanerWorker,
         "_begin",
         raise_the_checkpoint_first,
@@ -149,7 +149,7 @@ ABLATIONS = (
     ),
     Ablation(
         "offset-gaps",
-        "a compacted log is marked durably before its first offset is missing",
+        "a compacted log is marked durably before an offset is missing for the first time",
         cleaning,
         "allow_gaps",
         lambda disk, directory: None,
@@ -167,7 +167,7 @@ ABLATIONS = (
     ),
     Ablation(
         "last-batch-of-a-producer",
-        "the cleaner keeps the last batch of each active producer, so that a retry is known",
+        "the cleaner keeps the last batch of each active producer, so that a retry is recognized",
         batch_filter,
         "_keeps_empty",
         lambda header, retention, *, last: last,

@@ -1,5 +1,5 @@
-"""Safeguards of log directories: the failure of one costs only its own partitions, and no record
-that was acknowledged (KIP-858)."""
+"""Safeguards of log directories: a failed directory costs only its own partitions, and no
+acknowledged record (KIP-858)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ABLATIONS = (
     ),
     Ablation(
         "offline-replica",
-        "a replica in a failed log directory leads nothing, although its broker is unfenced",
+        "a replica in a failed log directory does not lead, although its broker is unfenced",
         partition_change,
         "has_online_directory",
         lambda image, broker_id, directory: True,
@@ -66,7 +66,7 @@ ABLATIONS = (
     ),
     Ablation(
         "late-assignment",
-        "a replica whose directory failed before it was reported leaves the ISR with its report",
+        "a replica leaves the ISR if its broker reports it in a directory that has failed already",
         log_directories,
         "is_failed",
         lambda broker, directory: False,
@@ -75,7 +75,8 @@ ABLATIONS = (
     ),
     Ablation(
         "second-log",
-        "no second log is made while the first one may be in a failed directory (KAFKA-16234)",
+        "a broker makes no second log while the first one may be in a failed directory "
+        "(KAFKA-16234)",
         log_manager,
         "chosen_directory",
         fewest_logs,
@@ -84,7 +85,7 @@ ABLATIONS = (
     ),
     Ablation(
         "move-whole",
-        "a future log takes the place of the current one when it has all of its records (KIP-113)",
+        "a future log replaces the current one only when it has all of its records (KIP-113)",
         move_copy,
         "has_all_records",
         lambda current, future: True,
@@ -93,8 +94,8 @@ ABLATIONS = (
     ),
     Ablation(
         "move-report",
-        "the metadata names the target of a move before the future log takes the place of the "
-        "current one (KIP-858)",
+        "the metadata names the target of a move before the future log replaces the current "
+        "one (KIP-858)",
         move_copy,
         "may_swap",
         lambda accepted, recorded, target: True,
@@ -103,7 +104,7 @@ ABLATIONS = (
     ),
     Ablation(
         "later-log",
-        "of two logs of a partition, a start takes the one that the metadata names",
+        "of two logs of a partition, a start opens the one that the metadata names",
         FoundLogs,
         "home",
         first_found,
@@ -112,7 +113,7 @@ ABLATIONS = (
     ),
     Ablation(
         "directory-epochs",
-        "a stop is clean only if every log directory says so with the same broker epoch",
+        "a stop counts as clean only if every log directory records it with the same broker epoch",
         LogManager,
         "previous_broker_epoch",
         property(any_epoch),

@@ -72,7 +72,8 @@ def a_broker_is_killed_after_the_swap_of_two_logs() -> None:
 
 
 def killed_after_the_swap(*, report_first: bool) -> None:
-    """In the moment after the swap, both directories have a log of the partition."""
+    """Kill the broker in the moment after the swap, when both directories have a log of the
+    partition."""
     with closing(ReplicaCluster(brokers=1, log_dirs=(A, B))) as cluster:
         if report_first:
             committed(cluster)

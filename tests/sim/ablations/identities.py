@@ -1,5 +1,5 @@
-"""Safeguards of identities: a user is served only while the credential and the session exist, and a
-node is believed only if it proves its id, and only for itself."""
+"""Safeguards of identities. A broker serves a user only while the credential and the session exist.
+A node believes another node only if that node proves its id, and only when it speaks for itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def keep_sessions(self: SaslGate, keys: Iterable[object]) -> None: ...
 ABLATIONS = (
     Ablation(
         "sessions-of-removed-credentials",
-        "a broker that replays the removal of a credential serves its open connections no more",
+        "a broker that replays the removal of a credential no longer serves its open connections",
         SaslGate,
         "credentials_removed",
         keep_sessions,
@@ -31,7 +31,7 @@ ABLATIONS = (
     ),
     Ablation(
         "end-of-sessions",
-        "a connection is closed at a request after the end of its session (KIP-368)",
+        "a broker closes a connection at a request after the end of its session (KIP-368)",
         sasl_connection,
         "session_ms",
         lambda *_: None,
@@ -49,7 +49,7 @@ ABLATIONS = (
     ),
     Ablation(
         "ids-of-the-sender",
-        "a request of Raft speaks for no other replica than its sender",
+        "a node refuses a Raft request that speaks for another replica than its sender",
         node_requests,
         "check_speaker",
         lambda *_: None,

@@ -36,6 +36,6 @@ async def with_dying_controllers(stage: Simulation, work: type[Workload]) -> Wor
 
 
 def users_log_in_while_their_credentials_are_removed() -> None:
-    """Each broker has open sessions of users that an administrator removes."""
+    """Let an administrator remove users while each broker has open sessions of them."""
     with simulation("credentials", shape_for(Credentials)) as stage:
         play(stage, with_dying_controllers(stage, Credentials))

@@ -1,5 +1,5 @@
-"""Safeguards of what administrators are told of a quorum, and of one that is lost for good and
-rebuilt from what is left of it."""
+"""Safeguards of the answers to changes of the voters, and of a quorum that is lost for good and
+rebuilt."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def answer_at_once(core: Core, state: Leader, token: int, records: tuple[Any, ..
 ABLATIONS = (
     Ablation(
         "voters-answer",
-        "a change of the voters is answered once it is committed",
+        "a leader answers a change of the voters only when the change is committed",
         voter_changes,
         "_append",
         answer_at_once,
         Scene(quorum_scenarios.removal_by_a_leader_cut_off, shape=quorum_scenarios.DYNAMIC),
-        "no order explains who votes",
+        "no order explains the voters",
     ),
     Ablation(
         "generation",
-        "nodes of a rebuilt quorum and of the one before refuse each other",
+        "the nodes of a rebuilt quorum and of the quorum before it refuse each other",
         handshake,
         "_generation_refusal",
         lambda mine, other: "",
@@ -47,7 +47,7 @@ ABLATIONS = (
     ),
     Ablation(
         "superseded",
-        "a node that has met the rebuilt quorum elects nobody in the one before",
+        "a controller that has met the rebuilt quorum votes for no candidate of the old one",
         Raft,
         "superseded",
         lambda self: None,
@@ -56,7 +56,7 @@ ABLATIONS = (
     ),
     Ablation(
         "greatest-end",
-        "a quorum is rebuilt from the log with the greatest (epoch, offset)",
+        "force-voters rebuilds a quorum from the log with the greatest (epoch, offset)",
         SourceDirectory,
         "rank",
         property(lambda self: (len(self.rebuilds), self.end.offset)),
@@ -65,7 +65,7 @@ ABLATIONS = (
     ),
     Ablation(
         "epoch-jump",
-        "a rebuilt quorum begins in an epoch that nobody of the old one reaches",
+        "a rebuilt quorum begins in an epoch that the old quorum never reaches",
         force_voters,
         "EPOCH_MARGIN",
         0,

@@ -1,5 +1,5 @@
-"""A trace as a sequence diagram: one HTML file that needs nothing else, lanes per node, time
-downwards, in the colours of the reader's system."""
+"""A trace as a sequence diagram: one self-contained HTML file, with a lane per node, time
+downwards, and the colours of the reader's system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.sim.ablations.trace import Event, Kind, Trace
 
 LEFT, TOP, ROW = 84, 58, 24
 LANES, WIDEST_LANE, NARROWEST_LANE = 450, 150, 64
-"""What is said of each event stands to the right of all lanes: it must not begin off the screen."""
+"""The width of all lanes, and of one lane. The text of each event is to the right of all lanes, so
+it must not begin off the screen."""
 
 OWN_STYLE = """
 p { max-width:110ch; }
@@ -26,7 +27,7 @@ svg text.sent { fill:var(--accent); }
 @media screen { .chart { max-height:none; } }
 @media print { svg { width:100%; height:auto; } }
 """
-"""What the page adds to the style sheet of the report."""
+"""The rules that the page adds to the style sheet of the report."""
 
 
 def page(trace: Trace, title: str, subtitle: str, invariant: str) -> str:
@@ -107,7 +108,8 @@ def _row(places: _Places, row: int, event: Event) -> list[str]:
 
 
 def _arrow(places: _Places, row: int, event: Event) -> list[str]:
-    """From where it was sent to where it arrives; a lost one ends half-way."""
+    """Draw the arrow from the row of the sending to the row of the arrival. A lost message ends
+    half-way."""
     lost = event.kind is Kind.LOST
     source, target = (event.lane, event.other) if lost else (event.other, event.lane)
     x1, x2, y2 = places.x[source], places.x[target], places.y(row)

@@ -1,7 +1,8 @@
 """Scripted histories of one partition: the controller's rules and three replicas, by hand.
 
-What crosses between them crosses when a script says so. `check` holds what the partition's walk
-holds: every member of the ISR, any of whom may be elected, has all that was acknowledged.
+A message between them moves only when a script moves it. `check` requires the same as the
+partition's walk: every member of the ISR has all acknowledged records, because any of them may be
+elected.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from tests.unit.replication.cluster import ReplicaCluster, led_by
 
 
 def proposal_from_before_a_fence() -> None:
-    """3 was out, has caught up, and 1 proposes it. While that is under way 3 is taken out again."""
+    """Let 1 propose that 3, which was out of the ISR and has caught up, joins it. The controller
+    removes 3 again while the proposal is in flight."""
     run = ReplicatedPartition()
     run.driver.propose_isr(TOPIC, (1, 2))
     for each in run.replicas:
@@ -41,8 +43,8 @@ def proposal_from_before_a_fence() -> None:
 
 
 def fetch_of_an_earlier_incarnation() -> None:
-    """What 2 says of its log is held back by the network. It loses its disk, and is in the ISR
-    again, with less, when that arrives: what the others have must not count as its own."""
+    """Delay a Fetch of 2. Before it arrives, 2 loses its disk and joins the ISR again with fewer
+    records. The leader must not count the offset of the old Fetch."""
     run = ReplicatedPartition()
     for _ in range(3):
         run.produce(1)
@@ -60,8 +62,8 @@ def fetch_of_an_earlier_incarnation() -> None:
 
 
 def fetch_of_an_older_epoch() -> None:
-    """What 2 says of its log is held back by the network. Another leader has less, so 2 cuts that
-    off; then 1, which was away, leads again, with all of it, and hears what 2 had said."""
+    """Delay a Fetch of 2. Before it arrives, 3 leads with fewer records, so 2 truncates its log.
+    Then 1, which was away, leads again with all records, and gets the old Fetch."""
     run = ReplicatedPartition()
     run.produce(1)
     for follower in (2, 3):
@@ -75,7 +77,7 @@ def fetch_of_an_older_epoch() -> None:
             topic_id=run.topic_id, partition_id=0, leader=leader, isr=isr
         )
         run.driver.append([change])
-        if leader == 3:  # 1 hears of it too late
+        if leader == 3:  # 1 learns of this leader too late
             for each in (2, 3):
                 run.replay_metadata(each)
             run.replicate(3, 2)
@@ -87,8 +89,8 @@ def fetch_of_an_older_epoch() -> None:
 
 
 def read_from_a_follower_before_it_is_committed() -> None:
-    """A record is on the leader 1 and the follower 2, and 3 is in the ISR without it. A consumer
-    reads from 2. Then 3 leads, and 2 cuts the record off."""
+    """Let a consumer read from the follower 2 a record that 3, which is in the ISR, does not have.
+    Then 3 leads, and 2 truncates the record."""
     cluster = ReplicaCluster()
     try:
         topic = cluster.create("t", [led_by(1, 2, 3)])
@@ -115,7 +117,8 @@ def read_from_a_follower_before_it_is_committed() -> None:
 
 
 def acks_all_while_a_throttle_is_exceeded() -> None:
-    """2 is in the ISR. It copies records of a throttled partition, more than the rate allows."""
+    """Let 2, a member of the ISR, copy more records of a throttled partition than the rate
+    allows."""
     cluster = ReplicaCluster(brokers=2)
     try:
         cluster.throttled = {"leader": ALL_PARTITIONS}
@@ -131,7 +134,7 @@ def acks_all_while_a_throttle_is_exceeded() -> None:
 
 
 def elected_while_fenced() -> None:
-    """The leader dies; its first successor in the order of assignment is fenced."""
+    """Let the leader die while its first successor in the order of assignment is fenced."""
     driver = Driver()
     driver.start(1, 2, 3)
     driver.create(TOPIC, (1, 2, 3))
@@ -145,7 +148,7 @@ def elected_while_fenced() -> None:
 
 
 def only_the_isr_is_elected() -> None:
-    """The only member of the ISR dies; the other replica lags behind."""
+    """Let the only member of the ISR die while the other replica lags."""
     driver = Driver()
     driver.start(1, 2)
     driver.create(TOPIC, (1, 2))
@@ -158,7 +161,7 @@ def only_the_isr_is_elected() -> None:
 
 
 def committed_by_the_leader_alone() -> None:
-    """With min.insync.replicas=1 the leader commits alone after 2 and 3 left the ISR."""
+    """Let the leader commit alone after 2 and 3 left the ISR, with min.insync.replicas=1."""
     run = ReplicatedPartition(min_isr=1, elr=True)
     run.driver.now_ms += 2 * LAG_MS
     run.produce(1)
@@ -186,15 +189,15 @@ def alone() -> ReplicatedPartition:
 
 
 def eligible_until_the_disk_is_lost() -> None:
-    """2 is eligible and restarts without its data."""
+    """Restart 2, which is eligible, without its data."""
     run = alone()
     run.restart(2, incarnation=2)
     run.check()
 
 
 def a_leader_that_does_not_know_the_min_isr() -> None:
-    """min.insync.replicas rises to 2. The leader, which still applies 1, removes 2 and 3 from the
-    ISR. It hears the answer before it replays the config."""
+    """Raise min.insync.replicas to 2 while the leader still applies 1, and let it remove 2 and 3
+    from the ISR. The leader gets the answer before it replays the config."""
     run = ReplicatedPartition(min_isr=1, elr=True)
     set_min_isr(run, 2)
     run.driver.now_ms += 2 * LAG_MS
@@ -211,7 +214,7 @@ def a_leader_that_does_not_know_the_min_isr() -> None:
 
 
 def min_isr_lowered() -> None:
-    """The leader is alone below min.insync.replicas, until an administrator lowers that."""
+    """Lower min.insync.replicas while the leader is alone in an ISR below the old value."""
     run = alone()
     set_min_isr(run, 1)
     run.driver.now_ms += 2 * LAG_MS

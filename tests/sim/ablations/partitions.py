@@ -1,5 +1,5 @@
-"""Safeguards of partitions: the ISR, high watermarks, leader epochs, producers, and the rules of
-the controller that decide who is in sync and who leads."""
+"""Safeguards of partitions: the ISR, high watermarks, leader epochs, producers, and the
+controller's rules about ISR members and leaders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.unit.partition import test_producers, test_truncation
 
 LOST = "lost"
 TWICE = "committed at"
-"""Two batches, at the same offset, were both taken for committed."""
+"""A part of the violation that two different batches were committed at the same offset."""
 
 
 def any_offset(replica: ReplicaState, high_watermark: int, epoch_start_offset: int) -> bool:
@@ -67,7 +67,7 @@ def an_error_means_refused(error: int) -> isr.Outcome:
 
 
 def any_epoch(self: partition.Partition, offset: int, last_fetched_epoch: int) -> None:
-    """A fetch from inside of the log is served, whatever the follower's log holds before it."""
+    """Serve every Fetch from inside of the log, whatever the follower's log holds before it."""
 
 
 def take_any_watermark(self: partition.Partition, high_watermark: int) -> None:
@@ -89,7 +89,7 @@ def follower_to_log_end(
 
 
 def forget_producers(self: producer_state.ProducerStates, headers: Any) -> None:
-    """A replica that takes over knows nothing of what was sent to the one before."""
+    """Do nothing, so that a new leader has no state of the producers that wrote to the old one."""
 
 
 def leave_no_isr(*arguments: Any, **named: Any) -> Generator[Any, None, list[Any]]:
@@ -122,7 +122,7 @@ def eligible_whatever_the_isr(
 ABLATIONS = (
     Ablation(
         "maximal-isr-shrink",
-        "a replica that leaves the ISR counts until the controller agrees",
+        "a replica that the leader removes from the ISR counts until the controller agrees",
         isr.PendingShrink,
         "maximal",
         isr.PendingShrink.proposed,
@@ -131,7 +131,7 @@ ABLATIONS = (
     ),
     Ablation(
         "maximal-isr-expand",
-        "a replica that joins the ISR counts before the controller agrees",
+        "a replica that the leader adds to the ISR counts before the controller agrees",
         isr.PendingExpand,
         "maximal",
         property(lambda state: state.committed),
@@ -140,7 +140,7 @@ ABLATIONS = (
     ),
     Ablation(
         "shrink-by-the-log",
-        "the ISR changes through the metadata log only",
+        "the ISR changes only through the metadata log",
         leadership.Leadership,
         "maybe_shrink",
         shrink_alone,
@@ -149,7 +149,7 @@ ABLATIONS = (
     ),
     Ablation(
         "caught-up-isr",
-        "a replica joins the ISR once it has all below the high watermark",
+        "a replica joins the ISR only when it has everything below the high watermark",
         leadership,
         "has_caught_up",
         any_offset,
@@ -158,7 +158,8 @@ ABLATIONS = (
     ),
     Ablation(
         "epoch-start",
-        "... and all below the start of the leader's epoch (KIP-207)",
+        "a replica joins the ISR only with everything below the start of the leader's epoch "
+        "(KIP-207)",
         leadership,
         "has_caught_up",
         the_watermark_alone,
@@ -167,7 +168,7 @@ ABLATIONS = (
     ),
     Ablation(
         "unknown-outcome",
-        "a change of the ISR whose outcome is not known may have been applied",
+        "an ISR change with an unknown outcome may have been applied",
         leadership,
         "outcome_of",
         an_error_means_refused,
@@ -176,7 +177,7 @@ ABLATIONS = (
     ),
     Ablation(
         "acks-all",
-        "acks=all is answered once the ISR has the records",
+        "a leader answers acks=all only when the ISR has the records",
         partition.Partition,
         "acks_all_error",
         acknowledge_at_once,
@@ -185,7 +186,8 @@ ABLATIONS = (
     ),
     Ablation(
         "log-matching",
-        "a follower's fetch names the epoch of what is before it, and the leader compares",
+        "a follower's Fetch names the epoch of the record before its offset, and the leader "
+        "compares this epoch",
         partition.Partition,
         "diverging",
         any_epoch,
@@ -194,7 +196,7 @@ ABLATIONS = (
     ),
     Ablation(
         "fetch-incarnation",
-        "a leader refuses what an earlier incarnation of a follower said of its log (KIP-903)",
+        "a leader refuses a Fetch that an earlier incarnation of the follower has sent (KIP-903)",
         leadership.Leadership,
         "stale_fetch",
         lambda self, replica_id, broker_epoch: False,
@@ -203,7 +205,7 @@ ABLATIONS = (
     ),
     Ablation(
         "fetch-epoch",
-        "a follower's fetch names its leader epoch, and another epoch's is refused",
+        "a follower's Fetch names its leader epoch, and the leader refuses another epoch",
         partition.Partition,
         "leader_error",
         any_leader_epoch,
@@ -212,8 +214,8 @@ ABLATIONS = (
     ),
     Ablation(
         "epoch-truncation",
-        "a follower cuts where its epochs differ from the leader's, not where the leader ended "
-        "(KIP-279)",
+        "a follower truncates to where its epochs differ from the leader's, not only to the "
+        "offset in the leader's answer (KIP-279)",
         local_replica,
         "truncation_offset",
         lambda leader, epochs, end_offset: min(leader.offset, end_offset),
@@ -222,7 +224,7 @@ ABLATIONS = (
     ),
     Ablation(
         "high-watermark",
-        "a follower's high watermark never goes back, whatever its new leader knows (KIP-207)",
+        "a follower's high watermark never falls, whatever its new leader knows (KIP-207)",
         partition.Partition,
         "leader_high_watermark",
         take_any_watermark,
@@ -233,7 +235,7 @@ ABLATIONS = (
     ),
     Ablation(
         "min-isr",
-        "acks=all needs min.insync.replicas",
+        "acks=all needs an ISR of min.insync.replicas members",
         leadership.Leadership,
         "effective_min_isr",
         1,
@@ -242,7 +244,7 @@ ABLATIONS = (
     ),
     Ablation(
         "sequence-check",
-        "no batch of a producer twice",
+        "a leader appends no batch of a producer twice",
         producer_state.ProducerStates,
         "check",
         lambda self, header: None,
@@ -251,7 +253,8 @@ ABLATIONS = (
     ),
     Ablation(
         "producer-state",
-        "what is known of producers follows from the log, so the next leader knows it too",
+        "each replica derives the producer states from its log, so that the next leader has "
+        "them, too",
         producer_state.ProducerStates,
         "append",
         forget_producers,
@@ -260,7 +263,7 @@ ABLATIONS = (
     ),
     Ablation(
         "read-committed",
-        "consumers read only what is committed",
+        "consumers read only committed records",
         fetches,
         "read",
         read_to_log_end,
@@ -269,7 +272,7 @@ ABLATIONS = (
     ),
     Ablation(
         "follower-read",
-        "a follower serves consumers below its own high watermark only (KIP-392)",
+        "a follower serves consumers only below its own high watermark (KIP-392)",
         fetches,
         "read",
         follower_to_log_end,
@@ -278,7 +281,7 @@ ABLATIONS = (
     ),
     Ablation(
         "throttle-exemption",
-        "a throttle of replication never holds back a member of the ISR (KIP-73)",
+        "a replication throttle never delays a member of the ISR (KIP-73)",
         replica_session.ReplicaSession,
         "_is_held_back",
         lambda self, hosted: hosted.leader_throttled,
@@ -296,7 +299,7 @@ ABLATIONS = (
     ),
     Ablation(
         "partition-epoch",
-        "a change of the ISR names the partition epoch that it was decided on",
+        "the controller refuses an ISR change that was decided on an older partition epoch",
         alter_partition,
         "is_outdated",
         lambda partition, change: False,
@@ -314,7 +317,8 @@ ABLATIONS = (
     ),
     Ablation(
         "elr-min-isr",
-        "no replica is eligible that leaves an ISR with which the leader commits (KIP-966)",
+        "a replica that leaves an ISR is not eligible if the leader commits with this ISR "
+        "(KIP-966)",
         partition_change,
         "eligible",
         eligible_whatever_the_isr,
@@ -332,7 +336,7 @@ ABLATIONS = (
     ),
     Ablation(
         "elr-leaders-min-isr",
-        "a replica that leaves an ISR is eligible only if the leader knows the min ISR, too",
+        "the lower min.insync.replicas of controller and leader decides about the ELR (KIP-966)",
         alter_partition,
         "elr_min_isr",
         lambda controllers, leaders: controllers,
@@ -341,7 +345,7 @@ ABLATIONS = (
     ),
     Ablation(
         "elr-cleared",
-        "a change of min.insync.replicas clears what is eligible (KIP-966)",
+        "a change of min.insync.replicas clears the ELR (KIP-966)",
         configs,
         "clear_elr_records",
         lambda *arguments: [],
@@ -350,7 +354,7 @@ ABLATIONS = (
     ),
     Ablation(
         "fenced-leader",
-        "a fenced broker is not elected",
+        "the controller elects no fenced broker",
         Context,
         "is_active",
         lambda self, broker_id: True,
@@ -359,7 +363,7 @@ ABLATIONS = (
     ),
     Ablation(
         "hints-hold",
-        "a hint never leads to an unclean election before the session would have ended",
+        "a hint never leads to an unclean election before the broker's session would have ended",
         Hints,
         "holds_any",
         lambda self, broker_ids: False,
@@ -368,7 +372,7 @@ ABLATIONS = (
     ),
     Ablation(
         "unclean-election",
-        "without unclean.leader.election.enable only a member of the ISR is elected",
+        "without unclean.leader.election.enable, the controller elects only members of the ISR",
         UncleanElections,
         "strategy",
         lambda self, topic_name: Strategy.AGGRESSIVE,
@@ -386,7 +390,8 @@ ABLATIONS = (
     ),
     Ablation(
         "activation",
-        "a controller rules once its own LeaderChange is committed and all before it is replayed",
+        "a controller decides only after its own LeaderChange is committed and everything "
+        "before it is replayed",
         ControllerNode,
         "_activate_when_ready",
         activate_at_once,
@@ -395,7 +400,7 @@ ABLATIONS = (
     ),
     Ablation(
         "answer-when-committed",
-        "the controller answers when what it rested on is committed",
+        "the controller answers only when everything that its decision rests on is committed",
         UncommittedDecisions,
         "_answer_committed",
         answer_at_once,

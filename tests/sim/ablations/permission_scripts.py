@@ -1,4 +1,4 @@
-"""Clients that an acknowledged DENY forbids something, while the active controller changes.
+"""Clients whose action an acknowledged DENY forbids, while the active controller changes.
 
 Each history runs a cluster with an authorizer on virtual time.
 """
@@ -35,7 +35,8 @@ def another_leads(secured: Secured, killed: Machine) -> bool:
 
 
 def a_denied_client_deletes_topics_while_leaders_die() -> None:
-    """The broker forwards each deletion to whichever controller is active."""
+    """Delete topics as a denied client. The broker forwards each deletion to the controller that is
+    active then."""
     with secured_cluster(controllers=3) as secured:
         for number in range(ROUNDS):
             name = f"kept-{number}"
@@ -58,7 +59,7 @@ def a_denied_client_deletes_topics_while_leaders_die() -> None:
 
 
 def a_denied_client_continues_its_fetch_session() -> None:
-    """The session began while the client was allowed to read."""
+    """Continue a fetch session that began while the client was allowed to read."""
     with secured_cluster() as secured:
         secured.allow((TOPIC, Operation.READ))
         raw = secured.connect(ALICE)

@@ -1,4 +1,4 @@
-"""Safeguards of permissions: what an acknowledged DENY forbids stays forbidden."""
+"""Safeguards of permissions: an action that an acknowledged DENY forbids stays forbidden."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_unchecked(self: ConsumerFetches, fetch: Fetch) -> ReadSome:
 ABLATIONS = (
     Ablation(
         "controller-permissions",
-        "the controller checks a forwarded request again, on the image that it decides on",
+        "the controller checks a forwarded request again, on the image on which it decides",
         rules,
         "authorized",
         decide_unchecked,
@@ -48,7 +48,7 @@ ABLATIONS = (
     ),
     Ablation(
         "envelope-principal",
-        "the controller decides under the principal of the client, not of the broker (KIP-590)",
+        "the controller decides for the principal of the client, not of the broker (KIP-590)",
         envelopes,
         "client_of_envelope",
         believe_the_broker,
@@ -57,7 +57,7 @@ ABLATIONS = (
     ),
     Ablation(
         "permissions-of-a-session",
-        "the partitions of a fetch session are checked with each fetch",
+        "a broker checks the partitions of a fetch session with each Fetch",
         ConsumerFetches,
         "_read_of",
         read_unchecked,

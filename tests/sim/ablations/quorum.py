@@ -38,7 +38,7 @@ NOT_DURABLE = "is called committed but durable only on"
 CHANGED = "committed record"
 TWO_LEADERS = "has leaders"
 
-# What production does, for replacements that do more or less than it.
+# The production functions, for replacements that do more or less than these.
 _fetch = follower._fetch
 _truncate = follower._truncate
 _advance = high_watermark.advance
@@ -102,7 +102,7 @@ def truncate_and_commit(core: Core, diverging: EpochOffset) -> None:
 
 
 def campaign_at_once(core: Core) -> None:
-    """Prospective in name only: everybody's grant is taken for given."""
+    """Become Prospective in name only, as if every voter had granted its pre-vote."""
     known = core.election
     state = Prospective(deadline_ms=election_deadline_ms(core), granted=set(core.voters.ids))
     core.become(state, known.epoch, voted=known.voted, leader_id=known.leader_id)
@@ -162,14 +162,14 @@ def count_the_removed(core: Core, state: Leader) -> None:
 
 
 def install_unchecked(core: Core, snapshot: EpochOffset, size_bytes: int, quorum: Any) -> None:
-    parts = getattr(core.snapshots, "parts")  # noqa: B009  # of the one in memory
+    parts = getattr(core.snapshots, "parts")  # noqa: B009  # of the snapshots in memory
     _checked(core, snapshot, max(size_bytes, len(parts[snapshot])), quorum)
 
 
 ABLATIONS = (
     Ablation(
         "flush-before-fetch",
-        "a voter flushes what it has before it fetches more",
+        "a voter flushes its log before it fetches more records",
         follower,
         "_fetch",
         fetch_before_flush,
@@ -178,7 +178,7 @@ ABLATIONS = (
     ),
     Ablation(
         "leader-flush",
-        "a leader counts only what it has flushed itself",
+        "a leader counts its own copy of a record only when it has flushed this copy",
         high_watermark,
         "advance",
         count_unflushed,
@@ -187,7 +187,7 @@ ABLATIONS = (
     ),
     Ablation(
         "majority",
-        "committed is what more than half of the voters have",
+        "a record is committed only when more than half of the voters have it",
         high_watermark,
         "majority_offset",
         half_is_enough,
@@ -196,7 +196,8 @@ ABLATIONS = (
     ),
     Ablation(
         "current-epoch-commit",
-        "records of older epochs are committed by one of the leader's own (Figure 8)",
+        "a leader commits records of older epochs only through a record of its own epoch "
+        "(Figure 8)",
         leader,
         "become_leader",
         commit_older_epochs,
@@ -205,7 +206,7 @@ ABLATIONS = (
     ),
     Ablation(
         "longest-log",
-        "a vote goes only to a log that is at least as long",
+        "a voter votes only for a candidate whose log is at least as long as its own",
         vote,
         "_grants",
         vote_for_shorter_logs,
@@ -214,7 +215,7 @@ ABLATIONS = (
     ),
     Ablation(
         "one-vote",
-        "one vote in an epoch",
+        "a voter votes once in an epoch",
         vote,
         "_grants",
         lambda core, request: True,
@@ -232,7 +233,8 @@ ABLATIONS = (
     ),
     Ablation(
         "election-saved",
-        "not only votes are saved, also which directories the voters had that were met",
+        "a node saves its election also without a vote, because it names the voters' known "
+        "directories",
         Core,
         "_emit_changes",
         save_votes_only,
@@ -241,7 +243,7 @@ ABLATIONS = (
     ),
     Ablation(
         "persist-barrier",
-        "nothing leaves a node before the election that it rests on is durable",
+        "a node sends no message before the election that the message rests on is durable",
         metadata_replica.MetadataReplica,
         "_persist",
         persist_later,
@@ -250,7 +252,7 @@ ABLATIONS = (
     ),
     Ablation(
         "raft-truncation",
-        "a follower cuts what its leader does not have",
+        "a follower truncates the records that its leader does not have",
         follower,
         "_truncate",
         lambda core, diverging: True,
@@ -259,7 +261,8 @@ ABLATIONS = (
     ),
     Ablation(
         "raft-log-matching",
-        "a fetch names the epoch of what is before it, and the leader compares",
+        "a Fetch names the epoch of the record before its offset, and the leader compares this "
+        "epoch",
         fetch_serving,
         "diverging_epoch",
         lambda core, offset, epoch: None,
@@ -268,7 +271,7 @@ ABLATIONS = (
     ),
     Ablation(
         "matching-watermark",
-        "a high watermark counts only for a log that is known to match (R15)",
+        "a high watermark counts only for a log that is known to match the leader's (R15)",
         follower,
         "_truncate",
         truncate_and_commit,
@@ -277,7 +280,7 @@ ABLATIONS = (
     ),
     Ablation(
         "raft-watermark",
-        "a quorum's high watermark never goes back",
+        "the high watermark of the quorum never goes back",
         Core,
         "raise_high_watermark",
         take_any_watermark,
@@ -286,7 +289,7 @@ ABLATIONS = (
     ),
     Ablation(
         "flush-epoch",
-        "a flush that was asked for in an older epoch proves nothing (R22)",
+        "a flush that was requested in an older epoch proves nothing (R22)",
         Raft,
         "flushed",
         any_flush_counts,
@@ -295,7 +298,7 @@ ABLATIONS = (
     ),
     Ablation(
         "pre-vote",
-        "a replica that could not win does not raise the epoch",
+        "a replica that could not win an election does not raise the epoch",
         follower,
         "campaign",
         campaign_at_once,
@@ -304,7 +307,7 @@ ABLATIONS = (
     ),
     Ablation(
         "check-quorum",
-        "a leader that no majority fetches from resigns",
+        "a leader from which no majority fetches resigns",
         check_quorum,
         "has_expired",
         believe_in_followers,
@@ -313,7 +316,7 @@ ABLATIONS = (
     ),
     Ablation(
         "resigned-after-restart",
-        "a leader that restarts does not lead that epoch again (KAFKA-10527)",
+        "a leader that restarts does not lead the same epoch again (KAFKA-10527)",
         start,
         "_role",
         lead_on,
@@ -322,7 +325,7 @@ ABLATIONS = (
     ),
     Ablation(
         "forgotten-requests",
-        "an answer to what another role asked changes nothing (R10, R24)",
+        "a replica ignores the answers to requests that it sent in an earlier role (R10, R24)",
         Core,
         "become",
         keep_requests,
@@ -331,7 +334,7 @@ ABLATIONS = (
     ),
     Ablation(
         "own-epoch-gate",
-        "voters are changed only after a commit in the leader's own epoch",
+        "a leader changes the voters only after a commit in its own epoch",
         voter_changes,
         "_require_settled",
         gate(own_epoch=False, one_at_a_time=True),
@@ -340,7 +343,7 @@ ABLATIONS = (
     ),
     Ablation(
         "one-change",
-        "one change of the voters at a time",
+        "a leader makes only one change of the voters at a time",
         voter_changes,
         "_require_settled",
         gate(own_epoch=True, one_at_a_time=False),
@@ -349,7 +352,7 @@ ABLATIONS = (
     ),
     Ablation(
         "truncated-voters",
-        "a set of voters goes with its record",
+        "a voter set is no longer in effect when its record is truncated",
         membership,
         "on_truncation",
         lambda core, end_offset: None,
@@ -358,7 +361,7 @@ ABLATIONS = (
     ),
     Ablation(
         "removed-leader",
-        "a leader that removed itself is not counted (KAFKA-16530)",
+        "a leader that removed itself from the voters does not count its own log (KAFKA-16530)",
         high_watermark,
         "advance",
         count_the_removed,
@@ -367,7 +370,7 @@ ABLATIONS = (
     ),
     Ablation(
         "joining-flush",
-        "a controller flushes before it fetches also while it does not vote",
+        "a controller flushes before it fetches, also while it is no voter",
         Core,
         "must_flush_before_fetch",
         property(lambda core: core.is_voter),
@@ -376,7 +379,7 @@ ABLATIONS = (
     ),
     Ablation(
         "wiped-directory",
-        "a voter's id with another directory does not vote (KAFKA-12181)",
+        "a replica with a voter's id and another directory does not vote (KAFKA-12181)",
         Core,
         "verify_voter_key",
         lambda core, replica: True,
@@ -394,7 +397,7 @@ ABLATIONS = (
     ),
     Ablation(
         "metadata-mark",
-        "a controller's mark tells a lost metadata directory from a new one",
+        "the metadata mark distinguishes a lost metadata directory from a new one",
         metadata_opening,
         "why_lost",
         lambda mark, found: "",
@@ -403,7 +406,7 @@ ABLATIONS = (
     ),
     Ablation(
         "lost-acknowledgements",
-        "a leader does not count what a replica fetches that catches up",
+        "a leader does not count the fetches of a replica that is catching up",
         fetch_serving,
         "NO_OFFSET",
         1 << 40,
@@ -412,7 +415,7 @@ ABLATIONS = (
     ),
     Ablation(
         "snapshot-verification",
-        "a received snapshot is checked as a whole before it is used",
+        "a replica checks the whole of a received snapshot before it uses the snapshot",
         snapshots,
         "on_checked",
         install_unchecked,
@@ -421,7 +424,7 @@ ABLATIONS = (
     ),
     Ablation(
         "snapshot-replaces-log",
-        "a snapshot replaces a log that does not hold what it stands for",
+        "a snapshot replaces a log that does not contain its last record",
         snapshots,
         "log_contains",
         lambda core, snapshot: True,

@@ -1,5 +1,6 @@
-"""Scripted histories of pure cores that chance seldom finds. Invariants are checked after every
-effect, so a script only has to bring about what hurts; with production as it is it passes."""
+"""Scripted histories of pure cores that random walks seldom find. Invariants are checked after
+every effect, so a script only has to bring about the harmful situation. With unchanged production
+code it passes."""
 
 from __future__ import annotations
 
@@ -28,13 +29,14 @@ class Checked(RaftCluster):
             self.invariants.check()
 
     def only(self, *groups: tuple[int, ...]) -> None:
-        """Nobody hears anybody outside of his group."""
+        """Let the nodes of each group exchange messages only with each other."""
         self.heal()
         for group in groups:
             self.isolate(*group)
 
     def go_on(self, steps: int, *, unflushed: int, unheard: int = 0) -> None:
-        """But the one's flushes take long, and the other's letters, too."""
+        """Deliver, save and flush for `steps` steps, except for flushes of `unflushed` and messages
+        from and to `unheard`."""
         for _ in range(steps):
             for each in self.up():
                 self.save_all(each)
@@ -52,7 +54,7 @@ class Checked(RaftCluster):
         self.save_all(target)
 
     def healed(self) -> None:
-        """Afterwards it works."""
+        """Heal everything. Require that the quorum commits a new record."""
         self.heal()
         for node_id in self.nodes:
             if self.nodes[node_id].raft is None:
@@ -64,7 +66,8 @@ class Checked(RaftCluster):
 
 
 def vote_forgotten_in_a_crash() -> None:
-    """1 and 3 both campaign in epoch 1; 2 votes for 1, loses power, and is asked by 3."""
+    """Let 1 and 3 campaign in epoch 1. 2 votes for 1, loses power, and is asked for its vote by
+    3."""
     cluster = Checked()
     cluster.settle()
     for candidate in (1, 3):
@@ -82,7 +85,8 @@ def vote_forgotten_in_a_crash() -> None:
 
 
 def leader_restarted() -> None:
-    """It lost a record of its epoch that its followers have flushed (KAFKA-10527)."""
+    """Restart a leader that lost a record of its epoch, which its followers have flushed
+    (KAFKA-10527)."""
     cluster = Checked()
     cluster.elect(1)
     cluster.append(1, b"fetched, not flushed here")
@@ -98,7 +102,7 @@ def leader_restarted() -> None:
 
 
 def cut_off_and_back() -> None:
-    """R13: a node that could not win an election must not depose a healthy leader."""
+    """R13: cut a node off. When it is back, it must not depose a healthy leader."""
     cluster = Checked()
     cluster.elect(1)
     cluster.run(600)
@@ -110,7 +114,8 @@ def cut_off_and_back() -> None:
 
 
 def nobody_follows() -> None:
-    """Its clients would wait for a leader that can commit nothing."""
+    """Cut a leader off. If it did not resign, its clients would wait for a leader that can commit
+    nothing."""
     cluster = Checked()
     cluster.elect(1)
     cluster.run(600)
@@ -121,8 +126,8 @@ def nobody_follows() -> None:
 
 
 def late_flush() -> None:
-    """R22, ABA: what was asked to be flushed was cut away, and is another record now. (The shell's
-    log would not call such a flush done.)"""
+    """R22, ABA: complete a flush after the records that it was requested for were truncated and
+    replaced by others. (The log of the shell would not report such a flush as done.)"""
     cluster = Checked()
     cluster.elect(1)
     cluster.append(1, b"old", b"older")
@@ -146,7 +151,8 @@ def late_flush() -> None:
 
 
 def dynamic(voters: int, spares: int, settings: RaftSettings = DYNAMIC) -> tuple[Checked, int]:
-    """An elected quorum whose log says who votes, with everybody caught up, spares too."""
+    """Return an elected quorum with its voters in the log, and its leader. All nodes, also the
+    spares, have caught up."""
     cluster = Checked(voters, settings=settings, spares=spares, dynamic=True)
     cluster.until(lambda: any(cluster.role(each) is Role.LEADER for each in cluster.up()))
     leader = cluster.leader()
@@ -157,8 +163,9 @@ def dynamic(voters: int, spares: int, settings: RaftSettings = DYNAMIC) -> tuple
 
 
 def change_of_a_new_leader() -> None:
-    """Ongaro's bug of changes of one voter (raft-dev, July 2015): a leader adds a voter and is cut
-    off; the next one removes it at once. The two sets differ by two: each has a majority."""
+    """Replay Ongaro's bug of single-voter changes (raft-dev, July 2015). A leader adds a voter and
+    is cut off, and the next leader immediately removes the old one. The two voter sets differ by
+    two, so that each may have a majority."""
     cluster, old = dynamic(voters=4, spares=1)
     cluster.only((old, 11))
     cluster.add_voter(old, 11)
@@ -174,7 +181,8 @@ def change_of_a_new_leader() -> None:
 
 
 def joins_without_knowing() -> None:
-    """11 gets the records before the one that makes it a voter, which the leader counts by then."""
+    """Add voter 11 while it lacks the record that makes it a voter. It gets the records before this
+    one, and the leader already counts it."""
     cluster, leader = dynamic(3, 1, replace(DYNAMIC, fetch_max_bytes=1))
     away, third = (each for each in cluster.voter_ids if each != leader)
     cluster.isolate(third)
@@ -186,8 +194,8 @@ def joins_without_knowing() -> None:
 
 
 def two_changes_at_once() -> None:
-    """A leader that only two new controllers hear makes them voters, both before either change is
-    committed; of five voters they are three."""
+    """Let a leader that only two new controllers hear add both as voters, before either change is
+    committed. They are three of five voters."""
     cluster, leader = dynamic(voters=3, spares=2)
     cluster.only((leader, 11, 12))
     cluster.add_voter(leader, 11)
@@ -197,8 +205,8 @@ def two_changes_at_once() -> None:
 
 
 def change_truncated() -> None:
-    """A leader that nobody hears adds a voter; its record is cut away, and the set before it holds
-    again."""
+    """Let an isolated leader add a voter. The record is truncated, and the set before it is in
+    effect again."""
     cluster, leader = dynamic(voters=3, spares=1)
     cluster.only((leader,))
     cluster.add_voter(leader, 11)
@@ -210,8 +218,8 @@ def change_truncated() -> None:
 
 
 def wiped_voter() -> None:
-    """R30, KAFKA-12181: 1 and 2 commit, 2 comes back with an empty disk, 1 dies; with 3 it would be
-    a majority that has nothing of it."""
+    """R30, KAFKA-12181: let 1 and 2 commit, wipe 2, and let 1 die. 2 and 3 would be a majority
+    without the committed records."""
     cluster = Checked()
     cluster.connect_all()
     cluster.elect(1)
@@ -232,7 +240,7 @@ def wiped_voter() -> None:
 
 
 def log_lost() -> None:
-    """1 and 2 commit, 2 loses its log under its directory id, 1 dies; 3 is stale."""
+    """Let 1 and 2 commit. 2 loses its log but not its directory id, 1 dies, and 3 is stale."""
     cluster = Checked()
     cluster.connect_all()
     cluster.elect(1)
@@ -247,7 +255,7 @@ def log_lost() -> None:
 
 
 def log_lost_and_fetched_again() -> None:
-    """The leader had counted 2, which comes back without its log, and fetches from the start."""
+    """Let 2 lose its log after the leader has counted 2. It fetches from the start again."""
     cluster = Checked()
     cluster.connect_all()
     cluster.elect(1)

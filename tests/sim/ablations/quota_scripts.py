@@ -1,4 +1,4 @@
-"""Clients that do not obey their throttle times, and the node that must hold them to their quotas.
+"""Clients that ignore their throttle times, and the node that enforces their quotas.
 
 Each history ends with a sum over everything that the client used, in virtual time.
 """
@@ -53,7 +53,7 @@ class Impolite:
 
 
 def a_producer_that_ignores_its_throttle_time() -> None:
-    """It uses no more than its quota, and the burst that the windows allow."""
+    """Check that the client uses no more than its quota and the burst that the windows allow."""
     served = Served({ApiKey.METADATA: lambda context, request: None})
     client = Impolite(served)
     served.server.routes[ApiKey.METADATA].handle = client.produce
@@ -68,7 +68,7 @@ def a_producer_that_ignores_its_throttle_time() -> None:
 
 
 def two_throttle_times_overlap() -> None:
-    """The controller throttles a request for 100 ms, and the next one in flight for 2 s."""
+    """Let the controller throttle one request for 100 ms, and the next one in flight for 2 s."""
     times = iter((100, 2000))
 
     def forward(context: RequestContext, body: Buffer) -> None:
@@ -93,7 +93,7 @@ def two_throttle_times_overlap() -> None:
 
 
 def a_client_creates_topics_without_end() -> None:
-    """It has a debt, and ignores the time that it should wait."""
+    """Let a client with a debt ignore the time for which it should wait."""
     driver = quota_of_two()
     made = 0
     for number in range(600):

@@ -1,4 +1,4 @@
-"""Safeguards of client quotas: what a client uses is bounded even if it ignores its throttle
+"""Safeguards of client quotas: the usage of a client is bounded even if it ignores its throttle
 times."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ABLATIONS = (
     ),
     Ablation(
         "quota-longest-pause",
-        "of throttle times that overlap, the one that ends last counts",
+        "of overlapping throttle times, the one that ends last counts",
         ReadingPause,
         "extend",
         lambda self, delay_ms: None,
@@ -43,7 +43,7 @@ ABLATIONS = (
     ),
     Ablation(
         "mutation-debt",
-        "a change of partitions is refused while the client has a debt (KIP-599)",
+        "the controller refuses a change of partitions while the client has a debt (KIP-599)",
         BoundedQuota,
         "accepts",
         accept_all,

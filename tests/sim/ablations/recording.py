@@ -1,5 +1,6 @@
-"""Watches what stories run on (pure cores, replicas, the rules, disks, whole clusters) and writes a
-`Trace`. Nothing but the tests' own harnesses and a few production calls is wrapped."""
+"""Watches the harnesses on which stories run (pure cores, replicas, the rules, disks, whole
+clusters), and writes a `Trace`. It wraps only the tests' own harnesses and a few production
+calls."""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ from tests.unit.raft.harness import Letter, RaftCluster, RaftNode
 
 Wrapper = Callable[..., Any]
 BEGINNING = ("", "is unattached in epoch 0", "has saved Election epoch 0")
-"""What every history begins with."""
+"""The first events of every history, which are left out."""
 NOT_SHOWN = (effects.Send, effects.Reply, effects.Persist, effects.Flush)
 STATIC = effects.VotersChanged(0, ())
 QUIET = ("BrokerHeartbeat", "Fetch")
-"""Of a whole cluster's messages: there are thousands, and partitions tell their fetches anyway."""
+"""Messages of a whole cluster that are left out. There are thousands of them, and partitions record
+their fetches anyway."""
 
 
 @contextmanager
@@ -258,10 +260,11 @@ def _lane_of(broker_id: int) -> str:
 
 
 def _which(replica: Partition) -> str:
-    """In a whole cluster there are several."""
+    """Return the name of the partition, because a whole cluster has several."""
     return "" if current_host.get() == "-" else f"partition {replica.partition_id}: "
 
 
 def _time_ms(now_ms: float) -> float:
-    """A whole cluster's nodes have clocks of their own: then it is the loop's."""
+    """Return the time of the loop in a whole cluster, whose nodes have clocks of their own.
+    Otherwise return `now_ms`."""
     return now_ms if current_host.get() == "-" else asyncio.get_running_loop().time() * 1000

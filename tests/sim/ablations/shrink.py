@@ -1,8 +1,8 @@
-"""A raft walk, made as short as it can be while the same invariant still breaks.
+"""A raft walk, shortened as far as the same invariant still breaks.
 
-The walk's moves are written down as it makes them. Then some are left out, in ever smaller parts,
-and the rest is made again: a move that makes no sense any more (a letter that was never sent) is
-passed over.
+The moves of the walk are recorded as it makes them. Then some moves are left out, in ever smaller
+parts, and the others are made again. A move that is no longer possible, such as the delivery of a
+letter that was never sent, is skipped.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ MOVES = (
     *("crash", "kill", "start", "wipe", "isolate", "heal", "add_voter", "remove_voter"),
 )
 HINTS = ("link_lost", "link_refused", "voter_connected")
-"""Of a node's core, as the walk tells it."""
+"""The hints that the walk gives to a node's core."""
 MAX_REPLAYS = 3000
 DAMAGED = b"damaged"
 Cut = frozenset[tuple[int, int]]
 
 
 class Place(NamedTuple):
-    """A letter, as it is found again in a history that lacks some of the others."""
+    """The place of a letter, by which it is found again in a history without some of the others."""
 
     source: int
     target: int
@@ -44,7 +44,7 @@ class Move(NamedTuple):
     named: dict[str, Any]
     cut: Cut
     damaged: bool = False
-    """Of an install: what was received is not whole."""
+    """True if the snapshot that this move installs is damaged."""
 
 
 def _place_of(cluster: RaftCluster, letter: Letter) -> Place:
@@ -112,7 +112,8 @@ def _is_damaged(cluster: RaftCluster, node_id: int) -> bool:
 
 
 def moves_of(story: RaftWalk) -> list[Move]:
-    """Up to where it breaks; its first ones, those of starting, are made by every walk."""
+    """Return the moves of the walk until it breaks. The moves that start the nodes are not among
+    them, because every walk makes these itself."""
     moves: list[Move] = []
     walk = Walk(story.seed, steps=story.steps)
     with _written_down(moves), suppress(*BROKEN):
@@ -172,13 +173,14 @@ def breaks(story: RaftWalk, moves: list[Move], caught: str) -> bool:
         replay(story, moves)
     except BROKEN as error:
         return caught in said(error)
-    except Exception:  # a history that makes no sense is none
+    except Exception:  # a history that is no longer possible breaks nothing
         return False
     return False
 
 
 def shortest(story: RaftWalk, caught: str) -> list[Move] | None:
-    """Delta debugging; None when the walk's moves alone do not bring it about."""
+    """Shorten the moves by delta debugging. Return None if they alone do not break the
+    invariant."""
     moves = moves_of(story)
     if not breaks(story, moves, caught):
         return None

@@ -1,4 +1,5 @@
-"""Safeguards of disks: what is durable when, and what is believed of a directory that is opened."""
+"""Safeguards of disks: the moments at which data is durable, and the checks of a directory that a
+node opens."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ ABLATIONS = (
     ),
     Ablation(
         "log-fsync",
-        "what is flushed is on the disk",
+        "records that count as flushed are on the disk",
         Segment,
         "sync",
         lambda self: None,
@@ -71,7 +72,7 @@ ABLATIONS = (
     ),
     Ablation(
         "torn-tail",
-        "an append that a power cut left incomplete is distinguished from damage, and cut off",
+        "a node distinguishes a torn write at the end of a log from damage, and cuts it off",
         recovery,
         "is_torn",
         lambda segment, position, offset: False,
@@ -80,7 +81,7 @@ ABLATIONS = (
     ),
     Ablation(
         "durable-truncation",
-        "what was cut off does not come back among what follows it",
+        "truncated records do not come back among the records that follow them",
         Log,
         "_after_truncation",
         lambda self: None,
@@ -89,7 +90,7 @@ ABLATIONS = (
     ),
     Ablation(
         "lowered-marker",
-        "before a cut the marker of what was flushed is lowered, durably",
+        "the flushed marker is lowered durably before a truncation",
         FlushedMarker,
         "lower_to",
         lambda self, offset: None,
@@ -98,7 +99,7 @@ ABLATIONS = (
     ),
     Ablation(
         "flush-messages",
-        "what flush.messages lets be acknowledged is on the disk of every member of the ISR",
+        "records that are acknowledged under flush.messages are on the disks of all ISR members",
         Log,
         "must_flush",
         property(lambda self: False),
@@ -116,7 +117,7 @@ ABLATIONS = (
     ),
     Ablation(
         "flushed-marker",
-        "a log that is shorter than what was flushed of it is refused",
+        "a node refuses a log that is shorter than its flushed marker says",
         recovery.LogRecovery,
         "_require_flushed",
         lambda self: None,
@@ -125,7 +126,8 @@ ABLATIONS = (
     ),
     Ablation(
         "write-again",
-        "what a failed fsync left in the page cache is written again before it counts (R45)",
+        "a node writes the records again that a failed fsync left in the page cache, before it "
+        "counts them (R45)",
         recovery.LogRecovery,
         "write_again",
         lambda self: None,
@@ -134,7 +136,7 @@ ABLATIONS = (
     ),
     Ablation(
         "lowered-recovery-point",
-        "before a partition is cut its recovery point is lowered, durably",
+        "the recovery point of a partition is lowered durably before a truncation",
         OffsetCheckpoints,
         "lower_recovery_point",
         lambda self, name, offset: None,
@@ -143,7 +145,7 @@ ABLATIONS = (
     ),
     Ablation(
         "checked-reads",
-        "a batch that is not what was appended is handed out to nobody",
+        "a batch that differs from the appended one is sent to no reader",
         log_reader,
         "check_read",
         lambda *arguments, **options: None,
@@ -152,7 +154,7 @@ ABLATIONS = (
     ),
     Ablation(
         "distrusted-log",
-        "what was found damaged is read by the next start, and repaired",
+        "the next start reads a log in which damage was found, and repairs it",
         LogDirectory,
         "distrust",
         lambda self, damage: None,
@@ -161,7 +163,7 @@ ABLATIONS = (
     ),
     Ablation(
         "snapshot-fsync",
-        "a snapshot has its name only once it is whole on the disk",
+        "a snapshot gets its name only when all of it is on the disk",
         SnapshotFiles,
         "freeze",
         freeze_without_sync,
@@ -170,7 +172,7 @@ ABLATIONS = (
     ),
     Ablation(
         "snapshot-before-cut",
-        "the log's head goes only behind a snapshot that is durable",
+        "the head of the log is removed only behind a durable snapshot",
         snapshot_generator.SnapshotGenerator,
         "_begin",
         cut_before_it_is_written,

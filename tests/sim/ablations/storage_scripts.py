@@ -1,5 +1,5 @@
-"""Power cuts on simulated disks, at every call of a script. What is found when the directory is
-opened again must hold what was flushed, and nothing that never was."""
+"""Power cuts on simulated disks, at every call of a script. The directory that is opened again must
+hold everything that was flushed, and nothing that was never written."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def damage_below_the_recovery_point_is_read() -> None:
 
 
 def power_cuts_after_acknowledged_flushes() -> None:
-    """Every replica loses power after records were acknowledged under flush.messages=1."""
+    """Cut the power of every replica after records were acknowledged under flush.messages=1."""
     for seed in range(6):
         on_brokers(
             partial(
@@ -76,6 +76,6 @@ def power_cuts_after_acknowledged_flushes() -> None:
 
 
 def power_cuts_after_preallocated_segments_rolled() -> None:
-    """Segments were flushed while they had their preallocated size, and trimmed later."""
+    """Flush segments while they have their preallocated size. They are trimmed later."""
     for seed in range(8):
         segment_keys.test_the_trimmed_size_of_a_flushed_segment_survives_a_power_cut(seed)

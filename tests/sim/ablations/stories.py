@@ -1,6 +1,7 @@
-"""The histories that ablations are told by, the cheapest kind that shows each.
+"""The histories of the ablations, each of the cheapest kind that shows its safeguard.
 
-Every story passes as long as production is whole, and raises what an invariant says when not.
+Every story passes with unchanged production code. Without its safeguard it raises the message of an
+invariant.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ BROKEN = (
     CorruptSnapshot,
     pytest.fail.Exception,
 )
-"""What a story that fails raises."""
+"""The exceptions of a story that fails."""
 
 
 class Story(Protocol):
@@ -77,7 +78,7 @@ class PartitionWalk:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A scripted scenario, most of them tests of their own."""
+    """A scripted scenario. Most of them are tests, too."""
 
     script: Callable[[], None]
 
@@ -107,7 +108,7 @@ class Scene:
 
 
 def said(error: BaseException) -> str:
-    """What an invariant says; of an assertion without a message, its first line."""
+    """Return the message of an invariant, or the first line of an assertion without a message."""
     message = str(error).partition("\n")[0]
     if message and not message.startswith("assert "):  # pytest's own words
         return message

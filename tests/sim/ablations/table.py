@@ -1,4 +1,4 @@
-"""All safeguards, by name, and their table in tests/sim/README.md."""
+"""All safeguards by name, and their table in tests/sim/README.md."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ABLATIONS: dict[str, Ablation] = {
     for each in table.ABLATIONS
 }
 README = Path(__file__).parents[1] / "README.md"
-HEAD = "| `SAFEGUARD=` | what it does | replaced | seed or scenario | what catches it |"
+HEAD = "| `SAFEGUARD=` | rule | replaced | seed or scenario | part of the message of the failure |"
 
 
 def rows() -> list[str]:

@@ -14,8 +14,8 @@ STRANGER = TokenProvider({"k1": ("ES256", 1)})
 
 
 def clients_show_tokens() -> None:
-    """Strangers show tokens that they have signed, or that are for another service. A user stays
-    for longer than its token."""
+    """Show tokens that a stranger has signed, or that are for another service. Then let a user stay
+    after the end of its token."""
     with TemporaryDirectory() as directory, listening(Path(directory)) as node:
         forged = STRANGER.token(wall_ms(node))
         assert refused(node, forged), "a token with the signature of a stranger was accepted"

@@ -1,5 +1,5 @@
 """Safeguards of bearer tokens: a token admits only the user that its provider has named, only to
-this service, and only for its time."""
+this service, and only until it expires."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def never_with_the_token(max_reauth_ms: int, _: object) -> int | None:
 ABLATIONS = (
     Ablation(
         "signature-of-tokens",
-        "a token is believed only with the signature of its provider",
+        "a broker accepts a token only with the signature of its provider",
         token_listener,
         "verified_claims",
         without_signature,
@@ -36,7 +36,7 @@ ABLATIONS = (
     ),
     Ablation(
         "audience-of-tokens",
-        "a token that the provider has issued for another service admits nobody",
+        "a broker refuses a token that the provider has issued for another service",
         token_claims,
         "_is_for",
         lambda *_: True,
@@ -45,7 +45,7 @@ ABLATIONS = (
     ),
     Ablation(
         "end-of-tokens",
-        "a session ends with its token",
+        "a session ends when its token expires",
         sasl_connection,
         "session_ms",
         never_with_the_token,

@@ -39,12 +39,13 @@ class Event:
     kind: Kind
     text: str
     other: str = ""
-    """Of a message: the other end."""
+    """The other end of a message."""
     sent_at: int = AT_ONCE
-    """Of an arrival or a loss: the position of its sending."""
+    """The position of the sending, for an arrival or a loss."""
 
     def repeats(self, earlier: Event) -> bool:
-        """Retries, and fetches that bring nothing, are told once."""
+        """Return True for a repeated retry, or a repeated fetch without records. Each is shown
+        once."""
         at_once = self.kind is Kind.EFFECT or (self.kind is Kind.ARRIVED and self.sent_at < 0)
         return at_once and (self.kind, self.lane, self.other, self.text, self.sent_at) == (
             earlier.kind,
@@ -72,7 +73,7 @@ class Trace:
     lanes: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     left_out: int = 0
-    """How many events there were before these."""
+    """The number of events before these."""
     _sent: dict[object, int] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
@@ -86,7 +87,8 @@ class Trace:
         self.add(Event(time_ms, source, Kind.SENT, text, target))
 
     def ended(self, time_ms: float, key: object, *, lost: bool = False) -> None:
-        """The message arrives, or is lost. One that is repeated arrives more than once."""
+        """Add the arrival or the loss of a message. A message that is repeated arrives more than
+        once."""
         at = self._sent.get(key)
         if at is None:
             return
@@ -97,8 +99,8 @@ class Trace:
             self.add(Event(time_ms, sent.other, Kind.ARRIVED, sent.text, sent.lane, at))
 
     def readable(self, most: int) -> Trace:
-        """Its end, of at most so many events. A message that arrives at once is one event; what is
-        still under way at the end is none."""
+        """Return the last `most` events. A message that arrives immediately is one event. A message
+        that is still in flight at the end is left out."""
         kept = Trace()
         known = {each.sent_at for each in self.events}
         place: dict[int, int] = {}
@@ -134,7 +136,7 @@ def _lane_order(lane: str) -> tuple[str, int, str]:
 
 
 def describe(value: Any) -> str:
-    """A message, effect or record in few words."""
+    """Return a message, effect or record in few words."""
     if isinstance(value, RoleChanged):
         return f"is {value.role.value} in epoch {value.epoch}"
     name = type(value).__name__.removesuffix("Request").removesuffix("Record")

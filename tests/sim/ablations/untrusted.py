@@ -52,7 +52,7 @@ ABLATIONS = (
     ),
     Ablation(
         "plausible-epoch",
-        "an epoch far ahead of a node's own is refused: it would use up those for elections",
+        "a node refuses an epoch far ahead of its own, which would use up the epochs for elections",
         epoch_limits,
         "is_plausible",
         lambda core, epoch: True,
@@ -61,7 +61,7 @@ ABLATIONS = (
     ),
     Ablation(
         "observer-led",
-        "a leader steps down for an observer in a later epoch, which could not follow it",
+        "a leader steps down for an observer in a later epoch, which could not follow it otherwise",
         leader,
         "is_plausible",
         lambda core, epoch: False,

@@ -149,7 +149,7 @@ class QuorumHistory:
         if explained is False:
             operations.sort(key=lambda each: each.start)
             told = "; ".join(f"{o.start:.4f}-{o.end:.4f} {o.name}" for o in operations)
-            raise Violation(f"no order explains who votes, {_text(self.initial.voters)}: {told}")
+            raise Violation(f"no order explains the voters, {_text(self.initial.voters)}: {told}")
         return explained is True
 
     def _heard(self, said: Said) -> Operation[Voting]:
