@@ -1,5 +1,8 @@
-"""`python -m tests.sim`: new seeds on all cores until stopped, or --seeds N of them, or A-B.
-`python -m tests.sim SEED` replays one with its trace; if it fails, with the fewest faults."""
+"""`python -m tests.sim` runs new seeds on all cores until it is stopped, --seeds N of them, or A-B.
+
+`python -m tests.sim SEED` replays one seed with its trace. If the seed fails, the command also
+finds the fewest faults with which it fails.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,8 @@ def replay(seed: int, plan: Plan, *, shrink: bool) -> int:
 
 
 def say_fewest(plan: Plan, failed: SeedFailed) -> None:
-    """First the faults that are enough, then of the adversaries' moves those that are."""
+    """Say the fewest faults with which the seed fails, and then the fewest moves of the
+    adversaries."""
     logging.getLogger("quorate").setLevel(logging.CRITICAL)
 
     def fails(changed: Plan) -> bool:

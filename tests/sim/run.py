@@ -35,9 +35,9 @@ from tests.sim.world.loop import SimLoop
 
 SWEEP_S = 0.01
 LIVENESS_S = 12.0
-"""Virtual time after healing within which everything has to work again."""
+"""The virtual time after the healing within which everything must work again."""
 STOP_S = 3.0
-"""Virtual time of a clean shutdown of a broker under load, in a cluster that is well."""
+"""The virtual time within which a broker of a healthy cluster stops cleanly under load."""
 PLACES: list[Place] = [("data", 0), ("data", 1), ("data", 2)]
 LOOSE: list[Place] = [("loose", 0)]
 
@@ -98,7 +98,7 @@ class Simulation:
         return consumer
 
     async def begin(self, work: type[Workload], pace_s: float = 0.1) -> Workload:
-        """Start a workload on a cluster that is well."""
+        """Start a workload on a healthy cluster."""
         client = work(self)
         self.clients.append(client)
         self.workloads.append(client)
@@ -107,7 +107,8 @@ class Simulation:
         return client
 
     async def until(self, holds: Callable[[], bool], what: str, seconds: float) -> float:
-        """The virtual time that it took; Violation when it took longer."""
+        """Wait until `holds` returns True. Return the virtual seconds that this took. Raise
+        Violation if it takes more than `seconds`."""
         start_s = self.loop.time()
         while not holds():
             if self.loop.time() > start_s + seconds:
@@ -116,7 +117,7 @@ class Simulation:
         return self.loop.time() - start_s
 
     def all_serve(self) -> bool:
-        """One active controller, and all brokers are unfenced and know it."""
+        """Return True if there is one active controller, and all brokers run and are unfenced."""
         brokers = [each.process.broker for each in self.cluster.brokers if each.process]
         image = self.cluster.newest_image()
         return (
@@ -130,7 +131,7 @@ class Simulation:
         )
 
     def leader_of(self, place: Place) -> Machine | None:
-        """As the newest committed image has it."""
+        """Return the leader of a partition in the newest committed image, or None."""
         topic = self.cluster.newest_image().topic(place[0])
         partition = None if topic is None else topic.partitions.get(place[1])
         if partition is None or partition.leader == NO_LEADER:
@@ -150,7 +151,7 @@ class Simulation:
         return machine
 
     def all_in_sync(self) -> bool:
-        """Every partition is led, by all of its replicas in sync."""
+        """Return True if every partition has a leader, and all of its replicas are in sync."""
         image = self.cluster.newest_image()
         return all(
             partition.leader != NO_LEADER and len(partition.isr) == len(partition.replicas)
@@ -168,7 +169,7 @@ class Simulation:
         return f"active {active}, fenced {fenced}, {partitions}"
 
     async def stops_in_time(self, broker: Machine) -> None:
-        """Stop a broker of a cluster that is well, while clients write, and start it again."""
+        """Stop a broker of a healthy cluster while clients write, and start it again."""
         await self.until(
             lambda: self.all_serve() and self.all_in_sync(), "all serve, in sync", LIVENESS_S
         )
@@ -187,7 +188,8 @@ class Simulation:
         return self.history.acknowledged if self.cluster.brokers else len(batches)
 
     async def reckoning(self) -> float:
-        """Of a healed cluster: it works, within LIVENESS_S, and it keeps every promise."""
+        """Check that a healed cluster works within LIVENESS_S, and that it has kept every promise.
+        Return the virtual seconds until everything works."""
         start_s = self.loop.time()
         await self.until(
             lambda: self.all_serve() and self.all_in_sync(), "all serve, in sync", LIVENESS_S
@@ -208,7 +210,8 @@ class Simulation:
             topic = image.topic(place[0])
             assert topic is not None, place
             ends = self.invariants.committed((topic.id, place[1])).batches.values()
-            # What a leader with a damaged disk acknowledges cannot be read there (seed 30341).
+            # A record that a leader with a damaged disk acknowledges cannot be read there (seed
+            # 30341).
             end = max([self.history.end_of(place), *(each.next_offset for each in ends)])
             read = checker.spawn(checker.read_all(place, end))
             self.history.check(place, await self._in_time(read, f"{place} can be read"))
@@ -220,7 +223,8 @@ class Simulation:
         return took_s
 
     async def caught_up(self) -> None:
-        """Every node has all that is committed now."""
+        """Wait until every node has all records that are committed now, and check its
+        kraft.version."""
         offset = self.cluster.newest_image().last.offset
         machines = self.cluster.machines.values()
         await self.until(
@@ -248,8 +252,9 @@ class Simulation:
 
 @contextmanager
 def simulation(seed: int | str, shape: Shape | None = None) -> Iterator[Simulation]:
-    """A stage that is cleared afterwards, whatever happened on it. Garbage is collected at its end
-    only: finalizers must not run at moments that depend on anything else."""
+    """Yield a simulation, and end everything in it afterwards, also after an error. No garbage is
+    collected while it runs, because finalizers must not run at moments that depend on anything
+    else."""
     gc.collect()
     gc.disable()
     loop = SimLoop()
@@ -277,7 +282,7 @@ def simulation(seed: int | str, shape: Shape | None = None) -> Iterator[Simulati
 
 
 def play(stage: Simulation, script: Coroutine[Any, Any, Any]) -> Any:
-    """Runs `script` to its end, or to the first thing that is wrong."""
+    """Run `script` to its end, or to the first failure of the simulation. Return its result."""
 
     async def watched() -> Any:
         task = stage.loop.create_task(script)

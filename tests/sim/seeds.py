@@ -1,7 +1,7 @@
 """One run from a seed, which decides the cluster, the clients and the faults.
 
-Then a random majority of the controllers is healed, the cluster must work again, and everything is
-checked.
+After the faults, all controllers or a random majority of them are healed. Then the cluster must
+work again, and everything is checked.
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ SNAPSHOTS: list[dict[str, str]] = [
 BROKERS = (3, 3, 3, 3, 3, 4, 4, 5)
 FEW_BROKERS = (3, 3, 3, 3, 3, 3, 3, 4)
 STOPS_ONE_IN = 4
-"""A broker stops in order at the end of so many seeds."""
+"""At the end of one in so many seeds, a broker stops cleanly."""
 WORKS_OF_A_SWARM = 1
 PACE_S, ADMIN_PACE_S, VOTER_PACES_S = 0.1, 1.0, (0.3, 1.0)
-"""The mean times between two requests of a producer, an administrator and that of the voters."""
+"""The mean times between two requests of a producer, of an administrator, and of the administrator
+that changes the voters."""
 MILD = ("calm", "mild")
 """The profiles with one fault at a time, in which the clients must make progress."""
 COMBINED_SHARE = 0.1
-"""The share of the seeds with workloads in which the voters are brokers, too. In them no disk lies,
-and the quorum is not lost for good."""
+"""The share of the seeds with workloads in which the voters are brokers, too. In these seeds no
+disk lies, and the quorum is not lost for good."""
 THREADS_SHARE = 0.2
 """The share of the seeds in which each call of the disks' threads takes a while, also without a
 fault, and the event loop runs between two calls (`disk_thread.py`)."""
@@ -64,7 +65,8 @@ DISK_CALLS_S = (0.0001, 0.0005, 0.002)
 STREAMS_SHARE = 0.25
 """The share of the seeds in which links are streams of bytes (`stream.py`)."""
 ADVERSARY_KEYS = {"offsets.topic.num.partitions": "2"}
-"""The hostile client joins groups; the 50 partitions of groups are replicas to simulate."""
+"""The hostile client joins groups. The 50 partitions that groups have by default would be replicas
+to simulate."""
 
 FOLLOWER_READS = {
     "replica.selector.class": "quorate.LeastLoadedReplicaSelector",
@@ -81,15 +83,16 @@ class Plan:
     faults_s: float = FAULTS_S
     schedule: Sequence[Fault] | None = None
     workloads: bool = True
-    """Two more workloads, up to five brokers, and clean stops; False for the smaller clusters."""
+    """True for workloads, up to five brokers, and clean stops. False for smaller clusters without
+    these."""
     adversary: bool = False
-    """A hostile client and a faulty node take part."""
+    """True if a hostile client and a faulty node take part."""
     moves: Sequence[str] | None = None
-    """The only moves of the adversaries that are carried out; None for all."""
+    """The moves of the adversaries that are carried out, or None for all."""
     adversary_share: float = 0.0
     """The share of the seeds of a campaign in which adversaries take part."""
     swarm_share: float = SHARE
-    """The share of the seeds that are swarms, of those with workloads or controllers only."""
+    """The share of swarms among the seeds with workloads or with controllers only."""
 
     def of(self, seed: int) -> Plan:
         """Return the plan of one seed of a campaign."""
@@ -97,7 +100,7 @@ class Plan:
         return replace(self, adversary=self.adversary or drawn, adversary_share=0.0)
 
     def arguments(self) -> str:
-        """For the command that replays."""
+        """Return the arguments of the command that replays the run."""
         words = ["--controllers-only"] if self.controllers_only else []
         if not self.workloads:
             words.append("--no-workloads")
@@ -129,7 +132,7 @@ class Report:
     acknowledged: int
     consumed: int
     stall_s: float
-    """The longest time without progress of the clients while faults happened."""
+    """The longest time without progress of the clients during the faults."""
     histories: int
     undecided: int
     admin_done: int
@@ -144,7 +147,8 @@ class Report:
 
 
 class SeedFailed(AssertionError):
-    """`schedule`: the faults that were carried out until then; `moves`: the adversaries' moves."""
+    """Raised if a run fails. `schedule` has the faults that were carried out until then, and
+    `moves` the moves of the adversaries."""
 
     def __init__(
         self,
@@ -177,7 +181,7 @@ class _LogLines(logging.Handler):
 def run_seed(
     seed: int, plan: Plan = PLAN, trace: list[str] | None = None, *, verbose: bool = False
 ) -> Report:
-    """`trace` gets a line for everything that happened, also when the run fails."""
+    """Run a seed. `trace` gets a line for every event, also if the run fails. Raise SeedFailed."""
     logger = logging.getLogger("quorate")
     level = logger.level
     started_s = time.process_time()
@@ -199,7 +203,7 @@ def run_seed(
 
 
 def swarm_in(seed: int, plan: Plan) -> Swarm | None:
-    """Return the swarm of a seed, or None. The smaller clusters and adversaries have none."""
+    """Return the swarm of a seed, or None. Smaller clusters and runs with adversaries have none."""
     if plan.adversary or not plan.workloads or not is_swarm(seed, plan.swarm_share):
         return None
     return swarm_of(seed)
@@ -251,8 +255,8 @@ def _brokers_of(plan: Plan) -> Sequence[int]:
 
 
 def works_of(seed: int, plan: Plan) -> list[type[Workload]]:
-    """Return the workloads of a seed, none without brokers. There is none beside adversaries
-    either, because their requests would create topics that no administrator knows."""
+    """Return the workloads of a seed. Runs without brokers have none, and neither have runs with
+    adversaries, whose requests would create topics that no administrator knows."""
     if not plan.workloads or plan.adversary or plan.controllers_only:
         return []
     works = workloads_of(seed)
@@ -266,7 +270,8 @@ def is_combined(seed: int, plan: Plan) -> bool:
 
 
 def is_damaged(seed: int, plan: Plan) -> bool:
-    """Disks go bad; only where the quorum is not lost for good, too: that takes whole disks."""
+    """Return True if disks go bad in a seed. They do not if the quorum is lost for good, because
+    that already takes whole disks."""
     if is_combined(seed, plan) or is_lost(Random(f"{seed}/lost quorum")):
         return False
     return Random(f"{seed}/damaged").random() < 0.3
@@ -323,8 +328,8 @@ async def _script(stage: Simulation, seed: int, plan: Plan) -> None:
 
 
 async def start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
-    """Return those that stop when the faults end. In half of the seeds the hostile client goes on:
-    the cluster has to become well beside it."""
+    """Start the adversaries. Return those that stop when the faults end. In half of the seeds the
+    hostile client continues, and the cluster has to become healthy nevertheless."""
     for name in OWN_TOPICS if stage.cluster.brokers else ():
         await stage.admin.spawn(stage.admin.create_surely(name, 1))
     client = HostileClient(stage.cluster, plan.moves)
@@ -337,8 +342,8 @@ async def start_adversaries(stage: Simulation, plan: Plan) -> list[Mover]:
 
 
 async def _reread(stage: Simulation) -> None:
-    """Let one more consumer read everything over and over. No start reads segments that were sealed
-    long before."""
+    """Let one more consumer read everything over and over, because no start reads segments that
+    were sealed long before."""
     await stage.admin.spawn(stage.admin.configure_surely("data", "internal.segment.bytes", 3000))
     stage.consumer("rereader").start([*PLACES, *LOOSE], 0.05, anew=40)
 
@@ -395,7 +400,8 @@ def _report(stage: Simulation, seed: int, cpu_s: float) -> Report:
 
 
 def _hash_of(stage: Simulation) -> str:
-    """Of all that happened and of how often chance was asked."""
+    """Return a hash of the trace, of the committed metadata, and of the state of the network's
+    random numbers."""
     digest = hashlib.sha256("\n".join(stage.cluster.trace).encode())
     digest.update(repr(stage.cluster.network.random.random()).encode())
     digest.update(repr(sorted(stage.invariants.metadata.batches.items())).encode())

@@ -12,7 +12,8 @@ MAX_RUNS = 60
 def shrunk(
     schedule: Sequence[T], fails: Callable[[Sequence[T]], bool], max_runs: int = MAX_RUNS
 ) -> list[T]:
-    """Drops halves, quarters and so on, down to single faults; at most `max_runs` are tried."""
+    """Return a shorter schedule with which the run still fails. Leave out halves, quarters and so
+    on, down to single entries. Call `fails` at most `max_runs` times."""
     left, parts, runs = list(schedule), 2, 0
     while left and runs < max_runs:
         size = max(1, len(left) // parts)

@@ -1,6 +1,7 @@
-"""The simulations have teeth: without one named safeguard, a named history breaks an invariant.
+"""The histories find missing safeguards: without one named safeguard, a named history breaks an
+invariant.
 
-Each history is also told with production as it is, and then it must pass.
+Each history also runs with unchanged production code, and then it must pass.
 """
 
 from __future__ import annotations

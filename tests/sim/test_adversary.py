@@ -1,5 +1,5 @@
 """Untrusted peers in the simulation: no other node stops, no invariant breaks, and the good
-workload goes on."""
+workload continues."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def moves_of(only: list[str] | None) -> dict[str, str]:
 
 
 def test_they_say_something_of_every_kind() -> None:
-    """Every API, and every node message that a node may be sent."""
+    """They send requests of every API, and every node message that a node may get."""
     said: Counter[str] = Counter()
     with simulation("every kind") as stage:
         play(stage, beside_them(stage, 20.0))

@@ -1,5 +1,5 @@
-"""`make break`: a shrunk history still breaks, its lines read as what happened, its page stands
-alone."""
+"""`make break`: a shrunk history still breaks, its lines are readable, and its page is
+self-contained."""
 
 from __future__ import annotations
 

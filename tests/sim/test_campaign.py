@@ -1,4 +1,4 @@
-"""A campaign of many seeds: what Ctrl-C does to it."""
+"""A campaign of many seeds ends on Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every check of the simulation finds what it is for.
+"""Every check of the simulation finds the fault for which it exists.
 
-Each test makes one thing wrong on a cluster that is well, or in a history, and the check must say
-so. The same call succeeds before. `rulings.py`, `committed_log.py`, `linearizability.py` and
-`quorum_history.py` have tests of their own, and test_invariants.py has that of `durable.py`.
+Each test makes one thing wrong on a healthy cluster, or in a history, and the check must report it.
+Before, the same call succeeds. `rulings.py`, `committed_log.py`, `linearizability.py` and
+`quorum_history.py` have tests of their own, and test_invariants.py has the test of `durable.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ALL_OF_IT = 1 << 20
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Simulation]:
-    """A cluster that has records, snapshots and one election behind it. Time does not pass."""
+    """A cluster that has records, snapshots and one election behind it. Its time does not pass."""
 
     async def some_data(stage: Simulation) -> None:
         await settled(stage)
@@ -69,7 +69,8 @@ def followers(stage: Simulation) -> list[Machine]:
 
 
 def led(stage: Simulation) -> tuple[Machine, HostedPartition]:
-    """A broker, and the replica with the highest high watermark among those that it leads."""
+    """Return a broker, and the replica with the highest high watermark among those that it
+    leads."""
     machine = leader(stage)
     replicas = [each for each in hosted_by(machine).values() if each.partition.leadership]
     return machine, max(replicas, key=lambda each: each.partition.high_watermark)
@@ -198,7 +199,7 @@ def test_logs_that_differ(stage: Simulation, of: str) -> None:
     assert matching.checks[f"log matching: {of}"] > 3
     path = log_files(other, directory)[-1]
     data = other.disk.inode(path).data
-    data[CRC_FROM - 1] ^= 1  # of its CRC
+    data[CRC_FROM - 1] ^= 1  # a bit of its CRC
     try:
         matching = LogMatching(stage.cluster)
         assert matching.look(one) == ""
@@ -208,7 +209,7 @@ def test_logs_that_differ(stage: Simulation, of: str) -> None:
 
 
 def test_what_precedes_the_same_batch_differs(stage: Simulation) -> None:
-    """The second batch has another epoch, of which no other log has anything."""
+    """The second batch has an epoch that no other log has."""
     one, other = stage.cluster.controllers[:2]
     matching = LogMatching(stage.cluster)
     assert matching.look(one) == ""
@@ -324,7 +325,8 @@ RIGHT = [(0, b"p:0"), (1, b"p:1"), (2, b"q:0"), (3, b"p:2")]
 
 
 def history() -> History:
-    """Producer p has sent 0, 1 and 2, and knows that 0 and 1 are at 0 and 1."""
+    """Return a history in which producer p has sent 0, 1 and 2, and knows that 0 and 1 are at 0 and
+    1."""
     made = History()
     made.promises["p", PLACE] = Promises(sent=3, acknowledged={0: 0, 1: 1})
     made.promises["q", PLACE] = Promises(sent=1)
@@ -400,7 +402,7 @@ def test_a_campaign_in_which_the_clients_did_nothing() -> None:
     assert "acknowledged per seed: least" in lines and "consumed per seed: least 0 " in lines
 
 
-# -- the whole -----------------------------------------------------------------------------------
+# -- the whole run -------------------------------------------------------------------------------
 
 
 def test_what_does_not_come_in_time() -> None:

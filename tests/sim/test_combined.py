@@ -10,7 +10,8 @@ from tests.sim.world.shape import Quorum, Shape
 
 
 async def the_active_controller_loses_power(stage: Simulation) -> None:
-    """It leads partitions, too. The others elect a controller, which elects leaders among them."""
+    """Cut the power of the active controller, which leads partitions, too. The other nodes elect a
+    controller, which elects leaders among them."""
     await settled(stage)
     producer = stage.producer("p1", PLACES)
     await writes_some(stage, producer, PLACES)

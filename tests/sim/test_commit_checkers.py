@@ -1,5 +1,5 @@
-"""The checks of commits, of controllers that are cut off, and of lost directories find what they
-are for. Each test makes one thing wrong on a cluster that is well."""
+"""The checks of commits, of controllers that are cut off, and of lost directories find the faults
+for which they exist. Each test makes one thing wrong on a healthy cluster."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def stage() -> Iterator[Simulation]:
 
 
 def fault_of(stage: Simulation, commits: Commits, *, leader: str, known: object) -> str:
-    """Return what the check says when the active controller calls its whole log committed."""
+    """Return the message of the check if the active controller considers its whole log
+    committed."""
     process = running(stage.active())
     end = process.core.log.end_offset
     data = process.core.log.read(0, WHOLE_LOG, end=end)
@@ -99,7 +100,8 @@ def cut_off(stage: Simulation, name: str) -> None:
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_controller_that_is_cut_off(stage: Simulation, leads: bool) -> None:
-    """It keeps its epoch and resigns. One that goes on is found."""
+    """A controller that is cut off keeps its epoch and resigns. The check finds one that does
+    not."""
 
     async def script() -> None:
         machine = stage.active() if leads else followers(stage)[0]
@@ -125,8 +127,8 @@ def test_a_controller_that_is_cut_off(stage: Simulation, leads: bool) -> None:
 
 
 def test_the_vote_of_a_replica_with_another_directory() -> None:
-    """The voters other than the leader lost their directories. Their votes count if they were seen
-    on the disks before."""
+    """The voters other than the leader have lost their directories. Their votes count if they were
+    seen on the disks before."""
 
     async def script(stage: Simulation) -> None:
         await settled(stage)
@@ -156,7 +158,8 @@ def test_a_high_watermark_above_the_records_of_too_few_replicas(stage: Simulatio
 
 
 def test_a_vote_of_a_controller_that_lost_its_records(stage: Simulation) -> None:
-    """It counts as a fault until the log is as long as what was committed before the loss."""
+    """The vote counts as a fault until the log is as long as the committed records before the
+    loss."""
     machine = followers(stage)[0]
     other = stage.active().key
     silence = Silence(lambda: stage.invariants.metadata.end.offset)

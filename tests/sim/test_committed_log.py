@@ -1,4 +1,5 @@
-"""The one history of a log: what was seen before is compared as bytes, with the same verdict."""
+"""The one history of a log: batches that were seen before are compared as bytes, with the same
+verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage to what was synced, on a whole cluster: what anybody was told is nowhere lost."""
+"""Damage to synced data on a whole cluster: no acknowledged record is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.sim.world.cluster import Machine
 from tests.sim.world.shape import Shape
 
 SYNCED_S = 4
-"""Longer than log.flush.offset.checkpoint.interval.ms of these clusters."""
+"""A time that is longer than log.flush.offset.checkpoint.interval.ms of these clusters."""
 
 
 def checked(machine: Machine) -> Verification:
@@ -35,8 +35,9 @@ def flip(machine: Machine, directory: str) -> None:
 
 
 async def leaders_log_is_damaged(stage: Simulation) -> None:
-    """The leader dies, and its disk has a flipped bit below its recovery point. It must not serve
-    it: it comes back outside of the ISR, takes the rest from the new leader, and joins again."""
+    """Kill the leader, and flip a bit on its disk below its recovery point. It must not serve the
+    damaged batch: it comes back outside of the ISR, fetches the rest from the new leader, and joins
+    again."""
     await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     await writes_some(stage, producer, PLACES)
@@ -56,7 +57,7 @@ async def leaders_log_is_damaged(stage: Simulation) -> None:
     await stage.until(stage.all_in_sync, "all in sync", 5)
     path = f"{victim.config.log_dir}/{name}"
     assert any(each.endswith(".log.damaged") for each in victim.disk.list(path))
-    for other in stage.cluster.brokers:  # what it fetched again is all that is left
+    for other in stage.cluster.brokers:  # only the records that it fetched again are left
         if other is not victim:
             stage.cluster.kill(other)
     await asyncio.sleep(1)
@@ -64,8 +65,9 @@ async def leaders_log_is_damaged(stage: Simulation) -> None:
 
 
 async def a_sealed_segment_is_damaged(stage: Simulation) -> None:
-    """No start reads it again. The broker leads, and meets the damage when a consumer asks for it:
-    it hands out nothing, stops, is started again, and has the rest from the new leader."""
+    """Damage a sealed segment, which no start reads again. The broker leads, and finds the damage
+    when a consumer asks for the segment. It sends no damaged batch, stops, is started again, and
+    fetches the rest from the new leader."""
     await settled(stage)
     await stage.admin.spawn(stage.admin.configure_surely(DATA[0], "internal.segment.bytes", 2000))
     producer = stage.producer("p1", PLACES, pace_s=0.02)
@@ -92,8 +94,9 @@ async def a_sealed_segment_is_damaged(stage: Simulation) -> None:
 
 
 async def leader_epochs_turn(stage: Simulation) -> None:
-    """Of the last batch, which nobody synced, and outside of its CRC. The broker comes back outside
-    of the ISR: it believes no epoch that was not saved, and joins again."""
+    """Flip bits in the leader epoch of the last batch, which was not synced. The epoch is outside
+    of the CRC. The broker comes back outside of the ISR, believes no epoch that was not saved, and
+    joins again."""
     await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     for bit in range(2):
@@ -113,8 +116,9 @@ async def leader_epochs_turn(stage: Simulation) -> None:
 
 
 async def a_voter_lost_what_it_acknowledged(stage: Simulation) -> None:
-    """Its disk told writes as durable that it lost, the last ones, so it cannot know. Its leader
-    can, and lets it have no part until its log is brought back (KAFKA-12181)."""
+    """Let the disk of a voter lose its last writes, which it reported as durable. The voter cannot
+    detect this. Its leader detects it, and refuses the voter's fetches until its log is restored
+    (KAFKA-12181)."""
     await settled(stage)
     voter = next(each for each in stage.cluster.controllers if each is not stage.active())
     voter.disk.landed = lambda write: []
@@ -122,7 +126,7 @@ async def a_voter_lost_what_it_acknowledged(stage: Simulation) -> None:
     await stage.admin.spawn(stage.admin.create_surely("late", 2))
     assert voter.process is not None
     flushed, backup = voter.process.core.log.flushed_offset, backup_of(voter)
-    # An unsynced marker of flushed records that survives would tell the voter of the loss.
+    # If an unsynced flushed marker survived, it would reveal the loss to the voter.
     stage.cluster.lose_power(voter, forgetful=True)
     voter.scarred = True
     stage.cluster.start(voter)
@@ -140,11 +144,12 @@ async def a_voter_lost_what_it_acknowledged(stage: Simulation) -> None:
 
 
 async def brokers_metadata_is_damaged(stage: Simulation) -> None:
-    """It refuses to start, and says where; set aside by its owner, everything is fetched again."""
+    """Damage the metadata log of a broker. The broker refuses to start, and names the place. When
+    its owner has set the log aside, the broker fetches everything again."""
     await settled(stage)
     producer = stage.producer("p1", PLACES, pace_s=0.02)
     await writes_some(stage, producer, PLACES)
-    await asyncio.sleep(6)  # flushed behind
+    await asyncio.sleep(6)  # the broker flushes meanwhile
     victim = leader(stage)
     stage.cluster.kill(victim)
     victim.disk = victim.disk.restart()
@@ -167,8 +172,8 @@ async def brokers_metadata_is_damaged(stage: Simulation) -> None:
 
 
 async def active_controllers_snapshot_is_damaged(stage: Simulation) -> None:
-    """It is quiet, so the next one would be long in coming: it is taken at once, for who starts
-    from nothing meanwhile."""
+    """Damage the snapshot of an active controller. The controller is idle, so the next snapshot
+    would come late. It takes one immediately, for a broker that has no log."""
     await settled(stage)
     active = stage.active()
     assert active.process is not None

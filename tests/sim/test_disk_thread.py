@@ -48,7 +48,7 @@ class Stage:
         self.loop.run_for(seconds)
 
     def _look(self) -> None:
-        """As the event loop reads a file that the disk's thread writes."""
+        """Read the file as the event loop reads a file that the disk's thread writes."""
         if not self.disk.dead:
             self.seen.append(self.disk.open(FILE).pread(10, 0))
             self.loop.call_at(self.loop.time() + CALL_S / 2, self._look)

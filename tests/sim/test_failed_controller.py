@@ -10,8 +10,8 @@ from tests.sim.world.shape import Shape
 
 
 async def the_disk_fails_during_an_append(stage: Simulation) -> None:
-    """The image of the batch is ahead of the log, so that the next decision would rest on records
-    that do not exist."""
+    """Fail the disk during an append. The image is then ahead of the log, so the next decision
+    would rest on records that do not exist."""
     await stage.ready({})
     active = stage.active()
     assert active.process is not None and active.process.controller is not None

@@ -14,7 +14,8 @@ ODD = {A: frozenset({1}), B: frozenset({0, 2})}
 
 @pytest.fixture
 def book() -> GroupBook:
-    """Generation 1 has an assignment, and its owner of partition 0 has committed two offsets."""
+    """Return a book in which generation 1 has an assignment, and its owner of partition 0 has
+    committed two offsets."""
     made = GroupBook("g")
     made.leader_sends(1, EVEN)
     made.synced(1, A, {0, 2})
@@ -29,7 +30,7 @@ def second_generation(book: GroupBook) -> None:
 
 
 def test_all_members_get_parts_of_one_assignment(book: GroupBook) -> None:
-    book.leader_sends(1, ODD)  # of another leader, after a coordinator that recorded nothing
+    book.leader_sends(1, ODD)  # another leader sends this after a coordinator that recorded nothing
     book.synced(1, B, {1})
     with pytest.raises(Violation, match="b owns \\[0, 2\\], and the assignments are"):
         book.synced(1, B, {0, 2})

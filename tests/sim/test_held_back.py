@@ -1,6 +1,8 @@
 """The workloads whose clients or brokers are held back or removed, and their checks.
 
-A throttle of replication, quotas of a client, and an administrator that unregisters brokers."""
+They are a replication throttle, the quotas of a client, and an administrator that unregisters
+brokers.
+"""
 
 from __future__ import annotations
 

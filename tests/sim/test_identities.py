@@ -1,4 +1,5 @@
-"""The workloads of users: on a cluster whose controllers die, and without a safeguard."""
+"""The workloads of users, on a cluster whose controllers die and on a cluster without a
+safeguard."""
 
 from __future__ import annotations
 

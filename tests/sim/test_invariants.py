@@ -1,4 +1,4 @@
-"""What is wrong for a moment only is found, too."""
+"""A violation that lasts only for a moment is found, too."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_is_wrong_between_two_sweeps_is_found() -> None:
 
 
 async def a_watermark_goes_back_beside_a_disk_that_fails(stage: Simulation) -> None:
-    """Nothing on the disk of one controller can be read by the checks."""
+    """Lower a high watermark while the checks can read nothing on the disk of one controller."""
     await settled(stage)
     await writes_some(stage, stage.producer("p1", PLACES), PLACES)
     failing, votes = stage.cluster.controllers[0], stage.invariants.votes
@@ -65,7 +65,8 @@ def test_a_disk_that_fails_does_not_end_the_sweeps() -> None:
 
 
 async def one_of_two_disks_is_slow(stage: Simulation) -> None:
-    """The active controller's; the third controller is cut off. Nothing is lost."""
+    """Slow down the disk of the active controller, and isolate the third controller. Nothing is
+    lost."""
     await settled(stage)
     active = stage.active()
     isolate(stage, next(each for each in stage.cluster.controllers if each is not active))

@@ -1,4 +1,5 @@
-"""The fault model: brokers lose data beside other faults, and a fault without an effect is none."""
+"""The fault model: brokers lose data while other faults last, and a fault without an effect does
+not count."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def fault(stage: Simulation, kind: str, *names: str, others: tuple[str, ...] = (
 
 
 async def one_of_three_is_dead(stage: Simulation) -> None:
-    """Another one may lose its data then. The third is protected until that one is back."""
+    """Another broker may lose its data then. The third one is protected until that broker is
+    back."""
     await settled(stage)
     await writes_some(stage, stage.producer("p1", PLACES), PLACES)
     dead, losing, keeper = stage.cluster.brokers
@@ -46,7 +48,7 @@ async def one_of_three_is_dead(stage: Simulation) -> None:
 
 
 async def alone(stage: Simulation) -> None:
-    """No other member of the ISR keeps what this one would lose."""
+    """No other member of the ISR keeps the records that this one would lose."""
     await settled(stage)
     losing = stage.cluster.brokers[2]
     for machine in stage.cluster.brokers:
@@ -61,7 +63,7 @@ async def alone(stage: Simulation) -> None:
 
 async def keepers_are_hit_first(stage: Simulation) -> None:
     """The disk of a registered broker may fail, which frees the keepers. After they are killed, the
-    broker must not lose what only it has."""
+    broker must not lose the records that only it has."""
     await settled(stage)
     losing, *others = stage.cluster.brokers
     faults, limits = stage.faults, stage.faults.limits
@@ -76,7 +78,7 @@ async def keepers_are_hit_first(stage: Simulation) -> None:
 
 
 async def power_goes_after_a_full_disk(stage: Simulation) -> None:
-    """From the power cut on the keepers are protected until the broker has registered again."""
+    """From the power cut on, the keepers are protected until the broker has registered again."""
     await settled(stage)
     losing = stage.cluster.brokers[0]
     faults, limits = stage.faults, stage.faults.limits
@@ -89,7 +91,8 @@ async def power_goes_after_a_full_disk(stage: Simulation) -> None:
 
 
 async def one_outside_of_an_isr(stage: Simulation) -> None:
-    """A fetch that it sent before may still bring it into the ISR, so the leader is a keeper."""
+    """A Fetch that the broker sent before may still bring it into the ISR, so the leader is a
+    keeper."""
     await settled(stage)
     losing = next(each for each in stage.cluster.brokers if each is not stage.leader_of(PLACES[0]))
     stage.cluster.kill(losing)
@@ -104,7 +107,7 @@ async def one_outside_of_an_isr(stage: Simulation) -> None:
 
 
 async def all_are_fenced(stage: Simulation) -> None:
-    """The ISR is empty. Its last members lead next, so that each of them keeps its data."""
+    """The ISR is empty. One of its last members leads next, so each of them keeps its data."""
     await settled(stage)
     for machine in stage.cluster.brokers:
         stage.cluster.kill(machine)
@@ -120,7 +123,7 @@ async def all_are_fenced(stage: Simulation) -> None:
 
 
 async def without_effect(stage: Simulation) -> None:
-    """Nodes that do not run, and paths on which nothing is sent."""
+    """The faults hit nodes that do not run, and paths on which nothing is sent."""
     await settled(stage)
     victim = stage.cluster.brokers[0]
     stage.cluster.kill(victim)
@@ -140,7 +143,8 @@ async def without_effect(stage: Simulation) -> None:
 
 
 async def one_controller_is_silent(stage: Simulation) -> None:
-    """It has to catch up before it votes. Without another one, nobody could be elected."""
+    """The silent controller has to catch up before it votes. Without another one, no leader could
+    be elected."""
     await settled(stage)
     electorate, cluster = stage.electorate, stage.cluster
     silent, other = (each for each in cluster.controllers if each is not stage.active())

@@ -1,4 +1,5 @@
-"""The checker against histories of a register whose verdict is known, and against all orders."""
+"""The checker, compared with known verdicts for histories of a register, and with a search of all
+orders."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def read(value: int, start: float, end: float) -> Register:
 
 
 def add(amount: int, found: int, start: float, end: float) -> Register:
-    """Fetch and add."""
+    """Return an operation that fetches the register and adds to it."""
     return Operation(
         f"add {amount} to {found}", start, end, lambda s: (s + amount,) if s == found else None
     )
@@ -34,13 +35,13 @@ GOOD: dict[str, list[Register]] = {
     "a read beside a write sees the old value": [write(1, 0, 9), read(0, 1, 2)],
     "a read beside a write sees the new value": [write(1, 0, 9), read(1, 1, 2)],
     "two writes, either may be last": [write(1, 0, 9), write(2, 0, 9), read(1, 10, 11)],
-    "old, then new, while the write is under way": [write(1, 0, 9), read(0, 1, 2), read(1, 3, 4)],
-    "without an answer, and it was done": [write(1, 0, NEVER), read(0, 1, 2), read(1, 3, 4)],
-    "without an answer, and it was not done": [write(1, 0, NEVER), read(0, 100, 200)],
+    "old, then new, while the write is in progress": [write(1, 0, 9), read(0, 1, 2), read(1, 3, 4)],
+    "a write without an answer took effect": [write(1, 0, NEVER), read(0, 1, 2), read(1, 3, 4)],
+    "a write without an answer took no effect": [write(1, 0, NEVER), read(0, 100, 200)],
     "increments that overlap": [add(1, 1, 0, 9), add(1, 0, 1, 8), read(2, 10, 11)],
 }
 BAD: dict[str, list[Register]] = {
-    "a read of what was never written": [write(1, 0, 1), read(2, 2, 3)],
+    "a read of a value that was never written": [write(1, 0, 1), read(2, 2, 3)],
     "a stale read": [write(1, 0, 1), read(0, 2, 3)],
     "new, then old": [write(1, 0, 9), read(1, 1, 2), read(0, 3, 4)],
     "two readers disagree on the order": [
@@ -50,12 +51,12 @@ BAD: dict[str, list[Register]] = {
         read(2, 6, 7),
     ],
     "an update is lost": [add(1, 0, 0, 9), add(1, 0, 1, 8)],
-    "without an answer, done and undone": [
+    "a write without an answer is undone": [
         write(1, 0, NEVER),
         read(1, 1, 2),
         read(0, 3, 4),
     ],
-    "before it was asked for": [read(1, 0, 1), write(1, 2, NEVER)],
+    "a read before the write was requested": [read(1, 0, 1), write(1, 2, NEVER)],
 }
 
 
@@ -81,7 +82,8 @@ def explains(order: list[Register], state: int) -> bool:
 
 
 def by_trying_all(history: list[Register]) -> bool:
-    """Every subset with all answered ones, in every order that respects who came first."""
+    """Try every subset with all answered operations, in every order in which an operation that
+    ended before another one began comes first."""
     maybe = [each for each in history if not each.answered]
     for count in range(len(maybe) + 1):
         for done in itertools.combinations(maybe, count):
@@ -109,14 +111,15 @@ def test_agrees_with_trying_all_orders() -> None:
 
 
 def test_a_long_history_is_decided() -> None:
-    """Ten at a time, five hundred in all."""
+    """The history has ten operations at a time, and five hundred in all."""
     history = [add(1, i, i - 5, i + 5) for i in range(500)]
     assert linearization(history, 0) is not None
     assert linearization([*history, read(7, 600, 601)], 0) is None
 
 
 def test_many_without_an_answer_are_decided() -> None:
-    """What is read last may be of any of them; most were overwritten, or never done."""
+    """Any write without an answer may explain the last reads. Most of these writes were
+    overwritten, or never took effect."""
     history: list[Register] = []
     for i in range(30):
         history += [write(i, i, i + 1.5), write(100 + i, i, NEVER)]
@@ -129,7 +132,7 @@ def test_many_without_an_answer_are_decided() -> None:
 def test_a_history_of_too_many_orders_is_undecided(
     bound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody wrote what was read, but many were never told what became of their own."""
+    """No write explains the last read, but the many writes without an answer allow many orders."""
     history = [write(value, 0, NEVER) for value in range(8)] + [read(99, 1, 2)]
     assert linearization(history, 0) is None
     monkeypatch.setattr(linearizability, bound, 5)

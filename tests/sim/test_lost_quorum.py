@@ -1,4 +1,4 @@
-"""Quorums that are lost for good and come back; see `lost_quorum_scenarios.py`."""
+"""Quorums that are lost for good and rebuilt; see `lost_quorum_scenarios.py`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def test_lost_quorum(scenario: Scenario) -> None:
 
 
 def test_a_vote_after_the_meeting_with_the_rebuilt_quorum_is_found() -> None:
-    """The paths are long, so old controllers may lead; but they must not vote after they met it."""
+    """The paths are long, so the old controllers may elect a leader. They must not vote after they
+    have met the rebuilt quorum."""
     shape = Shape(distances=True)
     with (
         mock.patch.object(Raft, "superseded", lambda self: None),

@@ -1,4 +1,5 @@
-"""The workloads of moved replicas and of min.insync.replicas find what they are for."""
+"""The workloads of moved replicas and of min.insync.replicas find the faults for which they
+exist."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ async def replicas_move(stage: Simulation) -> None:
 
 
 async def one_directory_is_offline(stage: Simulation) -> None:
-    """A broker with a failed directory goes on, and a mended disk needs a restart."""
+    """A broker with a failed directory continues, and needs a restart when its disk is mended."""
     await settled(stage)
     await stage.begin(Moves)
     broker = stage.cluster.brokers[0]
@@ -56,7 +57,7 @@ async def one_directory_is_offline(stage: Simulation) -> None:
 
 
 async def the_value_changes_without_an_isr(stage: Simulation) -> None:
-    """All brokers die. One that may not lead is back when min.insync.replicas changes. After that
+    """All brokers die. One that may not lead is back when min.insync.replicas changes. After this
     no replica may be elected."""
     await settled(stage)
     work = await stage.begin(MinIsr)

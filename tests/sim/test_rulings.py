@@ -1,4 +1,4 @@
-"""The check of what controllers write finds what it is for."""
+"""The check of the records that controllers write finds the faults for which it exists."""
 
 from __future__ import annotations
 
@@ -229,14 +229,14 @@ def test_each_incarnation_of_a_broker_has_a_greater_epoch() -> None:
 
 
 def test_an_incarnation_that_was_unregistered_may_register_again() -> None:
-    """Without an answer to its first registration it asks again (seed 30297)."""
+    """An incarnation that got no answer to its first registration asks again (seed 30297)."""
     gone = UnregisterBrokerRecord(broker_id=4, broker_epoch=7)
     assert told(registered(7, 1), gone, registered(9, 1)) == ""
     assert "had epoch 7" in told(registered(7, 1), gone, registered(7, 1))
 
 
 def restarted(*before: MetadataRecord, killed: bool = False) -> str:
-    """Return what is said when broker 4 registers its second incarnation."""
+    """Return the message of the check if broker 4 registers its second incarnation."""
     rulings = Rulings(MetadataImage(), Proposals().asked, was_killed=lambda incarnation_id: killed)
     assert rulings.take([registered(1, 1), CREATED]) == ""
     assert rulings.take(before) == ""

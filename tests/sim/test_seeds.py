@@ -1,5 +1,5 @@
-"""Many seeds, each a cluster of its own: static or dynamic quorum, mild or hell; the same seed is
-the same run, whatever Python's hashes and version are."""
+"""Many seeds, each with a cluster of its own: from static to dynamic quorums, from calm to hell.
+One seed is one run, with every hash seed and version of Python."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.sim.world.shape import Quorum
 
 FIXED_SEEDS = range(1, 81)
 WORKLOAD_SEEDS = (*range(1, 12), 14, 16, 18, 23, 26, 56, 72)
-"""In these seeds each workload has an effect."""
+"""Together, these seeds show an effect of each workload."""
 CONTROLLER_SEEDS = range(1, 121)
 LONG_SEEDS = [range(first, first + 100) for first in range(1_000, 2_000, 100)]
-"""In parts, so that a timeout of one part names its seeds."""
+"""The seeds are split, so that the timeout of one part names its seeds."""
 DETERMINISM_SEED = 4
 CHECKS = (
     "persisted vote",
@@ -110,7 +110,8 @@ def has_dependencies(executable: str) -> bool:
 
 
 def trace_of(executable: str, hash_seed: str) -> str:
-    """In a process of its own, where sets of strings have another order."""
+    """Return the trace of a run in a process of its own, where sets of strings have another
+    order."""
     code = (
         "from tests.sim.seeds import run_seed\n"
         "trace = []\n"

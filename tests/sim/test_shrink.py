@@ -1,4 +1,4 @@
-"""Schedules of faults are replayed as they were drawn, and shrunk to what matters."""
+"""Schedules of faults are replayed as they were drawn, and shrunk to the faults that matter."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def test_it_gives_up_after_so_many_runs() -> None:
     ],
 )
 def test_a_schedule_replays_what_was_drawn(seed: int, plan: Plan) -> None:
-    """Also beside disks that go bad (seeds 12 to 17), whose faults wait until they are allowed."""
+    """This also holds with disks that go bad (seeds 12 to 17), whose faults wait until they are
+    allowed."""
     with simulation(seed, shape_of(seed, plan)) as stage:
         play(stage, _script(stage, seed, plan))
         drawn, trace = list(stage.faults.done), list(stage.cluster.trace)
@@ -62,7 +63,8 @@ def test_a_schedule_replays_what_was_drawn(seed: int, plan: Plan) -> None:
 
 
 def test_timers_of_one_time_run_in_the_order_in_which_they_were_set() -> None:
-    """Also if other timers were between them in the heap: those of a replay are not the same."""
+    """This also holds if other timers are between them in the heap. Those of a replay are
+    different."""
     loop = SimLoop()
     ran: list[int] = []
     for number in range(20):

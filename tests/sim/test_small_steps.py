@@ -1,7 +1,7 @@
 """The simulation with very small steps.
 
 The images and logs of simulated clusters are small. A large cluster spends a long time in the load
-of a snapshot, or in the recovery of a broker's logs, and elections, commits, newer snapshots and
+of a snapshot, or in the recovery of a broker's logs. Elections, commits, newer snapshots and
 crashes happen meanwhile. Small steps make the simulation spend as long there.
 """
 

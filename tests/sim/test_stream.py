@@ -24,7 +24,7 @@ LARGE = bytes(40_000)
 
 
 class End:
-    """A handler that keeps what it is given."""
+    """A handler that keeps all frames and signals."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -140,8 +140,8 @@ def test_what_was_sent_before_the_close_arrives(pair: Pair) -> None:
 
 @pytest.mark.parametrize("streams", [True, False])
 def test_what_was_sent_before_a_kill_arrives(streams: bool) -> None:
-    """The kernel sends it, also when the path is free again only after the kill. If the process
-    had not read what it got, or the power is gone, it does not."""
+    """The kernel sends the data, also if the path is free again only after the kill. It does not if
+    the process had left data unread, or if the power is gone."""
     for unread, power_loss in ((False, False), (True, False), (False, True)):
         pair = Pair(Wire.KAFKA, streams=streams)
         pair.network.block("client", "server")

@@ -22,8 +22,8 @@ PLACE = (NAME, 0)
 
 
 async def the_leader_dies_alone(stage: Simulation) -> Unclean:
-    """First one follower is cut off from the leader, then the other one, then the leader dies. One
-    of the two leads, and the last records are lost."""
+    """Cut one follower off from the leader, then the other one, and then kill the leader. One of
+    the two followers leads, and the last records are lost."""
     await settled(stage)
     work = await stage.begin(Unclean)
     assert isinstance(work, Unclean)

@@ -1,4 +1,4 @@
-"""The workloads keep their promises on a cluster that is well, and each check can fail."""
+"""The workloads keep their promises on a healthy cluster, and each check can fail."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.sim.world.cluster import NodeStopped
 from tests.sim.world.shape import Shape
 
 FIRST = (Offsets, Recreated, Trimmed, AutoCreated)
-"""Each of these has one client, and a check that reads what the cluster has in the end."""
+"""Workloads with one client each, whose check reads the final state of the cluster."""
 RUN_S = 6
 
 
@@ -132,7 +132,8 @@ def test_a_group_and_sessions() -> None:
 
 
 async def a_new_leader_at_the_last_moment(stage: Simulation) -> None:
-    """Its throttle has counted nothing yet, but that of the leader before it was exceeded."""
+    """The throttle of a new leader has counted nothing yet, but that of its predecessor was
+    exceeded."""
     await settled(stage)
     throttled = await stage.begin(Throttled)
     assert isinstance(throttled, Throttled)
