@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -190,6 +190,10 @@ class Admin:
                 connection.close()
             raise
         return answers
+
+    def of_controllers(self, servers: tuple[tuple[str, int], ...]) -> Admin:
+        """Return another client of the same cluster, which asks these controllers."""
+        return Admin(replace(self._settings, servers=servers, controllers=True))
 
     @property
     def http(self) -> NodeHttp:

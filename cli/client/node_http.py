@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from quorate.cli.client.client_properties import ClientSecurity
+from quorate.cli.client.connection import reason_of
 
 REQUEST_TIMEOUT_S = 2.0
 MAX_BODY_BYTES = 32 << 20
@@ -35,28 +36,41 @@ class NodeHttp:
     def get(self, address: Address, target: str) -> Answer | None:
         """Return the response to GET `target`, or None if the node does not answer. Blocks for a
         few seconds at most."""
+        answer = self.ask(address, target)
+        return None if isinstance(answer, str) else answer
+
+    def ask(self, address: Address, target: str) -> Answer | str:
+        """Return the response as `get` does, or the reason why the node does not answer."""
         if self._tls is None:
             return self._asked(
                 http.client.HTTPConnection(*address, timeout=REQUEST_TIMEOUT_S), target, self._token
             )
         secure = http.client.HTTPSConnection(*address, timeout=REQUEST_TIMEOUT_S, context=self._tls)
-        return self._asked(secure, target, self._token) or self._asked(
+        answer = self._asked(secure, target, self._token)
+        if not isinstance(answer, str):
+            return answer
+        plain = self._asked(
             http.client.HTTPConnection(*address, timeout=REQUEST_TIMEOUT_S), target, None
         )
+        return answer if isinstance(plain, str) else plain
 
     def _asked(
         self, connection: http.client.HTTPConnection, target: str, token: str | None
-    ) -> Answer | None:
+    ) -> Answer | str:
         try:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             connection.request("GET", target, headers=headers)
             answer = connection.getresponse()
             body = answer.read(MAX_BODY_BYTES + 1)
-        except (OSError, http.client.HTTPException):
-            return None
+        except TimeoutError:
+            return f"no answer within {REQUEST_TIMEOUT_S:g} s"
+        except OSError as error:
+            return reason_of(error)
+        except http.client.HTTPException as error:
+            return f"no answer in HTTP ({type(error).__name__})"
         finally:
             connection.close()
         if len(body) > MAX_BODY_BYTES:
-            return None
+            return f"an answer of more than {MAX_BODY_BYTES} bytes"
         found = {name.lower(): value for name, value in answer.getheaders()}
         return Answer(answer.status, body, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,11 +77,14 @@ def connected(
     bootstrap_controller: str | None = None,
     command_config: str | None = None,
     timeout_s: float | None = None,
+    impatient: bool = False,
 ) -> Iterator[Admin]:
     """Yield an Admin with these options, and close it at the end of the block.
 
-    Raise UsageError or Refused for invalid options (`admin_settings`). Nothing is connected yet."""
-    admin = Admin(admin_settings(bootstrap_server, bootstrap_controller, command_config, timeout_s))
+    Raise UsageError or Refused for invalid options (`admin_settings`). Nothing is connected yet.
+    If `impatient`, a search for a server makes one attempt (`AdminSettings`)."""
+    settings = admin_settings(bootstrap_server, bootstrap_controller, command_config, timeout_s)
+    admin = Admin(replace(settings, impatient=impatient))
     try:
         yield admin
     finally:

@@ -17,6 +17,7 @@ from quorate.cli.cluster.description import describe_cluster
 from quorate.cli.metadata_quorum.command import Quorum, QuorumLost, describe_quorum
 from quorate.cli.status.certificates import certificate_texts
 from quorate.cli.status.explanations import Explanations, Key, get_from
+from quorate.cli.status.node_answers import READY, NodeAnswer
 from quorate.cli.status.partition_problems import (
     UNDER_REPLICATED,
     Group,
@@ -64,7 +65,7 @@ class BrokerLine:
 
     id: int
     address: str
-    state: str  # "up" or "fenced"
+    state: str  # "up", "fenced", or a state of node_answers.py
     rack: str | None
     why: str = ""
     cause: str = ""
@@ -80,7 +81,10 @@ class Status:
     `quorum_lost` names a reason, the quorum does not answer: the values of the quorum are not
     known, and the rest is the last that the brokers know. `topics` and `partitions` count those of
     the selected topics. `problems` are all selected partitions with a problem, the worst first, and
-    `groups` counts them by reason. `unclean_elections` are the newest ones, the newest first."""
+    `groups` counts them by reason. `unclean_elections` are the newest ones, the newest first.
+
+    If `brokers_silent` names a reason, no broker answers: topics and partitions are not known. In
+    such an outage and without a quorum, `nodes` are the controllers as their /readyz shows them."""
 
     cluster_id: str
     leader: int
@@ -97,18 +101,20 @@ class Status:
     silent_voters: dict[int, int | None] = field(default_factory=dict)
     replaced_voters: tuple[int, ...] = ()
     quorum_lost: str = ""
+    brokers_silent: str = ""
+    nodes: tuple[NodeAnswer, ...] = ()
 
     def lines(self, *, every: bool = False) -> Iterator[str]:
         """Yield the lines of the status, with at most MAX_SHOWN problems unless `every`."""
         yield f"Cluster {self.cluster_id}"
         yield f"Quorum: {self.quorum_text()}"
+        yield from (each.line() for each in self.nodes)
         for broker in self.brokers:
             rack = f", rack {broker.rack}" if broker.rack else ""
             because = f"; {broker.why}" if broker.why else ""
             tls = f", {broker.certificate}" if broker.certificate else ""
             yield f"Broker {broker.id}: {broker.state}, {broker.address}{rack}{tls}{because}"
-        states = counted(count_states(self.problems))
-        yield f"Partitions: {self.partitions} in {self.topics} topics; {states}"
+        yield self.partitions_text()
         shown = len(self.problems) if every else MAX_SHOWN
         if len(self.problems) > 1:
             most = len(self.groups) if every else MAX_GROUPS
@@ -122,10 +128,22 @@ class Status:
             shown = len(elections) if every else MAX_ELECTIONS
             yield from listed("  ", [each.line() for each in elections], shown)
 
+    def partitions_text(self) -> str:
+        """Return the line with the counts of partitions."""
+        if self.brokers_silent:
+            return f"Partitions: not known, because no broker answers: {self.brokers_silent}"
+        states = counted(count_states(self.problems))
+        return f"Partitions: {self.partitions} in {self.topics} topics; {states}"
+
     def quorum_text(self) -> str:
         """Return the text about the quorum and its voters."""
+        if self.quorum_lost and self.brokers_silent:
+            return f"LOST: {self.quorum_lost}"
         if self.quorum_lost:
             return f"LOST: {self.quorum_lost}. The state below is the last that the brokers know"
+        if self.leader == NO_NODE:
+            ready = sum(each.state == READY for each in self.nodes)
+            return f"{ready} of {len(self.nodes)} controllers are ready"
         health = QuorumHealth(
             lags=self.voter_lags,
             silent_ms=self.silent_voters,
@@ -138,9 +156,10 @@ class Status:
 
     @property
     def is_outage(self) -> bool:
-        """Return True if the quorum is lost, or a partition is offline or below its min ISR."""
+        """Return True if the quorum is lost, no broker answers, or a partition is offline or below
+        its min ISR."""
         worst = any(problem.state != UNDER_REPLICATED for problem in self.problems)
-        return worst or bool(self.quorum_lost)
+        return worst or bool(self.quorum_lost or self.brokers_silent)
 
     def as_json(self) -> dict[str, Any]:
         """Return the status as JSON values, with every selected problem."""
@@ -155,6 +174,7 @@ class Status:
             high_watermark=0,
             voter_lags=dict.fromkeys(self.voter_lags, 0),
             silent_voters=dict.fromkeys(self.silent_voters, None),
+            nodes=tuple(replace(each, reasons=()) for each in self.nodes),
         )
 
 
@@ -202,16 +222,9 @@ def read_status(
     if topics is None:
         topics = topics_of(admin, selection.topic, moving=quorum is not None)
     chosen = selected(problems(topics, up), broker=selection.broker, only=selection.only)
-    state = None if quorum is None else quorum.state
-    health = QuorumHealth(lags={}, silent_ms={}) if quorum is None else health_of(quorum)
     found = Status(
         cluster_id=cluster.cluster_id,
-        leader=NO_NODE if state is None else state.leader_id,
-        epoch=NO_NODE if state is None else state.leader_epoch,
-        high_watermark=NO_NODE if state is None else state.high_watermark,
-        voter_lags=dict(health.lags),
-        silent_voters=dict(health.silent_ms),
-        replaced_voters=tuple(sorted(health.replaced)),
+        **quorum_fields(quorum),
         quorum_lost=lost,
         brokers=brokers,
         topics=len(topics),
@@ -230,6 +243,20 @@ def read_status(
         partial(get_from, admin.http, addresses_of(quorum)),
     )
     return replace(explained, unclean_elections=tuple(found_elections))
+
+
+def quorum_fields(quorum: Quorum | None) -> dict[str, Any]:
+    """Return the fields of a status about the quorum, without values if it does not answer."""
+    state = None if quorum is None else quorum.state
+    health = QuorumHealth(lags={}, silent_ms={}) if quorum is None else health_of(quorum)
+    return {
+        "leader": NO_NODE if state is None else state.leader_id,
+        "epoch": NO_NODE if state is None else state.leader_epoch,
+        "high_watermark": NO_NODE if state is None else state.high_watermark,
+        "voter_lags": dict(health.lags),
+        "silent_voters": dict(health.silent_ms),
+        "replaced_voters": tuple(sorted(health.replaced)),
+    }
 
 
 def read_topics(admin: Admin) -> list[TopicView]:

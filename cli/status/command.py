@@ -13,11 +13,13 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
-from quorate.cli.nodes.cluster_dir import read_cluster
+from quorate.cli.nodes.cluster_dir import ClusterEntry, read_cluster
 from quorate.cli.status.changes import read_changes
 from quorate.cli.status.changes_in_flight import ChangesReport
-from quorate.cli.status.cluster_status import Selection, read_status
+from quorate.cli.status.cluster_status import Selection
 from quorate.cli.status.explanations import Explanations
+from quorate.cli.status.node_answers import Place
+from quorate.cli.status.outage import CONTROLLER, KnownNodes, nodes_of, read_in_outages
 from quorate.cli.status.partition_problems import STATES
 from quorate.cli.status.status_tables import status_tables
 from quorate.cli.status.unclean_elections import UncleanElections
@@ -25,12 +27,19 @@ from quorate.cli.status.watch import watch_status
 from quorate.cli.terminal.progress import waiting_for
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
+from quorate.config.key import ConfigError
+from quorate.config.listeners import parse_servers
 
 DEFAULT_DIR = Path("quorate-data")
 
 
 @click.command()
 @cluster_options()
+@click.option(
+    "--bootstrap-controller",
+    metavar="HOST:PORT,...",
+    help="Controllers to ask if no broker answers.",
+)
 @click.option(
     "--dir",
     "root",
@@ -65,6 +74,7 @@ DEFAULT_DIR = Path("quorate-data")
 @format_option
 def status(
     bootstrap_server: str | None,
+    bootstrap_controller: str | None,
     command_config: str | None,
     timeout_s: float | None,
     root: Path | None,
@@ -86,16 +96,23 @@ def status(
     --changes prints the stages of all nodes instead: what they have committed, replayed and acted
     on, and the changes that a node delays. With --all it also prints complete changes.
 
-    The exit code is 1 if a shown partition is offline or below min.insync.replicas, or if the
-    metadata quorum is lost. With --watch
-    the command redraws a terminal. Otherwise it prints each change as a block of lines, or as one
-    line with --format json."""
+    If no broker answers, the controllers of --dir or --bootstrap-controller are asked for what they
+    know. If the quorum is lost, each controller is asked whether it answers.
+
+    The exit code is 1 if a shown partition is offline or below min.insync.replicas, if the metadata
+    quorum is lost, or if no broker answers. With --watch the command redraws a terminal. Otherwise
+    it prints each change as a block of lines, or as one line with --format json."""
     if changes and (topic is not None or broker is not None or only):
         raise click.UsageError("--changes cannot be combined with --topic, --broker or --only")
+    known = named_controllers(bootstrap_controller)
     if bootstrap_server is None and (root is not None or command_config is None):
-        bootstrap_server = local_bootstrap(root)
+        entry = local_cluster(root)
+        bootstrap_server, known = entry["bootstrap"], nodes_of(entry)
     with connected(
-        bootstrap_server=bootstrap_server, command_config=command_config, timeout_s=timeout_s
+        bootstrap_server=bootstrap_server,
+        command_config=command_config,
+        timeout_s=timeout_s,
+        impatient=True,
     ) as admin:
         if changes:
             show_changes(admin, interval_s if watch else None, every=every, output=output)
@@ -103,9 +120,10 @@ def status(
         selection = Selection(topic=topic, broker=broker, only=only, every=every)
         explanations, elections = Explanations(), UncleanElections()
         draw = partial(status_tables, every=every)
+        read = partial(read_in_outages, admin, known, explanations, selection, elections)
         if watch:
             watch_status(
-                lambda: read_status(admin, explanations, selection, elections),
+                read,
                 interval_s,
                 draw,
                 as_json=output == "json",
@@ -113,7 +131,7 @@ def status(
             )
             return
         with waiting_for("asking the cluster"):
-            found = read_status(admin, explanations, selection, elections)
+            found = read()
     if output == "json":
         echo(json.dumps(found.as_json()))
     else:
@@ -143,8 +161,21 @@ def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output:
             echo(line)
 
 
-def local_bootstrap(root: Path | None) -> str:
-    """Return the bootstrap list of the local cluster in `root`.
+def named_controllers(text: str | None) -> KnownNodes:
+    """Return the controllers of --bootstrap-controller. Raise UsageError for an invalid address."""
+    if text is None:
+        return KnownNodes()
+    try:
+        servers = parse_servers(
+            "--bootstrap-controller", [each.strip() for each in text.split(",")]
+        )
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    return KnownNodes(controllers=tuple(Place(CONTROLLER, *each) for each in servers))
+
+
+def local_cluster(root: Path | None) -> ClusterEntry:
+    """Return the entry of the local cluster in `root`, which lists brokers.
 
     Raise UsageError if there is no cluster.json, Refused if it is invalid or lists no broker."""
     file = (root or DEFAULT_DIR) / "cluster.json"
@@ -154,7 +185,6 @@ def local_bootstrap(root: Path | None) -> str:
         raise click.UsageError("--bootstrap-server or --dir must be given") from None
     except OSError as error:
         raise Refused(f"{file} cannot be read: {error.strerror}") from None
-    bootstrap = entry.get("bootstrap", "")
-    if not bootstrap:
+    if not entry.get("bootstrap"):
         raise Refused(f"{file} lists no broker: give --bootstrap-server, or run `quorate up` again")
-    return bootstrap
+    return entry

@@ -15,6 +15,7 @@ from quorate.cli.status.cluster_status import (
     BrokerLine,
     Status,
 )
+from quorate.cli.status.node_answers import READY, SILENT, NodeAnswer
 from quorate.cli.status.partition_problems import (
     OFFLINE,
     TEXTS,
@@ -35,7 +36,12 @@ def status_tables(status: Status, *, every: bool = False) -> Iterator[Part]:
     yield Cell(f"Cluster {status.cluster_id}", Mark.NOTE)
     if status.quorum_lost:
         yield Cell(f"Quorum: {status.quorum_text()}", Mark.BAD)
+    if status.brokers_silent:
+        yield Cell(status.partitions_text(), Mark.BAD)
     yield Table(rows=shares(status))
+    if status.nodes:
+        rows = [node_row(each) for each in status.nodes]
+        yield Table(title="Controllers", columns=NODE_COLUMNS, rows=rows)
     yield Table(title="Brokers", columns=BROKER_COLUMNS, rows=broker_rows(status.brokers))
     found = status.problems if every else status.problems[:MAX_SHOWN]
     if len(status.problems) > 1:
@@ -54,6 +60,7 @@ def status_tables(status: Status, *, every: bool = False) -> Iterator[Part]:
         yield from rest(len(elections) - len(shown))
 
 
+NODE_COLUMNS = ("Controller", "State", "Address", "Cause")
 BROKER_COLUMNS = ("Broker", "State", "Address", "Rack", "Cause")
 CAUSE_COLUMNS = ("Reason", "Partitions", "Cause")
 PROBLEM_COLUMNS = ("Partition", "State", "Leader", "In sync", "ISR", "Replicas", "Reason")
@@ -63,12 +70,17 @@ def shares(status: Status) -> list[tuple[Value, ...]]:
     """Return the rows with bars: voters, brokers, and partitions in each state."""
     rows: list[tuple[Value, ...]] = []
     voters = len(status.voter_lags)
-    if not status.quorum_lost:
+    if voters:
         answering = voters - len(status.silent_voters)
         quorum = Cell(status.quorum_text(), Mark.BAD if status.silent_voters else None)
         rows.append(("Voters that answer", Bar(answering, voters), quorum))
+    elif status.nodes:
+        answering = sum(each.state != SILENT for each in status.nodes)
+        rows.append(("Controllers that answer", Bar(answering, len(status.nodes)), ""))
     up = sum(each.state == "up" for each in status.brokers)
     rows.append(("Brokers up", Bar(up, len(status.brokers)), ""))
+    if status.brokers_silent:
+        return rows
     counts = count_states(status.problems)
     bad = 0
     for text, state in (
@@ -95,6 +107,12 @@ def broker_rows(brokers: Sequence[BrokerLine]) -> list[tuple[Value, ...]]:
         )
         for each in sorted(brokers, key=lambda broker: (broker.state == "up", broker.id))
     ]
+
+
+def node_row(answer: NodeAnswer) -> tuple[Value, ...]:
+    """Return the row of a controller."""
+    mark = Mark.GOOD if answer.state == READY else Mark.BAD
+    return (answer.id, Cell(answer.state, mark), answer.address, answer.why() or None)
 
 
 def cause_rows(groups: Sequence[Group]) -> list[tuple[Value, ...]]:

@@ -2,15 +2,21 @@
 
 A terminal is redrawn with tables after each read. Any other output gets a block of lines for each
 change. With --format json, each change is one line, also on a terminal. If the cluster cannot be
-reached, the error is shown, and the next attempt follows after the pause."""
+reached, the error is shown, and the next attempt follows after the pause. A terminal then shows the
+last state below the error.
+
+A read may take long in an outage. A thread then shows for how long there has been no answer, so
+that nobody takes the last state for the present one."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -23,6 +29,10 @@ from quorate.cli.terminal.tables import Cell, Mark, Part, Table, is_drawn, termi
 HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 ERASE = "\x1b[2J"
 """The control sequence that clears the whole screen."""
+QUIET_S = 2.0
+"""The time of a read, in s, that shows nothing."""
+REDRAW_S = 1.0
+"""The pause between two drawings of a longer read, in s."""
 
 
 class Content(Protocol):
@@ -81,6 +91,26 @@ class Unreachable:
         return {"error": self.reason}
 
 
+class Silent:
+    """The content while a read waits for the cluster."""
+
+    def __init__(self, seconds: float) -> None:
+        self.lasting = self._text = f"no answer for {seconds:.0f} s"
+        self._seconds = round(seconds)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the text."""
+        yield self._text
+
+    def parts(self) -> Iterable[Part]:
+        """Return the text."""
+        return [Cell(self._text, Mark.BAD)]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the whole seconds."""
+        return {"no_answer_s": self._seconds}
+
+
 W = TypeVar("W", bound=Watched)
 
 
@@ -114,17 +144,37 @@ def watch_status(
     watermark or lag is no change. With `every`, the text lists all problems.
 
     A ClickException of `read` is shown instead of a status. Any other exception is raised."""
-    show = show_json if as_json else Redrawn() if is_drawn(sys.stdout) else show_block
-    before: Any = None
+    printed = show_json if as_json else show_block
+    show = Redrawn() if not as_json and is_drawn(sys.stdout) else Printed(printed)
     try:
         while True:
-            content = read_content(read, draw, every=every)
-            if isinstance(show, Redrawn) or content.lasting != before:
-                show(content)
-                before = content.lasting
+            with silence_shown(show):
+                content = read_content(read, draw, every=every)
+            show(content)
             time.sleep(interval_s)
     except KeyboardInterrupt:
         return
+
+
+@contextmanager
+def silence_shown(show: Printed | Redrawn) -> Iterator[None]:
+    """Show for how long the block has lasted, by a thread, if it takes longer than QUIET_S. The
+    thread has ended when the block is left."""
+    ended, began_s = threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        pause_s = QUIET_S
+        while not ended.wait(pause_s):
+            show.silent(time.monotonic() - began_s)
+            pause_s = REDRAW_S
+
+    thread = threading.Thread(target=watch, name="silence", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def read_content(
@@ -149,18 +199,58 @@ def show_block(content: Content) -> None:
         echo(line)
 
 
+class Printed:
+    """The output that gets each change once, by the function `show`."""
+
+    def __init__(self, show: Callable[[Content], None]) -> None:
+        self._show = show
+        self._before: Any = None
+        self._is_silent = False
+
+    def __call__(self, content: Content) -> None:
+        """Print the content if it differs from the last one."""
+        if content.lasting != self._before or self._is_silent:
+            self._show(content)
+        self._before, self._is_silent = content.lasting, False
+
+    def silent(self, seconds: float) -> None:
+        """Print once in each read that there has been no answer for so long."""
+        if not self._is_silent:
+            self._is_silent = True
+            self._show(Silent(seconds))
+
+
 class Redrawn:
-    """The output on a terminal. A call with a content draws it over the previous one."""
+    """The output on a terminal. Each call draws over the previous content, without clearing the
+    screen in between. An error and a silence are drawn above the last state."""
 
     def __init__(self) -> None:
         self._begun = False
+        self._state: Content | None = None
+        self._state_at = ""
 
     def __call__(self, content: Content) -> None:
-        """Draw the content over the previous one, without clearing the screen in between."""
+        """Draw the content, and also the last state if the content is an error."""
+        if isinstance(content, Unreachable):
+            self._draw([*content.parts(), *self._last_state()])
+        else:
+            self._state, self._state_at = content, now_text()
+            self._draw(content.parts())
+
+    def silent(self, seconds: float) -> None:
+        """Draw that there has been no answer for so long, above the last state."""
+        self._draw([*Silent(seconds).parts(), *self._last_state()])
+
+    def _last_state(self) -> Iterator[Part]:
+        if self._state is not None:
+            yield Cell(f"The state below is that of {self._state_at}", Mark.WARN)
+            yield from self._state.parts()
+
+    def _draw(self, drawn: Iterable[Part]) -> None:
         begin = HOME if self._begun else ERASE + HOME
         self._begun = True
         size = shutil.get_terminal_size()
-        parts, left_out = shortened(content.parts(), size.lines)
+        parts, left_out = shortened(drawn, size.lines)
         lines = fitted([*terminal_lines((now_text(), *parts), size.columns)], size.lines, left_out)
         echo_drawn(
             begin + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_BELOW, nl=False

@@ -95,6 +95,7 @@ def test_a_broker_dies_and_comes_back_when_the_quorum_is_gone(
     ]
     assert sum(metered) >= 3
     not_ready_without_a_quorum(own_cluster, victim)
+    the_controllers_explain_dead_brokers(own_cluster)
     for node in own_cluster.nodes():  # without a quorum nobody grants them an orderly stop
         if node["pid"] and alive(node["pid"]):
             own_cluster.kill(node["id"])
@@ -215,6 +216,17 @@ def not_ready_without_a_quorum(cluster: ProcessCluster, victim: int) -> None:
     assert found["ready"] is False
     assert "the broker is not registered yet" in found["reasons"]
     assert get(address, "/healthz")[0] == 200
+
+
+def the_controllers_explain_dead_brokers(cluster: ProcessCluster) -> None:
+    """Two of three controllers are dead already."""
+    for broker in cluster.entry()["brokers"]:
+        cluster.kill(broker["id"])
+    done = run_quorate("status", "--dir", str(cluster.directory.root))
+    assert done.returncode == 1, done.stderr
+    assert "Quorum: LOST: the metadata quorum is lost, as node 3 sees it" in done.stdout
+    assert "Controller 1: does not answer, " in done.stdout
+    assert "Partitions: not known, because no broker answers: " in done.stdout
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
@@ -155,3 +156,72 @@ def test_a_terminal_without_a_cursor_gets_blocks(
     out = capsys.readouterr().out
     assert out.count("--- NOW") == 1
     assert "\x1b" not in out
+
+
+def slow_reads(monkeypatch: pytest.MonkeyPatch, done: threading.Event) -> Callable[[], Status]:
+    """The first read is fast, the second one lasts until `done` is set, and Ctrl-C follows."""
+    monkeypatch.setattr(status_watch, "QUIET_S", 0.01)
+    monkeypatch.setattr(status_watch, "REDRAW_S", 0.01)
+    reads = iter(range(3))
+
+    def read() -> Status:
+        number = next(reads)
+        if number == 2:
+            raise KeyboardInterrupt
+        if number == 1:
+            assert done.wait(30), "nothing says that the read takes long"
+        return HEALTHY
+
+    return read
+
+
+def test_a_terminal_says_that_the_old_state_is_old_during_a_slow_read(
+    looks: Looks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, drawn = threading.Event(), list[str]()
+
+    def draw(text: str, *, nl: bool) -> None:
+        drawn.append(text)
+        if "no answer for " in text:
+            done.set()
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(status_watch, "echo_drawn", draw)
+    watch_status(slow_reads(monkeypatch, done), 1.0, status_tables, as_json=False)
+    assert "no answer" not in drawn[0] + drawn[-1]
+    silent = next(each for each in drawn if "no answer for 0 s" in each)
+    assert silent.index("no answer") < silent.index("The state below is that of NOW")
+    assert silent.index("The state below") < silent.index("Cluster C")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_slow_read_is_printed_once_and_then_the_state_again(
+    as_json: bool, looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, lines = threading.Event(), list[str]()
+
+    def echo(text: str) -> None:
+        lines.append(text)
+        if "no answer for " in text or "no_answer_s" in text:
+            done.set()
+
+    monkeypatch.setattr(status_watch, "echo", echo)
+    watch_status(slow_reads(monkeypatch, done), 1.0, status_tables, as_json=as_json)
+    if as_json:
+        assert [sorted(json.loads(line))[0:2] for line in lines][1] == ["no_answer_s", "time"]
+        assert len(lines) == 3
+    else:
+        text = "\n".join(lines)
+        assert text.count("--- NOW\nno answer for 0 s") == 1
+        assert text.count("Cluster C") == 2
+
+
+def test_an_error_on_a_terminal_is_shown_above_the_last_state(
+    looks: Looks, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    watch_status(looks(HEALTHY, NotReachable("gone")), 1.0, status_tables, as_json=False)
+    last = capsys.readouterr().out.rpartition(HOME)[2]
+    assert last.index("gone") < last.index("The state below is that of NOW") < last.index("Cluster")
