@@ -164,6 +164,7 @@ async def pause(run: ScenarioRun, values: Values) -> None:
     node = run.node_named(values["node"])
     fault = run.new_fault(PAUSE, node)
     fault.affected, fault.effect = await run.control.pause(node)
+    fault.start_ms = run.clock.now_ms()  # the guard process takes a moment to start
     run.begin_fault(fault, PAUSED, "SIGSTOP")
     run.note("is paused (SIGSTOP)", node, kind="fault")
 

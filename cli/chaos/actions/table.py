@@ -5,9 +5,10 @@ defines the keys of these values. The key `node` holds an id or a role, which
 `ScenarioRun.node_named` resolves. That node becomes the run's victim, so that a later step can name
 it as `victim`.
 
-Only `wait` waits for a fixed time. The other actions wait for an event, if they wait at all: a
-record in the metadata log, a result of the clients, a response, or the end of a process. An action
-with the key `within_ms`, which has a default in `STEPS`, raises StepFailed if a wait takes longer.
+Only `wait` and `wait-lasted` wait for a fixed time. The other actions wait for an event, if they
+wait at all: a record in the metadata log, a result of the clients, a response, or the end of a
+process. An action with the key `within_ms`, which has a default in `STEPS`, raises StepFailed if a
+wait takes longer.
 `carry_out` bounds the time of every action."""
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ ACTIONS: dict[str, Action] = {
     "pin-writer": client_actions.pin_writer,
     "unpin-writer": client_actions.unpin_writer,
     "wait": wait_actions.wait,
+    "wait-lasted": wait_actions.wait_lasted,
     "wait-fenced": wait_actions.wait_fenced,
     "wait-stopped": node_actions.wait_stopped,
     "wait-isr-shrunk": wait_actions.wait_isr_shrunk,

@@ -19,6 +19,18 @@ async def wait(run: ScenarioRun, values: Values) -> None:
     await asyncio.sleep(values["ms"] / 1000)
 
 
+async def wait_lasted(run: ScenarioRun, values: Values) -> None:
+    """Wait until the fault of the node has lasted for the time `ms`.
+
+    Raise StepFailed if the node has no fault."""
+    node, ms = run.node_named(values["node"]), values["ms"]
+    fault = run.faults.open.get(node)
+    if fault is None:
+        raise StepFailed(f"wait-lasted: node {node} has no fault")
+    await asyncio.sleep(max(0, fault.start_ms + ms - run.clock.now_ms()) / 1000)
+    run.note(f"its fault has lasted for {run.clock.now_ms() - fault.start_ms:,} ms", node)
+
+
 async def wait_caught_up(run: ScenarioRun, values: Values) -> None:
     """Wait until the node's metadata log is longer than that of every other controller was when the
     step began.

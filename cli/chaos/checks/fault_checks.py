@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from quorate.cli.chaos.checks.check import Check, first, listed
 from quorate.cli.chaos.checks.evidence import Evidence
-from quorate.cli.chaos.checks.faults import BROKERS, DISK_FAULTS, KILL, STOP, Fault
+from quorate.cli.chaos.checks.faults import BROKERS, DISK_FAULTS, KILL, PAUSE, STOP, Fault
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.timeline.timeline import FENCED
 
@@ -27,6 +27,21 @@ def effect(evidence: Evidence, expected: Expected) -> Iterator[Check]:
         without.append("no fault was injected, so nothing was tested")
     said = [f"{each.kind} of {each.role} {each.node} ({each.effect})" for each in evidence.faults]
     yield Check("effect", not without, first(without, first(said, "")))
+
+
+def pauses(evidence: Evidence, expected: Expected) -> Iterator[Check]:
+    """Yield a check for each paused node: it stood still long enough for the others to miss it.
+
+    A scenario without `min_pause_ms` gets no such check."""
+    least_ms = expected.min_pause_ms
+    for fault in evidence.faults:
+        if fault.kind != PAUSE or least_ms is None:
+            continue
+        lasted_ms = fault.end_ms - fault.start_ms
+        text = (
+            f"node {fault.node} stood still for {lasted_ms:,} ms (expected: {least_ms:,} or more)"
+        )
+        yield Check("pauses", lasted_ms >= least_ms, text)
 
 
 def fenced(evidence: Evidence, expected: Expected) -> Iterator[Check]:

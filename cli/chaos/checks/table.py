@@ -47,6 +47,7 @@ FAMILIES = (
     Family(completion_checks.steps, ("steps",), "Every step reaches its end in time."),
     Family(completion_checks.end, ("end",), "All faults end, and the cluster recovers."),
     Family(fault_checks.effect, ("effect",), "Every fault affects its node."),
+    Family(fault_checks.pauses, ("pauses",), "A paused node stands still for long enough."),
     Family(fault_checks.fenced, ("fenced",), "A broker that is killed or stopped is fenced."),
     Family(fault_checks.leaders, ("leaders",), "A fenced broker leads no partition."),
     Family(metadata_checks.failover, ("failover",), "Another controller becomes active."),

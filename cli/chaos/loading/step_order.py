@@ -23,6 +23,8 @@ from quorate.cli.chaos.scenario.steps import ANY, BROKER, DISK, DOWN, PAUSED, ST
 
 NEEDS_STATE = {"start": DOWN, "resume": PAUSED, "wait-stopped": DISK}
 """The state that the node of a step must have before it."""
+NEEDS_FAULT = {"wait-resigned": "it need not resign", "wait-lasted": "none lasts"}
+"""The steps whose node must have some fault, and what would not happen without one."""
 CONTROLLER_ROLES = frozenset({ACTIVE, STANDBY, ANY_CONTROLLER})
 BROKER_ROLES = frozenset({LEADER, FOLLOWER, ANY_BROKER})
 EVERY = "every node"
@@ -100,8 +102,8 @@ def follow(progress: Progress, step: Step) -> None:
         progress.faults = dict.fromkeys(progress.faults.keys() - healed, DOWN)
     elif step.do == "roll":
         require(not progress.faults, "some nodes have faults: end these first")
-    elif step.do == "wait-resigned":
-        require(state, "this node has no fault, so it need not resign")
+    elif step.do in NEEDS_FAULT:
+        require(state, f"this node has no fault, so {NEEDS_FAULT[step.do]}")
     else:
         follow_pair(progress, step.do, require)
 

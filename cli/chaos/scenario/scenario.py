@@ -108,6 +108,9 @@ EXPECT: Table = {
         whole(1, MAX_MS),
         10_000,
     ),
+    "min_pause_ms": Rule(
+        "The shortest time for which a paused node must stand still.", whole(1, MAX_MS)
+    ),
     "min_controller_moves": Rule("The fewest elections of a controller.", whole(0, 1_000_000)),
     "max_controller_moves": Rule("The most elections of a controller.", whole(0, 1_000_000)),
     "min_leader_moves": Rule("The fewest new leaders of partitions.", whole(0, 1_000_000)),
@@ -152,6 +155,7 @@ NEEDS_KEY: Mapping[tuple[str, str], str] = {
 NEEDS_STEP: Mapping[tuple[str, str], str] = {
     ("expect", "expiry_tolerance_ms"): "wait-fenced",
     ("expect", "max_resign_ms"): "wait-resigned",
+    ("expect", "min_pause_ms"): "pause",
 }
 """Keys without an effect unless a variant has the step."""
 
@@ -210,6 +214,7 @@ class Expected:
     max_rebalance_ms: int = 30_000
     max_admin_wait_ms: int = 10_000
     max_resign_ms: int = 10_000
+    min_pause_ms: int | None = None
     min_controller_moves: int | None = None
     max_controller_moves: int | None = None
     min_leader_moves: int | None = None

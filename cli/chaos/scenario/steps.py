@@ -155,6 +155,9 @@ STEPS: Mapping[str, StepKind] = {
     ),
     "unpin-writer": StepKind("Stop that producer.", {}),
     "wait": StepKind("Wait for a fixed time.", {"ms": MS}),
+    "wait-lasted": StepKind(
+        "Wait until the fault of the node has lasted for this time.", {"node": NODE, "ms": MS}
+    ),
     "wait-fenced": StepKind(
         "Wait until the broker is fenced and leads no partition.", NODE_IN_TIME, of=BROKER
     ),

@@ -33,6 +33,7 @@ EXPECTED = Expected(
     max_resign_ms=3500,
     max_rebalance_ms=3500,
     max_admin_wait_ms=3500,
+    min_pause_ms=4_000,
     max_controller_moves=2,
     min_leader_moves=1,
     max_leader_moves=13,

@@ -21,7 +21,8 @@ def text(*steps: str) -> str:
     for step in steps:
         do, _, node = step.partition(" ")
         value = node if node.isdecimal() else f'"{node}"'
-        found += f'[[variants.steps]]\ndo = "{do}"\n{f"node = {value}" if node else ""}\n\n'
+        lasts = "ms = 1" if do == "wait-lasted" else ""
+        found += f'[[variants.steps]]\ndo = "{do}"\n{f"node = {value}" if node else ""}\n{lasts}\n'
     return found
 
 
@@ -57,6 +58,7 @@ def refusal(*steps: str) -> str:
         (("kill 4", "wait-reassigned"), 8, "no reassignment runs: use reassign first"),
         (("reassign", "reassign"), 8, "a reassignment runs already: use wait-reassigned first"),
         (("kill 1", "start 1", "wait-resigned 1"), 12, "this node has no fault"),
+        (("pause 4", "resume victim", "wait-lasted victim"), 12, "this node has no fault, so none"),
         (("kill 1", "wait-resigned leader"), 8, "step wait-resigned: the leader is no controller"),
         (("mute-heartbeats controller",), 4, "the controller is no broker"),
         (("kill standby", "wait-fenced victim"), 8, "step wait-fenced: the standby is no broker"),

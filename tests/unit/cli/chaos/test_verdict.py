@@ -17,6 +17,7 @@ from quorate.cli.chaos.checks.faults import (
     CONTROLLER,
     ISOLATE,
     KILL,
+    PAUSE,
     SLOW_DISK,
     STOP,
     Fault,
@@ -212,6 +213,11 @@ HARM: list[tuple[dict[str, Any], str, str]] = [
         "the mute of node 4 had no complete effect: 0 frames affected",
     ),
     ({"faults": ()}, "effect", "no fault was injected, so nothing was tested"),
+    (
+        {"faults": (killed(kind=PAUSE, end_ms=5_999),)},
+        "pauses",
+        "node 4 stood still for 3,999 ms (expected: 4,000 or more)",
+    ),
     (
         {"faults": (killed(kind=KILL),), "brokers": (StateInterval(4, SERVING, 0, 10_000),)},
         "fenced",
@@ -535,6 +541,7 @@ def test_the_table_of_checks_names_what_they_yield() -> None:
         # A slow controller may stay active.
         {"faults": (killed(), controller(kind=SLOW_DISK)), "controllers": terms((1, 0))},
         {"reassignment": moving(2_000)},
+        {"faults": (killed(kind=PAUSE, end_ms=6_000),)},
         {"faults": (killed(kind=ISOLATE),), "brokers": (StateInterval(4, SERVING, 0, 10_000),)},
     ],
 )
