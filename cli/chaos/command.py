@@ -149,8 +149,9 @@ def describe(scenario: str) -> None:
 @click.option(
     "--seed",
     type=click.IntRange(0, MAX_SEED),
-    help="Choose the same nodes as the run with this seed, where a step draws one. [default: "
-    "random, and part of the result]",
+    help="Draw as the run with this seed did: the nodes of any-broker and any-controller, and the "
+    "order in which each client asks the brokers. Elections and times are those of the nodes, "
+    "which no seed repeats. [default: random, and part of the result]",
 )
 @click.option("--html", type=file_option, help="Also write the result as an HTML page.")
 @click.option("--json", "json_file", type=file_option, help="Also write the result as JSON.")

@@ -38,7 +38,7 @@ class Result:
     started_wall_ms: int
     duration_ms: int
     seed: int = 0
-    """The seed of the random choices of nodes."""
+    """The seed of all random choices of the run."""
     not_judged: Sequence[NotJudged] = ()
     """The checks that have no evidence on this cluster."""
     left_behind: Sequence[str] = ()

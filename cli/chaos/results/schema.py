@@ -120,7 +120,7 @@ SCHEMA: dict[str, Any] = {
         unavailable_ms=counts(
             "The total time without writes, by partition. null: no client wrote.", MEASURED
         ),
-        seed=said(COUNT, "The seed of the random choices of nodes."),
+        seed=said(COUNT, "The seed of all random choices of the run."),
         started_wall_ms=said(COUNT, "The start of the run, in ms since 1970 UTC."),
         duration_ms=COUNT,
         left_behind=said(array(TEXT), "Things that the run could not remove."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -54,7 +55,7 @@ class Plan:
     variants: Sequence[Variant]
     topic: str
     seed: int = 0
-    """The seed of the random choices of nodes."""
+    """The seed of all random choices of the run."""
 
 
 @contextlib.asynccontextmanager
@@ -105,7 +106,9 @@ async def started_run(plan: Plan, cluster: Cluster, view: View) -> AsyncIterator
 
 
 def client_maker(plan: Plan, cluster: Cluster) -> Callable[[], Brokers]:
-    """Return a function that creates a client's metadata, with connections of its own."""
+    """Return a function that creates a client's metadata, with connections of its own.
+
+    The random numbers of the n-th client come from the seed of the plan and n."""
     bootstrap = [Address(*server) for server in cluster.servers]
     security = cluster.client_file.security
     transport, clock = with_tls(AioTransport(), security), AsyncioClock()
@@ -115,7 +118,13 @@ def client_maker(plan: Plan, cluster: Cluster) -> Callable[[], Brokers]:
         # A paused broker accepts connections, and answers nothing. This bounds the first question.
         request_timeout_ms=plan.scenario.workload.request_timeout_ms,
     )
-    return lambda: Brokers(transport, clock, bootstrap, plan.topic, settings, security.login)
+    numbers = itertools.count()
+
+    def make() -> Brokers:
+        chance = random.Random(f"{plan.seed} {next(numbers)}")
+        return Brokers(transport, clock, bootstrap, plan.topic, settings, security.login, chance)
+
+    return make
 
 
 @contextlib.asynccontextmanager

@@ -58,8 +58,10 @@ class Brokers:
         topic: str,
         settings: ClientSettings,
         login: Login | None = None,
+        chance: random.Random | None = None,
     ) -> None:
-        """Each connection of `transport` begins with the `login`, if there is one."""
+        """Each connection of `transport` begins with the `login`, if there is one. `chance` has the
+        random numbers of this client alone, so that those of others do not change them."""
         self.topic = topic
         self.topic_id: Uuid = ZERO_UUID
         self.leaders: dict[int, Leader] = {}
@@ -69,6 +71,7 @@ class Brokers:
         self._bootstrap = list(bootstrap)
         self._addresses: dict[int, Address] = {}
         self._login = login
+        self._chance = chance or random.Random(0)
         self._clients: dict[Address, SecuredClient] = {}
         self._replaced: list[KafkaClient] = []
         """Connections whose session ends, and whose last requests are still in flight."""
@@ -85,7 +88,7 @@ class Brokers:
 
     def shuffled(self) -> list[int]:
         """Return the ids of the known brokers in a random order."""
-        return random.sample(self.known, len(self._addresses))
+        return self._chance.sample(self.known, len(self._addresses))
 
     def leader(self, partition: int) -> int:
         """Return the id of the partition's leader, or -1 if it has none or none is known."""
@@ -119,7 +122,7 @@ class Brokers:
             if self._refreshed != seen:
                 return
             await asyncio.sleep(REFRESH_PAUSE_S)
-            shuffled = random.sample(self._bootstrap, len(self._bootstrap))
+            shuffled = self._chance.sample(self._bootstrap, len(self._bootstrap))
             failed = {*self._silent, self._addresses.get(last)}
             for address in sorted(shuffled, key=lambda each: each in failed):
                 try:

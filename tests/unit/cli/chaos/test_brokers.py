@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from quorate.cli import chaos
 from quorate.cli.chaos.loading.loader import load
 from quorate.cli.chaos.run.setup import Plan, client_maker
 from quorate.cli.chaos.workload import brokers as brokers_module
@@ -120,3 +123,32 @@ async def test_a_connection_is_replaced_before_its_session_ends(
     assert [each.closed for each in made] == [True, False, False]
     brokers.close()
     assert all(each.closed for each in made)
+
+
+def clients_of(seed: int) -> list[list[int]]:
+    """Return the order in which each of four clients of a run with this seed asks nine brokers."""
+    scenario = load("leader-kill")
+    cluster = cast(Any, type("C", (), {"servers": (), "client_file": ClientFile()}))
+    make = client_maker(Plan(scenario, scenario.variants, "t", seed), cluster)
+    found = [make() for _ in range(4)]
+    for each in found:
+        each._addresses = {number: Address("b", number) for number in range(9)}
+    return [each.shuffled() for each in found]
+
+
+async def test_the_seed_repeats_the_order_in_which_clients_ask_brokers() -> None:
+    assert clients_of(1) == clients_of(1)
+    assert clients_of(1) != clients_of(2)
+    assert len({tuple(each) for each in clients_of(1)}) == 4, "each client draws its own order"
+
+
+def test_nothing_in_a_run_draws_without_the_seed() -> None:
+    """The command draws the seed itself."""
+    root = Path(chaos.__file__).parent
+    draws = re.compile(r"\brandom\.(?!Random\b)|\b(secrets|uuid4|urandom|SystemRandom)\b")
+    found = [
+        str(file.relative_to(root))
+        for file in sorted(root.rglob("*.py"))
+        if draws.search(file.read_text())
+    ]
+    assert found == ["command.py"]

@@ -24,6 +24,7 @@ from quorate.cli.chaos.checks.faults import (
     KILL,
     PAUSE,
 )
+from quorate.cli.chaos.loading.loader import load
 from quorate.cli.chaos.results.view import View
 from quorate.cli.chaos.run import run
 from quorate.cli.chaos.scenario.scenario import Step, Variant
@@ -217,6 +218,34 @@ async def test_a_step_that_fails_or_hangs_is_recorded(
     steps = (Step("wait", {"ms": 5}, 7), Step("wait", {"ms": 5}, 8))
     assert not await run.carried_out(found, Variant("v", "-", steps), View(None))
     assert found.failed_steps == [said]
+
+
+async def drawn(found: ScenarioRun, values: Values) -> None:
+    """Record the node of a step."""
+    if "node" in values:
+        found.note("a step", found.node_named(values["node"]))
+
+
+async def steps_of(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """Return the nodes of the steps of a bundled scenario whose run has this seed."""
+    for do in actions.ACTIONS:
+        monkeypatch.setitem(actions.ACTIONS, do, drawn)
+    found = started(story())
+    found.chance = random.Random(seed)
+    for variant in load(name).variants:
+        assert await run.carried_out(found, variant, View(None))
+    return [event.node for event in found.timeline]
+
+
+async def test_the_same_seed_repeats_the_steps_and_another_one_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    once = await steps_of("flapping-isr", 1, monkeypatch)
+    assert once == await steps_of("flapping-isr", 1, monkeypatch)
+    assert len(once) == 6
+    others = [await steps_of("flapping-isr", seed, monkeypatch) for seed in range(2, 12)]
+    assert once not in others[:3]
+    assert {node for each in others for node in each} == {4, 5, 6}, "every broker is drawn"
 
 
 async def test_a_log_that_cannot_be_followed_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
