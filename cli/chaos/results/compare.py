@@ -1,4 +1,4 @@
-"""The comparison of two results: did the second build get worse? Pure, except for the files.
+"""The comparison of results: did the second build get worse? Pure, except for the files.
 
 A number is worse if it is higher by more than both TOLERANCE_SHARE and its own tolerance. Times of
 single runs vary with the machine, so small differences say nothing."""
@@ -6,7 +6,7 @@ single runs vary with the machine, so small differences say nothing."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from quorate.cli.terminal.safe_text import echo
 TOLERANCE_SHARE = 0.25
 """The share by which a time may grow, in addition to its tolerance."""
 NOT_JUDGED = "not judged"
+REFUSED = "refused"
+"""The verdict of a scenario that its cluster cannot run."""
 MAX_FILE_BYTES = 64 << 20
 NUMBERS: Mapping[str, tuple[str, int]] = {
     "lost": ("records lost", 0),
@@ -52,33 +54,83 @@ class Difference:
 @click.argument("before", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("after", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def compare(before: Path, after: Path) -> None:
-    """Compare the JSON results BEFORE and AFTER of one scenario. Did it get worse?
+    """Compare the JSON results BEFORE and AFTER. Did it get worse?
 
-    The files are those of `chaos run --json FILE`, or the output of `--format json`. The exit
-    status is 1 if AFTER is worse."""
-    found = differences(load(before), load(after))
-    for each in found:
-        mark = "WORSE" if each.worse else "same" if each.before == each.after else ""
-        echo(f"{mark:>6}  {each.name:<40} {each.before:>12} -> {each.after}")
-    worse = any(each.worse for each in found)
+    The files are those of `chaos run --json FILE`, or the output of `--format json`, also of `run
+    all`: results are compared by scenario. A scenario that AFTER lacks, or that was refused there,
+    is worse if it ran in BEFORE. The exit status is 1 if AFTER is worse."""
+    was, now = load(before), load(after)
+    found = by_scenario(was, now)
+    for scenario, each in found.items():
+        if len(found) > 1:
+            echo(scenario)
+        for line in lines(each):
+            echo(line)
+    worse = [name for name, each in found.items() if any(fact.worse for fact in each)]
+    if len(found) > 1:
+        echo(f"worse: {len(worse)} of {len(found)} scenarios{': ' * bool(worse)}{', '.join(worse)}")
     echo(f"{after} is {'worse than' if worse else 'not worse than'} {before}")
     raise SystemExit(1 if worse else 0)
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Return the result in a file. Raise Refused if it holds none of SCHEMA_VERSION."""
-    with open(path, "rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
+def lines(found: Sequence[Difference]) -> Iterator[str]:
+    """Yield the lines of the compared facts."""
+    for each in found:
+        mark = "WORSE" if each.worse else "same" if each.before == each.after else ""
+        yield f"{mark:>6}  {each.name:<40} {each.before:>12} -> {each.after}"
+
+
+def load(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the results in a file by their scenarios. Raise Refused if it holds anything else than
+    results of SCHEMA_VERSION, or two of one scenario."""
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise Refused(f"{path}: more than {MAX_FILE_BYTES:,} bytes")
     try:
-        found = json.loads(content) if len(content) <= MAX_FILE_BYTES else None
+        found = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
         raise Refused(f"{path}: not JSON: {error}") from None
-    if not isinstance(found, dict) or found.get("schema_version") != SCHEMA_VERSION:
-        raise Refused(
-            f"{path}: this is no result of one `quorate chaos run` with schema_version "
-            f"{SCHEMA_VERSION}"
-        )
+    results: dict[str, dict[str, Any]] = {}
+    for each in found if isinstance(found, list) else [found]:
+        if not isinstance(each, dict) or each.get("schema_version") != SCHEMA_VERSION:
+            raise Refused(
+                f"{path}: this is no result of `quorate chaos run` with schema_version "
+                f"{SCHEMA_VERSION}"
+            )
+        scenario = str(each.get("scenario"))
+        if scenario in results:
+            raise Refused(f"{path}: there are two results of {scenario}")
+        results[scenario] = each
+    if not results:
+        raise Refused(f"{path}: there is no result")
+    return results
+
+
+def by_scenario(
+    before: Mapping[str, Mapping[str, Any]], after: Mapping[str, Mapping[str, Any]]
+) -> dict[str, list[Difference]]:
+    """Return the compared facts of each scenario of two files. Raise Refused as `differences`."""
+    found = {}
+    for scenario in dict.fromkeys((*before, *after)):
+        was, now = before.get(scenario), after.get(scenario)
+        if was is not None and now is not None and ran(was) and ran(now):
+            found[scenario] = differences(was, now)
+            continue
+        lacks = was is not None and ran(was) and not (now is not None and ran(now))
+        found[scenario] = [Difference("verdict", verdict(was), verdict(now), lacks)]
     return found
+
+
+def ran(result: Mapping[str, Any]) -> bool:
+    """Return True if the scenario was run, and not refused."""
+    return result.get("verdict") != REFUSED
+
+
+def verdict(result: Mapping[str, Any] | None) -> str:
+    """Return the verdict as text, with the reason of a refusal."""
+    if result is None:
+        return "missing"
+    found = str(result.get("verdict"))
+    return found if ran(result) else f"{found}: {result.get('reason')}"
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:

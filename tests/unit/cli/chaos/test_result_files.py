@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from quorate.cli.chaos.command import chaos
 from quorate.cli.chaos.loading.describe import description
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
-from quorate.cli.chaos.results.compare import differences
+from quorate.cli.chaos.results.compare import NUMBERS, differences
 from quorate.cli.chaos.results.junit import junit
 from quorate.cli.chaos.results.outcome import NotRun
 from quorate.cli.chaos.results.page import render
@@ -23,6 +23,7 @@ from quorate.cli.chaos.results.schema import SCHEMA
 from quorate.cli.chaos.results.summary import summary_lines
 from quorate.cli.chaos.run.evidence import failed_result
 from quorate.cli.chaos.run.setup import Plan
+from quorate.cli.chaos.workload.latencies import Latencies
 from quorate.cli.client.errors import Refused
 from tests.unit.cli.chaos.histories import killed, result
 
@@ -167,21 +168,25 @@ def test_the_same_result_is_not_worse() -> None:
     assert worse(written(), written()) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "name"),
-    [
-        ("lost", 1, "records lost"),
-        ("duplicated", 1, "records duplicated"),
-        ("unverified", 1, "records unverified"),
-        ("out_of_order", 1, "records out of order"),
-        ("changed", 1, "records changed"),
-        ("availability.longest_write_ms", 1_401, "longest wait of a write, ms"),
-        ("availability.longest_read_ms", 501, "longest wait of the consumer, ms"),
-        ("availability.longest_metadata_ms", 501, "longest wait of a metadata change, ms"),
-    ],
-)
+GROWN = [
+    ("lost", 1, "records lost"),
+    ("duplicated", 1, "records duplicated"),
+    ("unverified", 1, "records unverified"),
+    ("out_of_order", 1, "records out of order"),
+    ("changed", 1, "records changed"),
+    ("availability.longest_write_ms", 1_401, "longest wait of a write, ms"),
+    ("availability.longest_read_ms", 501, "longest wait of the consumer, ms"),
+    ("availability.longest_metadata_ms", 501, "longest wait of a metadata change, ms"),
+    ("latency_ms.write.during.p99", 1_401, "p99 of writes during the faults, ms"),
+    ("latency_ms.write.after.p99", 108, "p99 of writes after the faults, ms"),
+]
+"""Each compared number, the smallest value that is worse, and its name."""
+
+
+@pytest.mark.parametrize(("path", "value", "name"), GROWN)
 def test_a_number_that_got_worse(path: str, value: int, name: str) -> None:
-    before, after = written(), written()
+    measured = {"write": Latencies((1_000, 2_500, 9_000), (5, 900, 7))}
+    before, after = written(latencies=measured), written(latencies=measured)
     inner = after
     *above, last = path.split(".")
     for key in above:
@@ -191,6 +196,11 @@ def test_a_number_that_got_worse(path: str, value: int, name: str) -> None:
     assert worse(after, before) == []
     inner[last] = value - 1
     assert worse(before, after) == []
+
+
+def test_every_number_has_such_a_case() -> None:
+    assert [path for path, _, _ in GROWN] == [*dict.fromkeys(path for path, _, _ in GROWN)]
+    assert {path for path, _, _ in GROWN} == set(NUMBERS)
 
 
 def test_a_long_wait_may_vary_by_a_share() -> None:
@@ -246,7 +256,64 @@ def test_compare_as_a_command(tmp_path: Path) -> None:
     assert (ended.exit_code, "is not worse than" in ended.output) == (0, True)
     ended = CliRunner().invoke(chaos, ["compare", str(before), str(wrong)])
     assert ended.exit_code == 1
-    assert "this is no result of one `quorate chaos run` with schema_version 5" in ended.output
+    assert "this is no result of `quorate chaos run` with schema_version 5" in ended.output
+
+
+def compared_files(tmp_path: Path, before: object, after: object) -> tuple[int, str]:
+    """Return the exit status and the output of a comparison."""
+    for name, found in (("a.json", before), ("b.json", after)):
+        (tmp_path / name).write_text(json.dumps(found))
+    files = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    ended = CliRunner().invoke(chaos, ["compare", *files])
+    return ended.exit_code, ended.output
+
+
+def named(scenario: str, **changed: Any) -> dict[str, Any]:
+    """Return the JSON of a result of a scenario."""
+    return {**written(**changed), "scenario": scenario}
+
+
+def test_the_files_of_all_scenarios_are_compared_by_scenario(tmp_path: Path) -> None:
+    both = [named("leader-kill"), named("rack-loss")]
+    assert compared_files(tmp_path, both, [*reversed(both)])[0] == 0
+    status, said = compared_files(tmp_path, both, [named("rack-loss", taken_back=1), both[0]])
+    assert status == 1
+    lines = said.splitlines()
+    assert [line for line in lines if line in ("leader-kill", "rack-loss")] == [
+        "leader-kill",
+        "rack-loss",
+    ]
+    assert " WORSE" not in said.partition("\nrack-loss\n")[0]
+    assert " WORSE  verdict" in said.partition("\nrack-loss\n")[2]
+    assert "worse: 1 of 2 scenarios: rack-loss" in lines
+
+
+def test_a_scenario_that_is_missing_or_refused_is_named(tmp_path: Path) -> None:
+    refused = NotRun("rack-loss", "it needs racks").as_json()
+    both = [named("leader-kill"), named("rack-loss")]
+    status, said = compared_files(tmp_path, both, both[:1])
+    assert (status, "good -> missing" in said) == (1, True)
+    assert "worse: 1 of 2 scenarios: rack-loss" in said
+    status, said = compared_files(tmp_path, both, [both[0], refused])
+    assert (status, "good -> refused: it needs racks" in said) == (1, True)
+    status, said = compared_files(tmp_path, [both[0], refused], both)
+    assert (status, "refused: it needs racks -> good" in said) == (0, True)
+    status, said = compared_files(tmp_path, both[:1], both)
+    assert (status, "missing -> good" in said) == (0, True)
+    assert compared_files(tmp_path, both, both[0])[0] == 1, "one result is a list of one"
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([], "there is no result"),
+        ([named("a"), named("a")], "there are two results of a"),
+        ([named("a"), 3], "this is no result of `quorate chaos run`"),
+    ],
+)
+def test_files_that_hold_no_results(found: object, said: str, tmp_path: Path) -> None:
+    status, output = compared_files(tmp_path, found, written())
+    assert (status, said in output) == (1, True), output
 
 
 def test_the_schema_describes_a_scenario_that_was_refused() -> None:
