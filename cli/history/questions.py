@@ -193,9 +193,11 @@ def top(directory: Path, limit: int, strict: bool, output: str) -> None:
         damage_said_plainly(),
     ):
         tables = read_tables(spark, source, only=(*NEEDED, "warnings"), strict=strict)
+        # DIR is one cluster.
+        ranked = {name: table.drop("cluster_id") for name, table in rank(tables, limit).items()}
         found = {
             name: (table.columns, [row.asDict(recursive=True) for row in table.collect()])
-            for name, table in rank(tables, limit).items()
+            for name, table in ranked.items()
         }
         print_warnings(tables["warnings"])
     if output == "json":

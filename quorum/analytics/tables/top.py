@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-KEY = ("topic", "topic_id", "partition")
+from quorate.quorum.analytics.tables.events import CLUSTER
+
+KEY = (CLUSTER, "topic", "topic_id", "partition")
 NEEDED = ("leadership", "min_isr_windows", "churn", "reassignments", "brokers")
 """The tables that the rankings are made of."""
 
 
 def top(tables: Mapping[str, DataFrame], rows: int) -> dict[str, DataFrame]:
-    """Return rankings by name, each with at most `rows` rows and the worst first.
+    """Return rankings by name over all clusters, each with at most `rows` rows and the worst first.
 
     `tables` holds at least those of NEEDED. The rankings are lazy."""
     failed = (
@@ -37,7 +39,7 @@ def top(tables: Mapping[str, DataFrame], rows: int) -> dict[str, DataFrame]:
         *KEY, "from_replicas", "to_replicas", "duration_ms", "ended"
     )
     brokers = tables["brokers"].select(
-        "broker", "state", "times_fenced", "times_shut_down", "sessions", "served_ms"
+        CLUSTER, "broker", "state", "times_fenced", "times_shut_down", "sessions", "served_ms"
     )
     order = {
         "acks=all failed": (failed, "failed_ms"),

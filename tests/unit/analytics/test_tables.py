@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quorate.cli.main import main
+from quorate.quorum import analytics
 from quorate.quorum.analytics.page import report
 from quorate.quorum.analytics.spark import session
 from quorate.quorum.analytics.tables import TABLES, read_tables
@@ -204,12 +205,7 @@ def test_export(
 )
 def test_clusters_do_not_mix(spark: SparkSession, tmp_path: Path, names: tuple[str, ...]) -> None:
     """The second cluster has the same topics, brokers and offsets, but ends earlier."""
-    made = batches()
-    places = {"east": tmp_path / "east", "west": tmp_path / "west"}
-    write_segment(places["east"], 0, b"".join(made))
-    write_segment(places["west"], 0, b"".join(made[:9]))
-    for name, place in places.items():
-        (place / "meta.properties").write_text(f"version=1\ncluster.id={name}\nnode.id=1\n")
+    places = two_clusters(tmp_path)
     both = read_tables(spark, list(places.values()), only=names)
     alone = {name: read_tables(spark, place, only=names) for name, place in places.items()}
     for table in names:
@@ -217,6 +213,31 @@ def test_clusters_do_not_mix(spark: SparkSession, tmp_path: Path, names: tuple[s
         columns = [name for name in one.columns if name != "file"]
         expected = one.unionByName(other).select(columns)
         assert_same_rows(both[table].select(columns), expected, table)
+
+
+def two_clusters(directory: Path) -> dict[str, Path]:
+    """Write the logs of two clusters with the same topics, brokers and offsets. One ends earlier.
+
+    Return their directories by their cluster ids."""
+    made = batches()
+    places = {"east": directory / "east", "west": directory / "west"}
+    write_segment(places["east"], 0, b"".join(made))
+    write_segment(places["west"], 0, b"".join(made[:9]))
+    for name, place in places.items():
+        (place / "meta.properties").write_text(f"version=1\ncluster.id={name}\nnode.id=1\n")
+    return places
+
+
+@pytest.mark.long
+def test_rankings_do_not_mix_clusters(spark: SparkSession, tmp_path: Path) -> None:
+    places = two_clusters(tmp_path)
+    both = analytics.top(spark, list(places.values()), rows=100)
+    alone = [analytics.top(spark, place, rows=100) for place in places.values()]
+    for name, table in both.items():
+        one, other = (each[name] for each in alone)
+        assert_same_rows(table, one.unionByName(other), name)
+    failed = both["acks=all failed"].select("cluster_id", "partition").collect()
+    assert {row["cluster_id"] for row in failed} == set(places), "one partition, two clusters"
 
 
 def assert_same_rows(one: DataFrame, other: DataFrame, name: str) -> None:
