@@ -73,7 +73,7 @@ def logs_at(locations: Sequence[str]) -> list[NodeLog]:
 
 def _directories(location: str) -> list[str]:
     """Return the paths of all metadata logs at one location without wildcards."""
-    if location.endswith(SUFFIXES):
+    if name_of(location).endswith(SUFFIXES):
         unpacked = _extracted(location)
         return _directories_below(str(root_of(unpacked)), within=unpacked)
     return _directories_below(location)
@@ -83,7 +83,11 @@ def _extracted(location: str) -> Path:
     """Return the directory with the files of an archive. Raise BadOption if it is refused."""
     path = local_path(location)
     if path is None:
-        raise BadOption(f"{location} is an archive on another filesystem. Extract it, and load it")
+        raise BadOption(
+            f"{location} is an archive on another filesystem, and only local archives are "
+            "extracted: copy it to this machine and load the copy, or extract it there and load "
+            "the URL of the directory"
+        )
     try:
         return extracted(Path(path))
     except OSError as error:  # shutil.ReadError and ArchiveTooLarge are OSErrors.

@@ -245,7 +245,8 @@ def test_the_epochs_of_a_long_log_are_found_by_bisection(tmp_path: Path) -> None
         (["{}/nothing"], NoMetadataLog, "give a node's log directory"),
         (["{}/nothing*"], BadOption, "nothing matches this pattern"),
         (["{}/log.tar.gz"], BadOption, "No such file or directory: '.*log.tar.gz'"),
-        (["s3://bucket/log.zip"], BadOption, "is an archive on another filesystem"),
+        (["s3://bucket/log.zip"], BadOption, "copy it to this machine and load the copy, or"),
+        (["s3://bucket/log.tgz?region=x"], BadOption, "an archive on another filesystem, and only"),
         (["gopher://host/log"], BadOption, "gopher://host"),
     ],
 )

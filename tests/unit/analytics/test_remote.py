@@ -16,8 +16,15 @@ pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spar
 from pyarrow import fs  # type: ignore[import-untyped]
 
 from quorate.quorum.analytics.log.errors import BadOption
-from quorate.quorum.analytics.log.files import below, files_in, name_of, opened, parent_of
-from quorate.quorum.analytics.log.remote_files import ArrowStore
+from quorate.quorum.analytics.log.files import (
+    _stores,
+    below,
+    files_in,
+    name_of,
+    opened,
+    parent_of,
+)
+from quorate.quorum.analytics.log.remote_files import ArrowStore, FsspecStore
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.test_places import rows
 from tests.unit.metadata.kafka_dump import C1
@@ -43,6 +50,29 @@ def test_a_filesystem_of_pyarrow_lists_and_matches(tmp_path: Path) -> None:
     with store.open(f"{found[0]}/{0:020d}.log") as file:
         file.seek(16)
         assert file.read(1) == b"\x02"
+
+
+def test_a_log_in_the_memory_of_fsspec() -> None:
+    """pyarrow does not know this scheme, so fsspec reads it."""
+    fsspec = pytest.importorskip("fsspec", reason="needs `pip install fsspec`")
+    memory = fsspec.filesystem("memory")
+    memory.makedirs("/history/node-1", exist_ok=True)
+    try:
+        for path in C1.iterdir():
+            memory.pipe_file(f"/history/node-1/{path.name}", path.read_bytes())
+        store = _stores("memory", "history", "")
+        assert isinstance(store, FsspecStore)
+        assert rows("memory://history/node-1") == rows(C1)
+        assert rows("memory://history/node-[0-9]") == rows(C1)
+        size = files_in("memory://history/node-1")["quorum-state"]
+        with opened("memory://history/node-1/quorum-state") as file:
+            file.seek(1)
+            assert len(file.read()) == size - 1
+        assert files_in("memory://history/nothing") == {}
+        with pytest.raises(BadOption, match="nothing matches"):
+            rows("memory://history/other-*")
+    finally:
+        memory.rm("/history", recursive=True)
 
 
 @pytest.fixture
