@@ -29,7 +29,7 @@ from quorate.cli.status.partition_problems import (
     selected,
 )
 from quorate.cli.status.quorum_health import QuorumHealth, health_of
-from quorate.cli.status.unclean_elections import UncleanElection, UncleanElections
+from quorate.cli.status.unclean_elections import UncleanElection, UncleanElections, election_groups
 from quorate.cli.topics.topic_view import MIN_ISR, TopicView, describe, matching, topic_names
 from quorate.quorum.ids import NO_NODE
 
@@ -38,7 +38,8 @@ MAX_SHOWN = 20
 MAX_GROUPS = 20
 """The most groups of problems that the text lists."""
 MAX_ELECTIONS = 5
-"""The most unclean elections that the text lists, unless all are requested."""
+"""The most unclean elections with a known loss that the text lists one by one, unless all are
+requested."""
 QUORUM_WAIT_S = 5.0
 """The time, in s, after which a quorum without an active controller counts as lost. An election
 takes less."""
@@ -125,8 +126,9 @@ class Status:
         if self.unclean_elections:
             elections = self.unclean_elections
             yield f"Unclean elections: {len(elections)}; records may be lost"
-            shown = len(elections) if every else MAX_ELECTIONS
-            yield from listed("  ", [each.line() for each in elections], shown)
+            yield from (f"  {each.line()}" for each in election_groups(elections))
+            shown = shown_elections(elections, every=every)
+            yield from listed("  ", [each.line() for each in shown], len(shown), len(elections))
 
     def partitions_text(self) -> str:
         """Return the line with the counts of partitions."""
@@ -176,6 +178,13 @@ class Status:
             silent_voters=dict.fromkeys(self.silent_voters, None),
             nodes=tuple(replace(each, reasons=()) for each in self.nodes),
         )
+
+
+def shown_elections(
+    elections: Sequence[UncleanElection], *, every: bool
+) -> Sequence[UncleanElection]:
+    """Return the elections to list one by one: all, or the first ones with a known loss."""
+    return elections if every else [each for each in elections if each.lost][:MAX_ELECTIONS]
 
 
 def listed(prefix: str, lines: Sequence[str], most: int, total: int | None = None) -> Iterator[str]:

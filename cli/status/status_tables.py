@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from quorate.cli.status.cluster_status import (
-    MAX_ELECTIONS,
     MAX_GROUPS,
     MAX_SHOWN,
     BrokerLine,
     Status,
+    shown_elections,
 )
 from quorate.cli.status.node_answers import READY, SILENT, NodeAnswer
 from quorate.cli.status.partition_problems import (
@@ -26,6 +26,7 @@ from quorate.cli.status.partition_problems import (
     count_states,
     counted,
 )
+from quorate.cli.status.unclean_elections import election_groups
 from quorate.cli.terminal.tables import Bar, Cell, Mark, Part, Table, Value
 
 MARKS = {OFFLINE: Mark.BAD, UNDER_MIN_ISR: Mark.BAD, UNDER_REPLICATED: Mark.WARN}
@@ -54,8 +55,9 @@ def status_tables(status: Status, *, every: bool = False) -> Iterator[Part]:
         yield from rest(len(status.problems) - len(found))
     if status.unclean_elections:
         elections = status.unclean_elections
-        shown = elections if every else elections[:MAX_ELECTIONS]
+        shown = shown_elections(elections, every=every)
         yield Cell(f"Unclean elections: {len(elections)}; records may be lost", Mark.BAD)
+        yield from (f"  {each.line()}" for each in election_groups(elections))
         yield from (f"  {each.line()}" for each in shown)
         yield from rest(len(elections) - len(shown))
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from quorate.cli.status import unclean_elections
 from quorate.cli.status.explanations import NotServed, Page
-from quorate.cli.status.unclean_elections import UncleanElections
+from quorate.cli.status.unclean_elections import (
+    UncleanElection,
+    UncleanElections,
+    election_groups,
+)
+from tests.unit.cli.test_status_watch import HEALTHY
 
 LOSS = "unclean-election 130 120"
 
@@ -79,3 +86,52 @@ def test_a_slow_search_stops_and_continues_later(monkeypatch: pytest.MonkeyPatch
     assert elections.of({}, 50, Node().get) == []
     monkeypatch.setattr(unclean_elections, "SEARCH_S", 60.0)
     assert elections.of({"id": "t"}, 50, Node(Page([line(4)], 50)).get)
+
+
+def elections(*found: tuple[str, int, str]) -> list[UncleanElection]:
+    """Return elections of leader 1 from (topic, partition, cause)."""
+    return [
+        UncleanElection(
+            topic=topic, partition=partition, leader=1, cause=cause, offset=9, timestamp_ms=0
+        )
+        for topic, partition, cause in found
+    ]
+
+
+def test_the_identical_elections_of_one_broker_are_one_line_with_the_remedy() -> None:
+    same = [("__consumer_offsets", number, "last-known-leader 5 5") for number in range(50)]
+    mine = [("orders", number, "last-known-leader 7 5") for number in range(5)]
+    found = elections(*same, *mine)
+    (group,) = election_groups(found)
+    assert group.line() == (
+        "leader 1 of 55 partitions, 50 of them of internal topics (orders-0, orders-1, orders-2 "
+        "and 52 more): No replica with all data was left; the last leader leads again: data may be "
+        "lost. 5 partitions lost at least 10 offsets. Send lost records again from their source. "
+        "More replicas prevent a loss, and flush.messages=1 does if there is one."
+    )
+    status = replace(HEALTHY, unclean_elections=tuple(found))
+    lines = [*status.lines()]
+    start = lines.index("Unclean elections: 55; records may be lost")
+    assert len(lines) - start == 1 + 1 + 5 + 1, "the group, those with a loss, the rest"
+    assert lines[-1] == "  and 50 more (--all lists them)"
+    assert len([*status.lines(every=True)]) - start == 1 + 1 + 55
+
+
+def test_groups_of_internal_topics_are_the_last_ones() -> None:
+    found = election_groups(
+        elections(
+            *(("__consumer_offsets", number, "last-known-leader 9 5") for number in range(50)),
+            ("orders", 0, "unclean-election ? 5"),
+        )
+    )
+    assert [each.cause for each in found] == ["unclean-election", "last-known-leader"]
+    assert "leader 1 of 1 partition (orders-0): " in found[0].line()
+    assert "No loss is known. " in found[0].line()
+    assert "unclean.leader.election.enable=false" in found[0].line()
+
+
+def test_elections_of_internal_topics_follow_newer_ones() -> None:
+    node = Node(Page([line(40, topic="mine"), line(50, topic="offsets")], 60))
+    names = {"mine": "orders", "offsets": "__consumer_offsets"}
+    found = UncleanElections().of(names, 60, node.get)
+    assert [each.topic for each in found] == ["orders", "__consumer_offsets"]
