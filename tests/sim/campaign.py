@@ -23,10 +23,11 @@ from tests.sim.seeds import PLAN, Plan, Report, SeedFailed, run_seed
 
 PER_WORKER = 2  # seeds that wait for each process
 ALL_FAULTS = 200
-"""In so many seeds each kind of fault has an effect."""
+"""A campaign of so many seeds must show an effect of each kind of fault."""
 OF_BROKERS = {"flip_data"}
 OF_STREAMS = {"narrow"}
-"""The kinds of faults that have an effect only with brokers, and only where links are streams."""
+"""OF_BROKERS has the kinds of faults that have an effect only with brokers, and OF_STREAMS those
+that have one only if links are streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,8 @@ class Tally:
         return [*filter(None, found), *self._faults_without_effect()]
 
     def _faults_without_effect(self) -> Iterator[str]:
-        """Yield the kinds of faults that tested nothing, if the campaign is large enough to say."""
+        """Yield a problem for each kind of fault without an effect, if the campaign is large
+        enough."""
         if len(self.reports) < ALL_FAULTS:
             return
         kinds = {*EVERYTHING, *DAMAGE}

@@ -6,8 +6,9 @@ before a tombstone was written, and that reaches it within delete.retention.ms, 
 A cleaner works up to the flushed offset. The brokers flush every 3 s here
 (log.flush.offset.checkpoint.interval.ms in `shape.py`), so a record is cleaned up to 4 s late.
 
-In some seeds the topic has cleanup.policy=compact,delete and loses its oldest segments, too. Then
-the log start is behind no record that retention.bytes keeps, and what is above it is as before.
+In some seeds the topic has cleanup.policy=compact,delete and loses its oldest segments, too. The
+log start is then not above a record that retention.bytes keeps. The rules above hold from the log
+start on.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ RETENTION_BYTES = 10_000
 DELETES = {"cleanup.policy": "compact,delete", "retention.bytes": str(RETENTION_BYTES)}
 DELETES_SHARE = 0.4
 LARGEST_BATCH_BYTES = 120
-"""The size of a batch, which has one record."""
+"""The largest size of a batch. A batch has one record."""
 KEPT_RECORDS = RETENTION_BYTES // LARGEST_BATCH_BYTES
-"""The latest records, of which retention deletes none."""
+"""The number of the latest records, of which retention deletes none."""
 KEYS = tuple(b"key%d" % number for number in range(40))
 BURST = 3
 READ_BYTES = 2000
@@ -191,7 +192,7 @@ class Compacted(Workload):
         self._check_replicas()
 
     def check_start(self, start: int) -> None:
-        """Check the log start: retention.bytes keeps the latest records."""
+        """Check that the log start is not above a record that retention.bytes keeps."""
         end = max(self.acknowledged, default=-1) + 1
         latest = max(0, end - KEPT_RECORDS) if self.deletes else 0
         require(start <= latest, f"{NAME}: the log starts at {start}, above {latest}")

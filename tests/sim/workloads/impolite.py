@@ -1,8 +1,8 @@
-"""Clients that ignore the quotas of what they change and of how often they connect.
+"""Clients that ignore the quotas of their changes and of their connection rate.
 
-The changer creates and deletes a topic over a new connection each time, so that no muted connection
-holds it: only the controller's quota does (KIP-599). The dialer connects from an address of its own
-to one broker, which refuses what exceeds the quota (KIP-612).
+The changer creates and deletes a topic over a new connection each time. No muted connection
+therefore delays it, and only the controller's quota bounds it (KIP-599). The dialer connects to one
+broker from an address of its own. The broker refuses connections that exceed the quota (KIP-612).
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from tests.sim.workloads.workload import Workload, require
 from tests.sim.world.cluster import Machine, Process
 
 WINDOWS = 3
-"""quota.window.num and controller.quota.window.num."""
+"""The value of quota.window.num and of controller.quota.window.num."""
 FASTEST = 1.02
-"""Clocks run up to 2 % slow or fast."""
+"""The rate of the fastest clock. Clocks run up to 2 % slow or fast."""
 TOPIC = "changed"
 PARTITIONS = 2
 ADDRESS = "192.0.2.1"
 PACE_S = 0.05
 ANSWER_MS = 500
-"""The longest time in which a connection that is accepted has its answer, in most cases."""
+"""The time within which an accepted connection gets its answer, in most cases."""
 
 
 class Impolite(Workload):
-    """A part of the workload of quotas. `used` is what the cluster let it use, in `_since_s`."""
+    """A client of the workload of quotas. `used` is the usage that the cluster has permitted since
+    `_since_s`."""
 
     quotas: ClassVar[Mapping[str, float]]
     entity: ClassVar[tuple[str, str]]
@@ -92,7 +93,8 @@ class Changer(Impolite):
             require(code.retriable, f"{TOPIC}: {code.name}")
 
     def allowed(self, rate: float, elapsed_s: float) -> float:
-        """Each leader of the quorum begins with a full bucket, whose last change makes a debt."""
+        """Return the most that the client may use. Each leader of the quorum begins with a full
+        token bucket, and the last change that the bucket permits makes a debt."""
         leaders = 1 + self.stage.invariants.raft_epochs - self._leaders
         return rate * elapsed_s + leaders * (WINDOWS * rate + PARTITIONS)
 
@@ -109,7 +111,8 @@ class Dialer(Impolite):
         stage.cluster.started.append(self._started)
 
     def _started(self, machine: Machine, process: Process) -> None:
-        """Another process knows nothing of what the client has used."""
+        """Count the processes of the broker. A new process does not know the client's earlier
+        usage."""
         self._lives += machine.id == self._broker
 
     async def step(self) -> None:

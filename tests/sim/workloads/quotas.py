@@ -34,7 +34,7 @@ BYTES_PER_S = {"producer_byte_rate": 600.0, "consumer_byte_rate": 1500.0}
 DEFAULT_BYTES_PER_S = 1e9
 REQUEST_PERCENTAGE = 0.5
 CPU_STEP_MS = 1.0
-"""The CPU between two looks at the clock. Each request has at least one step."""
+"""The CPU time, in ms, that each call of a CPU clock adds. A request makes at least one call."""
 PATIENCE_MS = 9000
 """The longest wait for an answer. It exceeds all throttle times."""
 BURST = 4

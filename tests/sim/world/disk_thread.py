@@ -32,8 +32,8 @@ running: ContextVar[DiskThread | None] = ContextVar("running", default=None)
 class SimMutex:
     """The lock that the disk's thread and the event loop share, in place of `threading.Lock`.
 
-    An event loop that waits for it does nothing else. So the work that holds the lock continues
-    at once, up to the moment at which it releases the lock. Other work waits as for a disk call."""
+    An event loop that waits for the lock does nothing else. The work that holds the lock therefore
+    continues immediately, until it releases the lock. Other work waits as for a disk call."""
 
     def __init__(self) -> None:
         self._holder: DiskThread | None = None
@@ -104,7 +104,7 @@ class DiskThread:
         return self._ended and not self._unwinding
 
     def wait(self) -> None:
-        """Stop until others had a turn. The work calls this in its thread."""
+        """Stop until other work has had a turn. The work calls this in its thread."""
         self.stop(self._later)
 
     def stop(self, later: Later) -> None:
