@@ -2,10 +2,10 @@
 
 `python -m tests.sim.detect [SAFEGUARD...]` removes one safeguard of the whole cluster after another
 and runs the seeds from 1 on until one fails. A safeguard that only scripts of pure cores, disks or
-tools exercise is left out. All seeds are swarms (`swarm.py`), because these find more in the same
-time. SEEDS is the largest number of seeds. CPU_S bounds the CPU seconds of one safeguard. With
-RESUME=FILE, the results are also kept in FILE. A later command with the same file continues where
-the earlier one ended, so CPU_S is the bound of all of them together.
+tools exercise is left out (NOT_SIMULATED). All seeds are swarms (`swarm.py`), because these find
+more in the same time. SEEDS is the largest number of seeds. CPU_S bounds the CPU seconds of one
+safeguard. With RESUME=FILE, the results are also kept in FILE. A later command with the same file
+continues where the earlier one ended, so CPU_S is the bound of all of them together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.sim.ablations import identities, partitions, permissions, quorum
+from tests.sim.ablations import compaction, directories, lost_quorum, quorum, quotas
 from tests.sim.ablations.ablation import Ablation
 from tests.sim.ablations.table import ABLATIONS
 from tests.sim.seeds import Plan, SeedFailed, run_seed
@@ -29,18 +29,45 @@ SEEDS = 2000
 CPU_S = 600.0
 FAULTS_S = 12.0
 LARGEST_MESSAGE = 110
-WITHOUT_BROKERS = ("answer-when-committed",)
-"""Safeguards of the table of partitions that controllers alone exercise, because clients send
-requests to them, too."""
-NOT_SIMULATED = (
-    "snapshot-verification",
-    "permissions-of-a-session",
-    "node-identity",
-    "ids-of-the-sender",
+WITHOUT_BROKERS = (
+    "answer-when-committed",
+    "vote-fsync",
+    "log-fsync",
+    "torn-tail",
+    "durable-truncation",
+    "lowered-marker",
+    "flushed-marker",
+    "write-again",
+    "snapshot-fsync",
+    "snapshot-before-cut",
+    "plausible-epoch",
+    "observer-led",
 )
-"""Safeguards that no seed exercises. The replacement of the first one works with the pure core
-only, because it reads the snapshots in memory. No workload denies the reader of a fetch session.
-The nodes of seeds have no identities."""
+"""Safeguards outside of the tables of the quorum that controllers alone exercise. A seed without
+brokers takes a tenth of the time."""
+UNTRUSTED = ("batch-payload", "plausible-epoch", "observer-led")
+"""Safeguards for which a hostile client and a faulty node take part."""
+NOT_SIMULATED = {
+    "snapshot-verification": "the replacement reads snapshots in memory, which only the core has",
+    "permissions-of-a-session": "no workload denies the reader of a fetch session",
+    "node-identity": "the nodes of seeds have no identities",
+    "ids-of-the-sender": "the nodes of seeds have no identities",
+    "flush-messages": "no workload sets flush.messages",
+    "trimmed-segment": "no workload sets preallocate",
+    "last-batch-of-a-producer": "no idempotent producer writes to the compacted topic",
+    "quota-longest-pause": "the client with quotas has one request in flight, so no times overlap",
+    "features-of-controllers": "all nodes of a seed are of one version",
+    "feature-dependencies": "all nodes of a seed are of one version",
+    "features-of-brokers": "all nodes of a seed are of one version",
+    "request-boundary": "no handler has a bug; the scene patches one in",
+    "rule-boundary": "no rule has a bug; the scene patches one in",
+    "signature-of-tokens": "no client of a seed shows tokens",
+    "audience-of-tokens": "no client of a seed shows tokens",
+    "end-of-tokens": "no client of a seed shows tokens",
+}
+"""Safeguards that no seed exercises, with the reason."""
+ALWAYS = {compaction: ("compacted",), directories: ("moves",), quotas: ("quotas",)}
+"""The workload that each seed has for the safeguards of a table."""
 SAVE_EVERY_S = 20.0
 """The CPU seconds between two saves of a search that is still running."""
 HEAD = "| `SAFEGUARD=` | seeds until found | CPU s | message of the failure |"
@@ -64,16 +91,20 @@ class Detection:
 
 def relevant() -> list[Ablation]:
     """Return the safeguards that a running cluster relies on."""
-    of_users = (*permissions.ABLATIONS, *identities.ABLATIONS)
-    simulated = [*quorum.ABLATIONS, *partitions.ABLATIONS, *of_users]
-    return [each for each in simulated if each.name not in NOT_SIMULATED]
+    return [each for each in ABLATIONS.values() if each.name not in NOT_SIMULATED]
 
 
 def plan_of(ablation: Ablation) -> Plan:
-    """Return a plan with brokers only if they matter. A seed without them takes a tenth of the
-    time."""
-    alone = ablation in quorum.ABLATIONS or ablation.name in WITHOUT_BROKERS
-    return Plan(controllers_only=alone, faults_s=FAULTS_S, swarm_share=1.0)
+    """Return a plan with brokers only where they matter, and with the workload that matters."""
+    of_quorum = (*quorum.ABLATIONS, *lost_quorum.ABLATIONS)
+    always = [works for table, works in ALWAYS.items() if ablation in table.ABLATIONS]
+    return Plan(
+        controllers_only=ablation in of_quorum or ablation.name in WITHOUT_BROKERS,
+        adversary=ablation.name in UNTRUSTED,
+        faults_s=FAULTS_S,
+        swarm_share=1.0,
+        always=always[0] if always else (),
+    )
 
 
 def detect(

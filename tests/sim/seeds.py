@@ -91,6 +91,8 @@ class Plan:
     """The moves of the adversaries that are carried out, or None for all."""
     adversary_share: float = 0.0
     """The share of the seeds of a campaign in which adversaries take part."""
+    always: Sequence[str] = ()
+    """The workloads that each seed has, beside those that it draws."""
     swarm_share: float = SHARE
     """The share of swarms among the seeds with workloads or with controllers only."""
 
@@ -108,6 +110,8 @@ class Plan:
             words.append("--adversary")
         if self.moves is not None:
             words.append(f"--moves {','.join(self.moves)}")
+        if self.always:
+            words.append(f"--always {','.join(self.always)}")
         if self.swarm_share != SHARE:
             words.append(f"--swarms {self.swarm_share:g}")
         if self.faults_s != FAULTS_S:
@@ -259,8 +263,9 @@ def works_of(seed: int, plan: Plan) -> list[type[Workload]]:
     adversaries, whose requests would create topics that no administrator knows."""
     if not plan.workloads or plan.adversary or plan.controllers_only:
         return []
-    works = workloads_of(seed)
-    return works if swarm_in(seed, plan) is None else works[:WORKS_OF_A_SWARM]
+    works = workloads_of(seed, plan.always)
+    fewest = max(WORKS_OF_A_SWARM, len(plan.always))
+    return works if swarm_in(seed, plan) is None else works[:fewest]
 
 
 def is_combined(seed: int, plan: Plan) -> bool:

@@ -176,7 +176,7 @@ def test_a_removed_safeguard_is_detected() -> None:
     assert re.search("durable only on|counts as durable", found.said), found.said
     assert f"| flush-before-fetch | {found.seed} |" in found.row()
     assert detect(ABLATIONS["flush-before-fetch"], seeds=0).row().count("not in 0") == 1
-    assert ABLATIONS["min-isr"] in relevant() and ABLATIONS["torn-tail"] not in relevant()
+    assert ABLATIONS["min-isr"] in relevant() and ABLATIONS["end-of-tokens"] not in relevant()
     assert ABLATIONS["snapshot-verification"] not in relevant()
 
 

@@ -5,7 +5,7 @@ A row is a class with the methods of `Workload`. Its `keys` configure the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from random import Random
 
 from tests.sim.workloads.autocreated import AutoCreated
@@ -48,8 +48,8 @@ OWN_DRAWS: Mapping[type[Workload], float] = {Moves: 0.1, Permissions: 0.1, Crede
 others keep their seeds. A swarm with such a workload has no other one."""
 
 
-def workloads_of(seed: int) -> list[type[Workload]]:
-    """Return the workloads of a seed with brokers."""
+def workloads_of(seed: int, always: Collection[str] = ()) -> list[type[Workload]]:
+    """Return the workloads of a seed with brokers, those in `always` first."""
     drawn = [each for each in WORKLOADS if each not in OWN_DRAWS]
     found = Random(f"{seed}/workloads").sample(drawn, PER_SEED)
     own = [
@@ -57,4 +57,6 @@ def workloads_of(seed: int) -> list[type[Workload]]:
         for work, share in OWN_DRAWS.items()
         if Random(f"{seed}/{work.name_of}").random() < share
     ]
-    return [*own, *found[len(own) :]]
+    named = [each for each in WORKLOADS if each.name_of in always]
+    rest = [each for each in (*own, *found[len(own) :]) if each not in named]
+    return [*named, *rest[: max(0, PER_SEED - len(named))]]
