@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
@@ -181,11 +181,12 @@ class Simulation:
         self.cluster.note(f"{broker.name} took {took_s:.2f} s to stop")
         self.cluster.start(broker)
 
-    def done(self) -> int:
-        """Return the number of requests that clients know to be done: records with acks=all, or
-        committed batches of metadata if there are no brokers."""
-        batches = self.invariants.metadata.batches
-        return self.history.acknowledged if self.cluster.brokers else len(batches)
+    def done(self) -> Mapping[str, int]:
+        """Return the number of requests that clients know to be done: records with acks=all in each
+        partition, or committed batches of metadata if there are no brokers."""
+        if not self.cluster.brokers:
+            return {"metadata": len(self.invariants.metadata.batches)}
+        return {f"{name}-{at}": self.history.acknowledged_in((name, at)) for name, at in PLACES}
 
     async def reckoning(self) -> float:
         """Check that a healed cluster works within LIVENESS_S, and that it has kept every promise.

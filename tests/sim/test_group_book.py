@@ -39,7 +39,7 @@ def test_all_members_get_parts_of_one_assignment(book: GroupBook) -> None:
 def test_two_owners_of_a_partition(book: GroupBook) -> None:
     book.leader_sends(3, {A: frozenset({0}), B: frozenset({0})})
     book.synced(3, A, {0})
-    with pytest.raises(Violation, match="two owners, a and b"):
+    with pytest.raises(Violation, match="partition 0 has two owners, a and b"):
         book.synced(3, B, {0})
 
 

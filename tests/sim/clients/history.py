@@ -68,6 +68,11 @@ class History:
     def acknowledged(self) -> int:
         return sum(len(each.acknowledged) for each in self.promises.values())
 
+    def acknowledged_in(self, place: Place) -> int:
+        """Return the number of acknowledged records of a partition."""
+        known = (each for (_, where), each in self.promises.items() if where == place)
+        return sum(len(each.acknowledged) for each in known)
+
     def end_of(self, place: Place) -> int:
         """Return the offset after the last acknowledged record of a partition, or 0."""
         known = (each for (_, where), each in self.promises.items() if where == place)

@@ -1,12 +1,13 @@
 """The progress of the clients while faults happen.
 
 A cluster that recovers only after all faults have ended would pass the final checks. In the mild
-profiles at most one fault is under way, so the clients must make progress during the faults, too.
+profiles at most one fault is under way, so the clients must make progress during the faults, too,
+in each partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tests.sim.checks.committed_log import Violation
 from tests.sim.world.loop import SimLoop
@@ -18,16 +19,18 @@ s, and one fault may follow another closely."""
 
 
 class Progress:
-    """Watches a number that grows with each success of a client. Create it when the clients run.
+    """Watches numbers that grow with each success of a client, one for each partition. Create it
+    when the clients run.
 
-    `stall_s` is the longest time without growth so far, in virtual seconds."""
+    `stall_s` is the longest time without growth of one of them so far, in virtual seconds."""
 
-    def __init__(self, loop: SimLoop, count: Callable[[], int]) -> None:
+    def __init__(self, loop: SimLoop, counts: Callable[[], Mapping[str, int]]) -> None:
         self.stall_s = 0.0
+        self._where = ""
         self._loop = loop
-        self._count = count
-        self._known = count()
-        self._grew_s = loop.time()
+        self._counts = counts
+        self._grew: dict[str, tuple[int, float]] = {}
+        """The last number and the time at which it grew."""
         self._running = True
         self._look()
 
@@ -37,15 +40,20 @@ class Progress:
         self._running = False
 
     def require(self, longest_s: float = LONGEST_STALL_S) -> None:
-        """Raise Violation if the number did not grow for a longer time."""
+        """Raise Violation if one of the numbers did not grow for a longer time."""
         if self.stall_s > longest_s:
-            raise Violation(f"no progress for {self.stall_s:.1f} s during mild faults")
+            raise Violation(
+                f"{self._where}: no progress for {self.stall_s:.1f} s during mild faults"
+            )
 
     def _look(self) -> None:
         if not self._running:
             return
-        now_s, count = self._loop.time(), self._count()
-        if count > self._known:
-            self._known, self._grew_s = count, now_s
-        self.stall_s = max(self.stall_s, now_s - self._grew_s)
+        now_s = self._loop.time()
+        for where, count in self._counts().items():
+            known, grew_s = self._grew.setdefault(where, (count, now_s))
+            if count > known:
+                self._grew[where] = count, now_s
+            if now_s - grew_s > self.stall_s:
+                self.stall_s, self._where = now_s - grew_s, where
         self._loop.call_at(now_s + LOOK_S, self._look)
