@@ -127,8 +127,8 @@ class Status:
             elections = self.unclean_elections
             yield f"Unclean elections: {len(elections)}; records may be lost"
             yield from (f"  {each.line()}" for each in election_groups(elections))
-            shown = shown_elections(elections, every=every)
-            yield from listed("  ", [each.line() for each in shown], len(shown), len(elections))
+            alone = shown_elections(elections, every=every)
+            yield from listed("  ", [each.line() for each in alone], len(alone), len(elections))
 
     def partitions_text(self) -> str:
         """Return the line with the counts of partitions."""

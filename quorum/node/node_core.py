@@ -98,8 +98,7 @@ class NodeCore:
         self.seams = seams = self.tls.dialing(seams)
         opened = open_metadata(seams.disk, config, self.me, seams.clock.wall_ms())
         self.storage = opened.storage
-        self.lost = opened.lost
-        """The loss at the start that keeps this controller from voting until it has caught up."""
+        self.lost = opened.lost  # the loss that keeps this controller from voting for now
         self.log = self.storage.log
         self._election_file = opened.election_file
         self.generations = Generations(
@@ -116,6 +115,7 @@ class NodeCore:
         addresses = voter_addresses(config)
         self._configured = frozenset(addresses.values())
         self.links = QuorumLinks(seams, addresses, ConnectorSettings(node=node), self)
+        self.failure_at = self.links.failure_at
         self._probes = VoterProbes(seams.clock, self.links, self._prune_links)
         checked = CheckedBatches(lambda: self.log.generation)
         raft = create_raft(seams, config, self.cluster_id, self.me, opened, checked)

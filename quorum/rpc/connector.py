@@ -14,6 +14,7 @@ import enum
 from dataclasses import dataclass
 from typing import Protocol
 
+from quorate.quorum.clipped import shown
 from quorate.quorum.ids import NO_NODE
 from quorate.quorum.rpc.channel import Channel
 from quorate.quorum.rpc.delivery import raise_failure
@@ -29,6 +30,9 @@ from quorate.quorum.seams import (
     TransportError,
     Wire,
 )
+
+MAX_FAILURE_CHARS = 300
+"""The most characters of `Connector.failure`, which a peer may choose."""
 
 
 class ConnectorEvents(Protocol):
@@ -78,6 +82,9 @@ class Connector:
         `expected_id`. With NO_NODE, any node of the cluster is accepted."""
         self.address = address
         self.channel: Channel | None = None
+        self.failure = ""
+        """The reason why the last attempt failed, clipped. Empty while there is a channel, and
+        before the first failure."""
         self._transport = transport
         self._random = random
         self._settings = settings
@@ -130,13 +137,13 @@ class Connector:
                 timeout_ms=self._settings.connect_timeout_ms,
             )
         except PeerRefused:
-            self._back_off()
+            self._failed("connection refused")
             self._events.on_refused()
         except TlsFailed as error:
             self._refusals.log(str(self.address), str(error))
-            self._back_off()
-        except TransportError:
-            self._back_off()
+            self._failed(str(error))
+        except TransportError as error:
+            self._failed(str(error).removeprefix(f"cannot reach {self.address}: "))
 
     def _accept(self, link: Link) -> ClientHandshake:
         self._link = link
@@ -147,7 +154,7 @@ class Connector:
         return handshake
 
     def _up(self, channel: Channel) -> None:
-        self.channel = channel
+        self.channel, self.failure = channel, ""
         self._up_since_ms = self._settings.node.clock.now_ms()
         self._events.on_up(channel)
 
@@ -165,6 +172,10 @@ class Connector:
         self._link = None
         if isinstance(error, HandshakeRefused):
             self._refusals.log(str(self.address), str(error))
+        self._failed(str(error))
+
+    def _failed(self, reason: str) -> None:
+        self.failure = shown(reason, MAX_FAILURE_CHARS)
         self._back_off()
 
     def _back_off(self) -> None:

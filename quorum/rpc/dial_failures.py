@@ -3,6 +3,7 @@ TLS failed."""
 
 from __future__ import annotations
 
+import socket
 import ssl
 
 from quorate.quorum.seams import Address, PeerUnreachable, TlsFailed
@@ -41,7 +42,18 @@ def unreachable(address: Address, error: BaseException) -> PeerUnreachable:
         if isinstance(cause, ssl.SSLError) and isinstance(reason, str):
             return TlsFailed(explained(reason, cause))
         cause = cause.__cause__ or cause.__context__
-    return PeerUnreachable(f"cannot reach {address}: {error!r}")
+    return PeerUnreachable(f"cannot reach {address}: {reason_of(error)}")
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason in the operator's terms for a timeout, an unknown host and other errors of
+    the system, which aiohttp wraps. For any other error return its repr."""
+    inner = getattr(error, "os_error", error)
+    if isinstance(inner, TimeoutError):
+        return "no answer in time"
+    if isinstance(inner, socket.gaierror):
+        return "the host name does not resolve"
+    return (isinstance(inner, OSError) and inner.strerror) or repr(error)
 
 
 def explained(reason: str, error: ssl.SSLError) -> str:

@@ -17,7 +17,7 @@ from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.raft import Raft
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
-from quorate.quorum.seams import Clock
+from quorate.quorum.seams import Address, Clock
 
 
 class NodeView(Protocol):
@@ -84,6 +84,10 @@ class NodeView(Protocol):
     @property
     def failed_requests(self) -> Mapping[str, int]:
         """Return the number of failed requests from other nodes, by the kind of message."""
+
+    def failure_at(self, address: Address) -> str:
+        """Return the reason why the last attempt to connect to the controller at an address failed.
+        It is empty if none failed or there is a connection."""
 
     def is_connected(self, voter_id: int) -> bool:
         """Return True if the node has a connection to this voter."""

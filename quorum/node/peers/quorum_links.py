@@ -118,6 +118,12 @@ class QuorumLinks:
         connector = self._connectors.get(voter_id)
         return None if connector is None else connector.channel
 
+    def failure_at(self, address: Address) -> str:
+        """Return the reason why the last attempt to connect to an address failed, or an empty
+        string if none failed or there is a link."""
+        found = (each.failure for each in self._connectors.values() if each.address == address)
+        return next(found, "")
+
     def renew(self) -> None:
         """Close and reconnect all links, because the handshake of this node has changed.
 

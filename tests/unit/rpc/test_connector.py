@@ -158,11 +158,13 @@ def test_both_ends_ask(bench: Bench) -> None:
 def test_after_a_kill_the_first_attempt_is_made_at_once_and_refused(bench: Bench) -> None:
     """A refusal shows in milliseconds what a session timeout shows in seconds."""
     server, client = serving(bench), bench.node(2)
-    client.connect()
+    connector = client.connect()
     bench.pass_ms(10)
+    assert connector.failure == ""
     bench.network.crash(server.host)
     bench.pass_ms(5)
     assert client.events == ["up 1", "down 1", "refused"]
+    assert connector.failure == "connection refused"
 
 
 def test_after_a_power_cut_there_is_no_evidence(bench: Bench) -> None:
@@ -245,9 +247,10 @@ def test_refusals_are_said_once(
     caplog.set_level(logging.WARNING)
     serving(bench, **changes)
     client = bench.node(2, generation=3)
-    client.connect(expected_id=1)
+    connector = client.connect(expected_id=1)
     bench.pass_ms(10_000)
     assert "up 1" not in client.events
+    assert reason in connector.failure
     lines = [record.getMessage() for record in caplog.records if "refused" in record.getMessage()]
     assert any(reason in line for line in lines)
     assert len(lines) == len(set(lines)) <= 2

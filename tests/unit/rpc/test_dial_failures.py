@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import random
+import socket
 import ssl
 from typing import Any
 
@@ -118,6 +120,21 @@ def test_a_failure_without_tls_has_no_other_text() -> None:
     failure = unreachable(Address("b", 1), ConnectionResetError("reset"))
     assert not isinstance(failure, TlsFailed)
     assert str(failure) == "cannot reach b:1: ConnectionResetError('reset')"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (TimeoutError(), "no answer in time"),
+        (socket.gaierror(-2, "Name or service not known"), "the host name does not resolve"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "No route to host"),
+    ],
+)
+def test_an_error_of_the_system_is_named_in_words(error: OSError, reason: str) -> None:
+    assert str(unreachable(Address("b", 1), error)) == f"cannot reach b:1: {reason}"
+    wrapped = ValueError("of aiohttp")
+    vars(wrapped)["os_error"] = error
+    assert str(unreachable(Address("b", 1), wrapped)) == f"cannot reach b:1: {reason}"
 
 
 HOSTS = (
