@@ -33,9 +33,13 @@ from quorate.quorum.rpc.kafka.connection_quotas import (
 )
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.rpc.kafka.server import KafkaServer, RequestContext
+from quorate.quorum.rpc.node_links import most_node_links
 from quorate.quorum.rpc.node_server import NodeServer
 from quorate.quorum.seams import Accept, Link, Wire
 
+MAX_PROBES = 64
+"""Maximum number of links between nodes on this port. Controllers open one for a moment to probe
+the broker."""
 MAX_FOLLOWER_CONNECTIONS = 4096
 """Maximum number of connections that speak Kafka's protocol; fewer if the process may open few
 files."""
@@ -125,8 +129,9 @@ def node_port(
             connection.refuse(f"only nodes may use this port: {reason}")
         return connection
 
+    most_links = min(MAX_PROBES, most_node_links())
     return {
         Wire.KAFKA: accept,
-        Wire.NODE: NodeServer(settings, _Nobody()).accept,
+        Wire.NODE: NodeServer(settings, _Nobody(), most_links=most_links).accept,
         Wire.HTTP: watch,
     }

@@ -1,7 +1,9 @@
 """The number of files and sockets that this process may have open, and the part for each use.
 
-Clients' connections get a half, the segments and indexes of logs a quarter. The rest is for other
-nodes' connections, for small files, and for the process itself.
+Clients' connections get a half, the segments and indexes of logs a quarter. The links between
+nodes, the connections to a controller's Kafka port and those of followers get a sixteenth each. The
+rest is for connections whose protocol is not known yet, for small files, and for the process
+itself.
 """
 
 from __future__ import annotations

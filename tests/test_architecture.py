@@ -40,6 +40,7 @@ PURE = (
 IMPURE = {
     "quorum/log/disks/disk.py": "the operating system's implementation of the Disk seam",
     "quorum/log/disks/os_file.py": "its files",
+    "quorum/log/disks/descriptors.py": "their descriptors",
 }
 IMPURE_MODULES = {
     "aiohttp",

@@ -29,7 +29,7 @@ from quorate.broker.groups.shard import Shard
 from quorate.broker.replication.partitions.damage import unreadable
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.quorum.log.batches.batch import batches, records_of
-from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog, OutOfFiles
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.seams import Clock
 from quorate.quorum.state_in_doubt import StateInDoubt
@@ -89,7 +89,7 @@ class Loading:
         except StateInDoubt:
             raise
         except OSError as error:
-            if not self._survives(error):
+            if not (isinstance(error, OutOfFiles) or self._survives(error)):
                 raise
             self._finish(error)
             return

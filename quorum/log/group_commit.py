@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from quorate.quorum.log.disks.retried_work import RetriedWork
 from quorate.quorum.log.flush import Flush
 from quorate.quorum.log.log import Log
 from quorate.quorum.seams import Clock, Disk
@@ -15,7 +16,8 @@ class GroupCommit:
     The log's thread, which runs the event loop, calls `request`. While a flush runs, further
     requests wait for the next one. The callbacks run in the log's thread. A flush that ends after a
     truncation proves nothing and is repeated (R22). After a failed flush no other one is started,
-    because it may succeed without the bytes (R45; both in tests/scenarios).
+    because it may succeed without the bytes (R45; both in tests/scenarios). A flush that lacks a
+    file descriptor has not failed: it is repeated.
     """
 
     def __init__(
@@ -29,7 +31,7 @@ class GroupCommit:
         """Call `on_flushed` after each flush that counts, with the flushed offset, which may be the
         same as before. Call `on_failure` once, with the error of the failed flush."""
         self._log = log
-        self._disk = disk
+        self._work = RetriedWork(disk, clock)
         self._clock = clock
         self._on_flushed = on_flushed
         self._on_failure = on_failure
@@ -50,7 +52,7 @@ class GroupCommit:
         assert not self._failed, "no flush may follow a failed one"
         self._running, self._requested = True, False
         flush, begun_us = self._log.prepare_flush(), self._clock.now_us()
-        self._disk.submit(flush.run, lambda _, error: self._ended(flush, begun_us, error))
+        self._work.submit(flush.run, lambda _, error: self._ended(flush, begun_us, error))
 
     def _ended(self, flush: Flush, begun_us: int, error: BaseException | None) -> None:
         assert self._running

@@ -9,7 +9,6 @@ closes the files. `fail` stops the node after a failure that it cannot survive.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +45,7 @@ from quorate.quorum.raft.raft import Raft
 from quorate.quorum.raft.voter_changes import KRAFT_VERSION, KRAFT_VERSIONS
 from quorate.quorum.rpc.channel import Channel, Handler, Reply
 from quorate.quorum.rpc.connector import ConnectorSettings
-from quorate.quorum.rpc.handshake import NodeSettings
+from quorate.quorum.rpc.handshake import LinkCounts, NodeSettings
 from quorate.quorum.rpc.hello import Hello, Peer
 from quorate.quorum.rpc.kafka.api_versions import Features
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
@@ -79,7 +78,7 @@ class NodeCore:
         self.failed = False
         self.requests = NodeRequests(seams.clock, self.fail)
         self.failed_requests: Mapping[str, int] = self.requests.failures
-        self.refused_links: Counter[str] = Counter()
+        self.link_counts = LinkCounts()
         self._on_failed = on_failed
         self._lock = lock_directories(config, seams)
         try:
@@ -253,7 +252,7 @@ class NodeCore:
             handlers=handlers,
             on_newer=self._meet_newer,
             proof=self.tls.proof,
-            refused=self.refused_links,
+            counts=self.link_counts,
             memory=self.resources.memory,
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from quorate.quorum.ids import NO_NODE, EpochOffset
 from quorate.quorum.log.batches.batch import batches
-from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch, OutOfFiles
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import catching_up, effects, membership, snapshots
 from quorate.quorum.raft.core import NO_FLUSH, Core
@@ -104,7 +104,7 @@ def on_fetch_response(
         placed, checked = check_records(core, response.records)
         with changing("the metadata log", CorruptBatch, BrokenChain, OSError):
             core.log.append(response.records, wall_ms=core.wall_ms, placed=placed)
-    except (CorruptBatch, BrokenChain) as error:  # the log is unchanged
+    except (CorruptBatch, BrokenChain, OutOfFiles) as error:  # the log is unchanged
         core.report(
             voter_id,
             f"the response of leader {voter_id} to a fetch is refused, and the fetch repeated: "

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from quorate.quorum.ids import NO_NODE
 from quorate.quorum.log.batches.batch import CONTROL, build_batch, build_value_batch
 from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import check_quorum, effects, fetch_serving, membership
 from quorate.quorum.raft.control_records import (
@@ -97,7 +99,8 @@ def append_control(core: Core, state: Leader, records: Sequence[ControlRecord]) 
 def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
     """Append `values` as one batch, and return the offset of the last one.
 
-    Raise NotLeader if this node does not lead, and BatchTooLarge if the batch exceeds its bound.
+    Raise NotLeader if this node does not lead, and BatchTooLarge if the batch exceeds its bound. If
+    the process has no file descriptor for the log, resign and raise NotLeader.
     On return the batch is in the page cache, on its way to waiting voters, and a flush is emitted.
     """
     state = core.state
@@ -111,7 +114,11 @@ def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
     )
     if len(batch) > core.settings.max_batch_bytes:
         raise BatchTooLarge(len(batch), core.settings.max_batch_bytes)
-    _append(core, state, wall_ms, batch)
+    try:
+        _append(core, state, wall_ms, batch)
+    except OutOfFiles:  # the log is unchanged
+        resign(core, state)
+        raise NotLeader(core.epoch, NO_NODE) from None
     return core.log.end_offset - 1
 
 

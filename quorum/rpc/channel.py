@@ -126,6 +126,13 @@ class Channel:
         self._sweep: Timer | None = None
         self._sweep_at_ms = 0
         self._heard_ms = clock.now_ms()
+        self.on_first_request: Callable[[], None] | None = None
+        """Called once, after the first request that a handler has taken without an exception."""
+
+    @property
+    def heard_ms(self) -> int:
+        """Return the monotonic time of the last frame, or of the handshake."""
+        return self._heard_ms
 
     @property
     def outstanding(self) -> int:
@@ -211,6 +218,9 @@ class Channel:
                 self._reply(row[1], row[0] + 1, Unsupported(reason=f"{name} is not served here"))
             else:
                 handler(self.peer, kind.read(row), partial(self._reply, row[1], row[0] + 1))
+                if self.on_first_request is not None:
+                    self.on_first_request()
+                    self.on_first_request = None
             if self._link.closed:
                 return
 

@@ -200,8 +200,7 @@ async def probe(transport: Transport, address: Address, timeout_ms: int) -> Prob
     """Connect to the node port at `address`, and close the link without a message.
 
     Over TCP, ALIVE means that the process has completed the WebSocket handshake. Return the result
-    within `timeout_ms`. Any error other than a refused connection means UNREACHABLE, also if the
-    port has too many links."""
+    within `timeout_ms`. Any error other than a refused connection means UNREACHABLE."""
     try:
         link = await transport.connect(
             address, Wire.NODE, _Mute, max_frame_bytes=1024, timeout_ms=timeout_ms

@@ -36,6 +36,18 @@ class HandshakeRefused(Exception):
     """One end refused the other. The message gives the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class LinkCounts:
+    """The numbers of links of one node that were refused or closed.
+
+    `refused` counts those that one end has refused in their handshake: `accepted` or `opened` by
+    this node. `displaced` counts those that were closed to make room for others (`node_links.py`):
+    `silent`, or `useful` after a valid request."""
+
+    refused: Counter[str] = field(default_factory=Counter)
+    displaced: Counter[str] = field(default_factory=Counter)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """The common settings of all links between nodes that one node opens or accepts."""
@@ -48,9 +60,7 @@ class NodeSettings:
     connected to. A Hello of an accepted link does not count, because any program can send one."""
     proof: NodeProof = UNPROVED
     """The rule by which a peer proves the node id of its Hello."""
-    refused: Counter[str] = field(default_factory=Counter)
-    """The number of links that one end has refused in their handshake: `accepted` or `opened` by
-    this node."""
+    counts: LinkCounts = field(default_factory=LinkCounts)
     channel: ChannelSettings = ChannelSettings()
     handshake_timeout_ms: int = 2000
     memory: Memory | None = None
@@ -163,7 +173,7 @@ class Handshake(abc.ABC):
 
     def _refused(self, reason: str) -> None:
         self._failure = HandshakeRefused(reason)
-        self._settings.refused[self.direction] += 1
+        self._settings.counts.refused[self.direction] += 1
         self._link.close()
 
     def _too_late(self) -> None:

@@ -1,12 +1,11 @@
 """Plain HTTP on a listening port: one GET per connection, with a bounded head.
 
 A connection that began with `GET ` is one of two things. If it asks for RPC_PATH, and the port
-serves nodes and has room for another, `websocket.py` takes it over. aiohttp then sees a head that
-this module has written, and never one of a client. Otherwise the connection is a link of
-`Wire.HTTP`: the target of the request is its one incoming frame, and the response is its one
-outgoing frame. A request that breaks a rule of `http_head.py` gets an error response. No client can
-hold more than MAX_HEAD_BYTES and one read of the socket, or a connection for longer than the
-timeouts.
+serves nodes, `websocket.py` takes it over. aiohttp then sees a head that this module has written,
+and never one of a client. Otherwise the connection is a link of `Wire.HTTP`: the target of the
+request is its one incoming frame, and the response is its one outgoing frame. A request that breaks
+a rule of `http_head.py` gets an error response. No client can hold more than MAX_HEAD_BYTES and one
+read of the socket, or a connection for longer than the timeouts.
 """
 
 from __future__ import annotations
@@ -77,14 +76,26 @@ class HttpListener(Protocol):
     """The names of this node in lower case. A request names one of them, or an IP address."""
 
     def websocket_protocol(self) -> asyncio.Protocol | None:
-        """Return the protocol for a new WebSocket, or None if this port serves none or has too
-        many."""
+        """Return the protocol for a new WebSocket, or None if this port serves none."""
 
     def opened(self, connection: HttpLink) -> None:
         """Record an open connection."""
 
     def gone(self, connection: HttpLink) -> None:
         """Remove a connection that is closed, or that another protocol has taken over."""
+
+
+class WebSocketHandshake:
+    """A connection that `websocket.py` has taken over, until its WebSocket handshake is complete or
+    refused."""
+
+    def __init__(self, transport: asyncio.BaseTransport) -> None:
+        """Create the handshake of the connection `transport`."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def abort(self) -> None:
+        """Close the connection immediately."""
+        self._transport.abort()
 
 
 class HttpLink(asyncio.Protocol):

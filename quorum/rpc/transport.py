@@ -21,7 +21,7 @@ from quorate.quorum.open_files import open_files
 from quorate.quorum.rpc.delivery import log_closing
 from quorate.quorum.rpc.dial_failures import NO_CONNECTION, unreachable
 from quorate.quorum.rpc.frame_link import FrameLink, address_of
-from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink
+from quorate.quorum.rpc.http import HEAD_TIMEOUT_S, HttpLink, WebSocketHandshake
 from quorate.quorum.rpc.kafka_frames import KafkaLink
 from quorate.quorum.rpc.ports import drop, is_self_connected
 from quorate.quorum.rpc.socket_options import SocketOptions
@@ -45,10 +45,9 @@ HANDSHAKE_RECORD = 0x16
 """The first byte of a TLS handshake."""
 LISTEN_TIMEOUT_S = 5.0
 LISTEN_RETRY_S = 0.1
-MAX_NODE_LINKS = 4096  # of one listener
 MAX_UNIDENTIFIED = 1024
-"""Connections of one listener whose protocol is not known yet, or is plain HTTP. Beyond this number
-the oldest of them is closed."""
+"""Connections of one listener whose protocol is not known yet, or is plain HTTP, or whose WebSocket
+handshake is not complete. Beyond this number the oldest of them is closed."""
 UNIDENTIFIED_FILES = 32
 """The files that the process may open (RLIMIT_NOFILE), divided by this number, are a second bound
 of these connections. The lower bound counts."""
@@ -201,7 +200,8 @@ class AioListener:
     """One listening port and all connections that it accepted. The event loop owns it. `address`
     has the host as the caller of `listen` gave it, and the actual port.
 
-    Invariant: `_unidentified` is a subset of `_open`."""
+    The handlers of the port bound the numbers of identified connections (`node_links.py`,
+    `connection_quotas.py`). Invariant: `_unidentified` is a subset of `_open`."""
 
     address: Address
 
@@ -214,8 +214,10 @@ class AioListener:
         self.http = accept.get(Wire.HTTP)
         self.max_frame_bytes = max_frame_bytes
         self._server: asyncio.Server
-        self._open: dict[Link | _Sniffer, None] = {}
-        self._unidentified: dict[Link | _Sniffer, None] = {}  # the oldest first
+        self._open: dict[Link | _Sniffer | WebSocketHandshake, None] = {}
+        self._unidentified: dict[
+            Link | _Sniffer | WebSocketHandshake, None
+        ] = {}  # the oldest first
         self._max_unidentified = max(1, min(MAX_UNIDENTIFIED, open_files() // UNIDENTIFIED_FILES))
         self.lines = LogLimit(AsyncioClock())
         self._websockets: WebSocketSide | None = None
@@ -239,17 +241,17 @@ class AioListener:
         if self._websockets is not None:
             await self._websockets.close()
 
-    def opened(self, connection: Link | _Sniffer) -> None:
+    def opened(self, connection: Link | _Sniffer | WebSocketHandshake) -> None:
         """Record an open connection. If too many are unidentified, close the oldest of these."""
         self._open[connection] = None
         if isinstance(connection, FrameLink):
             connection.lines = self.lines
-        if isinstance(connection, _Sniffer | HttpLink):
+        if isinstance(connection, _Sniffer | HttpLink | WebSocketHandshake):
             self._unidentified[connection] = None
             if len(self._unidentified) > self._max_unidentified:
                 self._close_oldest_unidentified()
 
-    def gone(self, connection: Link | _Sniffer) -> None:
+    def gone(self, connection: Link | _Sniffer | WebSocketHandshake) -> None:
         """Remove a connection that is closed, or that another protocol has taken over."""
         del self._open[connection]
         self._unidentified.pop(connection, None)
@@ -297,12 +299,9 @@ class AioListener:
         return link
 
     def websocket_protocol(self) -> asyncio.Protocol | None:
-        """Return the protocol of a new WebSocket. Return None if this port serves no nodes, or
-        MAX_NODE_LINKS are open."""
+        """Return the protocol of a new WebSocket. Return None if this port serves no nodes."""
         accept = self.accept.get(Wire.NODE)
         if accept is None:
-            return None
-        if self._websockets is not None and self._websockets.connections >= MAX_NODE_LINKS:
             return None
         if self._websockets is None:
             from quorate.quorum.rpc.websocket import WebSocketSide

@@ -7,7 +7,7 @@ module only when the first link between nodes begins, because the import of aioh
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -15,7 +15,7 @@ from aiohttp import web
 
 from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.rpc.dial_failures import NO_CONNECTION, unreachable
-from quorate.quorum.rpc.http import RPC_PATH
+from quorate.quorum.rpc.http import RPC_PATH, WebSocketHandshake
 from quorate.quorum.rpc.websocket_frames import WebSocketLink
 from quorate.quorum.seams import Accept, Address, DialTls, Link, PeerRefused
 
@@ -33,29 +33,24 @@ class WebSocketSide:
         self,
         accept: Accept,
         max_frame_bytes: int,
-        on_link: Callable[[Link], None],
-        on_gone: Callable[[Link], None],
+        on_open: Callable[[Link | WebSocketHandshake], None],
+        on_gone: Callable[[Link | WebSocketHandshake], None],
     ) -> None:
         """Create the server side. `accept` makes the handler of each link. A frame above
         `max_frame_bytes` closes its link, and so does one above MAX_NODE_FRAME_BYTES. The first
         frame has a smaller bound (`websocket_frames.py`).
 
-        `on_link` is called with each link whose HTTP handshake is complete, before `accept`.
-        `on_gone` is called with the link when its connection ends, for any reason."""
+        `on_open` is called with each handshake that begins, and with each link whose handshake is
+        complete, before `accept`. `on_gone` is called when either ends, for any reason."""
         self._accept = accept
         self._max_frame_bytes = min(max_frame_bytes, MAX_NODE_FRAME_BYTES)
-        self._on_link = on_link
+        self._on_open = on_open
         self._on_gone = on_gone
-        self._server = web.Server(self._serve, access_log=None)
+        self._server = _Server(self._serve, on_open, on_gone)
 
     def protocol(self) -> asyncio.Protocol:
         """Return the protocol of one new connection."""
         return self._server()
-
-    @property
-    def connections(self) -> int:
-        """Return the number of open connections, including those in the handshake."""
-        return len(self._server.connections)
 
     async def close(self) -> None:
         """Close the connections whose handshake is not complete, after CLOSE_TIMEOUT_S at most. The
@@ -73,13 +68,44 @@ class WebSocketSide:
         link = WebSocketLink(
             self._accept, self._max_frame_bytes, masks=False, on_gone=self._on_gone
         )
-        self._on_link(link)
+        self._on_open(link)
+        self._server.complete(request.protocol)
         link.take_over(request.transport)
         try:
             await link.gone
         finally:
             link.abort()
         return socket
+
+
+class _Server(web.Server):
+    """Reports the connections whose handshake is not complete."""
+
+    def __init__(
+        self,
+        serve: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        on_open: Callable[[WebSocketHandshake], None],
+        on_gone: Callable[[WebSocketHandshake], None],
+    ) -> None:
+        super().__init__(serve, access_log=None)
+        self._on_open = on_open
+        self._on_gone = on_gone
+        self._handshakes: dict[object, WebSocketHandshake] = {}
+
+    def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        handshake = self._handshakes[handler] = WebSocketHandshake(transport)
+        self._on_open(handshake)
+
+    def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self.complete(handler)
+
+    def complete(self, handler: object) -> None:
+        """Report that a handshake has ended. A second call does nothing."""
+        handshake = self._handshakes.pop(handler, None)
+        if handshake is not None:
+            self._on_gone(handshake)
 
 
 class _ClientWebSocket(aiohttp.ClientWebSocketResponse):

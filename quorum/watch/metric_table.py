@@ -118,6 +118,11 @@ NODE_LINKS_REFUSED = Counter(
     "Links that this node accepted or opened, and that one end refused in the handshake of nodes.",
     ("direction",),
 )
+NODE_LINKS_DISPLACED = Counter(
+    "quorate_node_links_displaced_total",
+    "Links of nodes that were closed to make room, `silent` or `useful` after a valid request.",
+    ("link",),
+)
 NODE_REQUESTS_FAILED = Counter(
     "quorate_node_requests_failed_total",
     "Requests of other nodes that failed by an exception that no handler expected.",

@@ -171,8 +171,10 @@ class NodeMetrics:
         """Yield the counts of failed and refused requests of other nodes."""
         failed = self._node.failed_requests.items()
         yield table.NODE_REQUESTS_FAILED.each(((name,), count) for name, count in failed)
-        links = self._node.refused_links.items()
+        links = self._node.link_counts.refused.items()
         yield table.NODE_LINKS_REFUSED.each(((direction,), count) for direction, count in links)
+        displaced = self._node.link_counts.displaced.items()
+        yield table.NODE_LINKS_DISPLACED.each(((link,), count) for link, count in displaced)
         yield table.CLAIMS_REFUSED.of(self._node.raft.refused_claims)
 
     def _image(self) -> Iterator[Metric]:

@@ -16,6 +16,7 @@ from quorate.quorum.log.snapshots.snapshots import SnapshotFiles
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.raft import Raft
+from quorate.quorum.rpc.handshake import LinkCounts
 from quorate.quorum.rpc.kafka.node_resources import NodeResources
 from quorate.quorum.seams import Address, Clock
 
@@ -77,9 +78,8 @@ class NodeView(Protocol):
         memory."""
 
     @property
-    def refused_links(self) -> Mapping[str, int]:
-        """Return the number of links that one end has refused in their handshake, by the direction:
-        `accepted` or `opened` by this node."""
+    def link_counts(self) -> LinkCounts:
+        """Return the numbers of links between nodes that were refused or closed."""
 
     @property
     def failed_requests(self) -> Mapping[str, int]:

@@ -16,6 +16,7 @@ MODULES = (
     "node_port",
     "memory",
     "connections",
+    "node_links",
 )
 ATTACK_TIMEOUT_S = 120.0
 """The longest that one attack may take, quick or not."""

@@ -43,7 +43,7 @@ from quorate.broker.replication.appends.recompressions import Recompressions
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.broker.replication.partitions.traffic import TIMED_APPENDS
-from quorate.quorum.log.files.errors import CorruptBatch
+from quorate.quorum.log.files.errors import CorruptBatch, OutOfFiles
 from quorate.quorum.metadata.internal_topics import INTERNAL_TOPICS
 from quorate.quorum.protocol.errors import ErrorCode, KafkaError
 from quorate.quorum.protocol.hot.produce import (
@@ -95,7 +95,8 @@ class RecordAppender:
     ) -> None:
         """`load_producers` starts a load of producer states, and `HostedPartition.await_producers`
         reports its end. `flush` is called for flush.messages. `on_disk_failure` gets the error of
-        a failed append, and stops the node. The result of that append is KAFKA_STORAGE_ERROR."""
+        a failed append, and stops the node. The result of that append is KAFKA_STORAGE_ERROR. A
+        lack of file descriptors fails the append alone, with the same error."""
         self._clock = clock
         self._delayed_operations = delayed_operations
         self._registry = registry
@@ -357,6 +358,8 @@ class RecordAppender:
             return failed(each, error.code, error.message, hosted)
         except CorruptBatch as error:
             return failed(each, ErrorCode.CORRUPT_MESSAGE, str(error))
+        except OutOfFiles as error:  # the log is unchanged
+            return failed(each, ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         except OSError as error:
             self._on_disk_failure(error)
             return failed(each, ErrorCode.KAFKA_STORAGE_ERROR, str(error))

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partitions.replication_throttle import ReplicationThrottle
-from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch
+from quorate.quorum.log.files.errors import BrokenChain, CorruptBatch, OutOfFiles
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.fetch_request import FetchPartition
 from quorate.quorum.protocol.hot.fetch_response import FetchPartitionResult
@@ -157,6 +157,8 @@ class PartitionFetchState:
                     hosted.traffic.reassignment_bytes_in += len(result.records)
                 if partition.producers.wanted:
                     context.load_producers(hosted)
+        except OutOfFiles:  # the log is unchanged
+            return FetchAction.BACK_OFF
         except CorruptBatch as error:
             logger.warning("%r: the leader sent damaged records: %s; retrying", hosted, error)
             return FetchAction.BACK_OFF

@@ -28,6 +28,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from quorate.quorum.log.disks.descriptors import descriptor, patiently, reserve
 from quorate.quorum.log.disks.os_file import CLOSED, FILE_MODE, OsFile, named
 from quorate.quorum.open_files import log_files
 
@@ -71,6 +72,7 @@ class OsDisk:
         self._max_open_files = log_files() if max_open_files is None else max_open_files
         self._open_files: OrderedDict[OsFile, None] = OrderedDict()
         self._open_files_lock = threading.Lock()
+        reserve.fill()
         self._worker = _Worker("quorate-disk")
         self._long_worker = _Worker("quorate-long-work")
 
@@ -106,6 +108,28 @@ class OsDisk:
         """Note that `file` does not hold a descriptor any more."""
         with self._open_files_lock:
             self._open_files.pop(file, None)
+        reserve.fill()
+
+    def descriptor(self, open_one: Callable[[], int], path: str) -> int:
+        """Return the result of `open_one`, a descriptor of `path`. `descriptors.py` describes the
+        steps if the process has none left. Raise OutOfFiles."""
+        return descriptor(open_one, path, self._free_one)
+
+    def patiently(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`. In a thread of this disk, repeat it for some time while it
+        raises OutOfFiles."""
+        if self._worker.is_current() or self._long_worker.is_current():
+            return patiently(work)
+        return work()
+
+    def _free_one(self) -> bool:
+        """Close a file that no thread uses. Return False if there is none."""
+        with self._open_files_lock:
+            for file in self._open_files:
+                if file.evict():
+                    del self._open_files[file]
+                    return True
+        return False
 
     def exists(self, path: str) -> bool:
         """Return True if the path exists. A broken symbolic link exists too."""
@@ -117,7 +141,11 @@ class OsDisk:
 
     def list(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
-        return sorted(os.listdir(path))
+        fd = self._open_dir(path)
+        try:
+            return sorted(os.listdir(fd))
+        finally:
+            os.close(fd)
 
     def make_dir(self, path: str) -> None:
         """Create one directory in an existing one. The name is not synced."""
@@ -147,13 +175,17 @@ class OsDisk:
 
     def sync_dir(self, path: str) -> None:
         """Make the names in a directory durable."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._open_dir(path)
         try:
             os.fsync(fd)
         except OSError as error:
             raise named(error, path) from None
         finally:
             os.close(fd)
+
+    def _open_dir(self, path: str) -> int:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        return self.patiently(lambda: self.descriptor(lambda: os.open(path, flags), path))
 
     def restrict(self, path: str) -> bool:
         """Take the access of group and others from a directory. Return True if they had some.
@@ -236,6 +268,10 @@ class _Worker:
         submitted, self._submitted = self._submitted, []
         for job in submitted:
             self._jobs.put(job)
+
+    def is_current(self) -> bool:
+        """Return True if the calling thread is this one."""
+        return threading.current_thread() is self._thread
 
     def close(self) -> None:
         """Wait for the submitted work and stop the thread. Block."""

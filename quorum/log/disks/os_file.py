@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
+from quorate.quorum.log.disks.descriptors import SHORTAGES
 from quorate.quorum.seams import Buffer
 
+T = TypeVar("T")
 CLOSED = -1
 """The number of a descriptor that is not open."""
 FILE_MODE = 0o600
 """The data is the node's own: other users get no access, whatever the umask permits."""
-_sync = getattr(os, "fdatasync", os.fsync)
+_fsync = getattr(os, "fdatasync", os.fsync)
 
 
 class OpenFiles(Protocol):
@@ -24,6 +27,14 @@ class OpenFiles(Protocol):
 
     def forget(self, file: OsFile) -> None:
         """Note that `file` does not hold a descriptor any more."""
+
+    def descriptor(self, open_one: Callable[[], int], path: str) -> int:
+        """Return the result of `open_one`. If there are too few descriptors, close other files.
+        Raise OutOfFiles."""
+
+    def patiently(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`. In the threads of the disk, repeat it for some time while it
+        raises OutOfFiles."""
 
 
 def named(error: OSError, path: str) -> OSError:
@@ -52,11 +63,17 @@ class OsFile:
 
     def open_now(self, extra_flags: int = 0) -> None:
         """Open the file with these additional flags."""
-        with self._lock:
-            self._open(extra_flags)
+
+        def open_now() -> None:
+            with self._lock:
+                self._open(extra_flags)
+
+        self._disk.patiently(open_now)
 
     def pread(self, size: int, offset: int) -> bytes:
         """Return `size` bytes from `offset` on, fewer only at the end of the file. Block."""
+        if self._fd < 0:
+            self.open_now()
         with self._lock:
             fd = self._fd if self._fd >= 0 else self._open()
             self.used = True
@@ -75,6 +92,8 @@ class OsFile:
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Write all bytes at `offset`, to the page cache. Block."""
+        if self._fd < 0:
+            self.open_now()
         with self._lock:
             fd = self._fd if self._fd >= 0 else self._open()
             self.used = True
@@ -91,6 +110,8 @@ class OsFile:
 
     def truncate(self, size: int) -> None:
         """Cut or extend the file to `size` bytes. Block."""
+        if self._fd < 0:
+            self.open_now()
         with self._lock:
             fd = self._fd if self._fd >= 0 else self._open()
             try:
@@ -101,18 +122,34 @@ class OsFile:
     def sync(self) -> None:
         """Make the bytes and the size durable. Block, on a duplicate of the descriptor.
 
-        Other threads may therefore read, write and close the file meanwhile."""
+        Other threads may therefore read, write and close the file meanwhile. If there is no second
+        descriptor, they wait. After OutOfFiles nothing was synced, and the call may be repeated."""
+        if self._fd < 0:
+            self.open_now()
         with self._lock:
-            fd = os.dup(self._fd if self._fd >= 0 else self._open())
+            own = self._fd if self._fd >= 0 else self._open()
+            try:
+                fd = os.dup(own)
+            except OSError as error:
+                if error.errno not in SHORTAGES:
+                    raise named(error, self.path) from None
+                self._sync(own)
+                return
         try:
-            _sync(fd)
-        except OSError as error:
-            raise named(error, self.path) from None
+            self._sync(fd)
         finally:
             os.close(fd)
 
+    def _sync(self, fd: int) -> None:
+        try:
+            _fsync(fd)
+        except OSError as error:
+            raise named(error, self.path) from None
+
     def size(self) -> int:
         """Return the size of the file in bytes."""
+        if self._fd < 0:
+            self.open_now()
         with self._lock:
             return os.fstat(self._fd if self._fd >= 0 else self._open()).st_size
 
@@ -134,7 +171,12 @@ class OsFile:
         return True
 
     def _open(self, extra_flags: int = 0) -> int:
-        self._fd = os.open(self.path, self._flags | extra_flags, FILE_MODE)
+        """Open the file if it is not open. The caller holds the lock, so this does not wait."""
+        if self._fd < 0:
+            flags = self._flags | extra_flags
+            self._fd = self._disk.descriptor(
+                lambda: os.open(self.path, flags, FILE_MODE), self.path
+            )
         self._disk.remember(self)
         return self._fd
 

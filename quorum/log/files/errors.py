@@ -11,10 +11,16 @@ LogError
 
 The messages of the last three are for the operator and say what to do. Errors of the disk itself
 stay OSErrors. After an OSError of a flush the owner of the log stops using it, because a second
-fsync may succeed without the bytes (R45, tests/scenarios).
+fsync may succeed without the bytes (R45, tests/scenarios). OutOfFiles is an OSError that changes
+nothing, also if a flush raises it.
 """
 
 from __future__ import annotations
+
+
+class OutOfFiles(OSError):
+    """The process may open no further file, or the system has no memory for one. Nothing was
+    changed. The call may succeed later."""
 
 
 class LogError(Exception):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from crc32c import crc32c
 
 from quorate.quorum.log.files.checkpoints import MAX_STATE_FILE_BYTES, read_small
-from quorate.quorum.log.files.errors import CorruptCheckpoint
+from quorate.quorum.log.files.errors import CorruptCheckpoint, OutOfFiles
 from quorate.quorum.seams import Disk, File
 
 FLUSHED_MARKER_NAME = "quorate-flushed-offset"
@@ -48,8 +48,14 @@ class FlushedMarker:
 
     def lower_to(self, offset: int) -> None:
         """Write a lower offset and sync it. Block. A higher one changes nothing."""
-        if offset < self.offset:
-            self._write(offset).sync()
+        before = self.offset
+        if offset < before:
+            file = self._write(offset)
+            try:
+                file.sync()
+            except OutOfFiles:  # the work is repeated, and must sync then
+                self.offset = before
+                raise
 
     def close(self) -> None:
         """Sync and close the file, if it was written to. Block."""

@@ -204,11 +204,17 @@ class SnapshotFiles:
         """Make a part durable under the snapshot's name, and return its size. Block; may run in any
         thread.
 
-        After a crash either the part exists or the complete snapshot."""
-        file = self._part(snapshot)
-        file.sync()
-        size = file.size()
-        self.disk.rename(self.path(snapshot) + PART_SUFFIX, self.path(snapshot))
+        After a crash either the part exists or the complete snapshot. After OutOfFiles the call may
+        be repeated."""
+        path = self.path(snapshot)
+        if self.disk.exists(path + PART_SUFFIX):
+            self._part(snapshot).sync()
+            self.disk.rename(path + PART_SUFFIX, path)
+        file = self.disk.open(path, writable=False)
+        try:
+            size = file.size()
+        finally:
+            file.close()
         self.disk.sync_dir(self.directory)
         return size
 

@@ -118,7 +118,11 @@ class ControllerNode:
             handlers[request] = core.requests.guarded(self._broker_request)
         handlers[ControllerRegistrationRequest] = core.requests.guarded(self._register_controller)
         handlers[EnvelopeRequest] = core.requests.guarded(self.port.envelopes.handle)
-        self._server = NodeServer(core.node_settings(handlers), self)
+        self._server = NodeServer(
+            core.node_settings(handlers),
+            self,
+            known=lambda: {*core.image.brokers, *voter_ids(core)},
+        )
         self._listeners: list[Listener] = []
         self._sessions: dict[Peer, tuple[int, int]] = {}  # (broker id, broker epoch) of a link
         self._probes = BrokerProbes(seams, self._probed)

@@ -14,7 +14,7 @@ Invariants:
 - While the disk's thread replaces the log by a snapshot, the core gets no input that could append.
   Otherwise records could be written behind files that are about to be removed.
 - A failed write, fsync or rename stops the node. `on_failed` is called once, and the replica takes
-  no further input.
+  no further input. Work that lacks a file descriptor has changed nothing, and is repeated.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Concatenate, ParamSpec
 
+from quorate.quorum.log.disks.retried_work import RetriedWork
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.metadata.snapshot_file import SnapshotContents
 from quorate.quorum.node.replica.metadata_mark import MarkFile
@@ -35,6 +36,7 @@ from quorate.quorum.raft import effects
 from quorate.quorum.raft.control_records import Voter
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.election_file import ElectionFile
+from quorate.quorum.raft.errors import NotLeader
 from quorate.quorum.raft.messages import Request, Response
 from quorate.quorum.raft.quorum_events import role_event, voters_events
 from quorate.quorum.raft.raft import Raft
@@ -75,6 +77,7 @@ class MetadataReplica:
         self._snapshots = storage.snapshots
         self._clock = seams.clock
         self._disk = seams.disk
+        self._work = RetriedWork(seams.disk, seams.clock)
         self._election_file = election_file
         self._voters = voters
         self._listener = listener
@@ -174,9 +177,13 @@ class MetadataReplica:
         """Append `values` as one batch. Return the offset of the last record.
 
         The batch is in the log on return, but not durable, and it may never be committed. Raise
-        NotLeader if this node does not lead the quorum, and BatchTooLarge. Nothing was appended
-        then."""
-        offset = self.raft.append(self._clock.now_ms(), self._clock.wall_ms(), values)
+        NotLeader if this node does not lead, or resigns for lack of a file descriptor, and
+        BatchTooLarge. Nothing was appended then."""
+        try:
+            offset = self.raft.append(self._clock.now_ms(), self._clock.wall_ms(), values)
+        except NotLeader:
+            self._clock.call_soon(self._advance)
+            raise
         assert offset == self.log.end_offset - 1, "the batch is not at the end of the log"
         self._listener.on_appended(offset, len(values))
         self._advance()
@@ -211,9 +218,9 @@ class MetadataReplica:
     def _arm(self) -> None:
         """Set the timer to the core's next deadline."""
         deadline_ms = self.raft.deadline_ms() if self._running else None
-        if deadline_ms == self._timer_ms and self._timer is not None:
-            return
         if self._timer is not None:
+            if deadline_ms == self._timer_ms:
+                return
             self._timer.cancel()
             self._timer = None
         self._timer_ms = deadline_ms
@@ -222,8 +229,7 @@ class MetadataReplica:
             self._timer = self._clock.call_later(delay_ms, self._tick)
 
     def _tick(self) -> None:
-        self._timer = None
-        self._timer_ms = None
+        self._timer = self._timer_ms = None
         if self._running:
             self.put(self.raft.tick)
 
@@ -272,7 +278,7 @@ class MetadataReplica:
             elif self._running:
                 self.put(lambda now_ms: self.raft.election_saved(election))
 
-        self._disk.submit(lambda: self._election_file.save(election), saved)
+        self._work.submit(lambda: self._election_file.save(election), saved)
 
     def _flushed(self, flush: effects.Flush) -> None:
         if not self._running:
@@ -304,7 +310,7 @@ class MetadataReplica:
             elif self._running:
                 self.put(then)
 
-        self._disk.submit(work, saved)
+        self._work.submit(work, saved)
 
     def _install(self, effect: effects.InstallSnapshot) -> None:
         snapshot = effect.snapshot
@@ -326,7 +332,7 @@ class MetadataReplica:
             self.put(self.raft.snapshot_checked, snapshot, size_bytes, quorum)
 
         check_received(
-            self._disk, self._snapshots, snapshot, is_running=lambda: self._running, done=checked
+            self._work, self._snapshots, snapshot, is_running=lambda: self._running, done=checked
         )
 
     def _replace(self, work: Callable[[], None]) -> None:
@@ -339,18 +345,13 @@ class MetadataReplica:
             self._replacing = False
             if error is not None:
                 self._fail(error)
-                return
             while self._held and self._running and not self._replacing:
                 self.put(self._held.popleft())
 
-        self._disk.submit(work, replaced)
+        self._work.submit(work, replaced)
 
     def _remove(self, work: Callable[[], None]) -> None:
-        def removed(_: None, error: BaseException | None) -> None:
-            if error is not None:
-                self._fail(error)
-
-        self._disk.submit(work, removed)
+        self._disk.submit(work, lambda _, error: None if error is None else self._fail(error))
 
     # -- changes of the log and of the role ------------------------------------------------------
 
@@ -370,14 +371,12 @@ class MetadataReplica:
         self._flushes.truncated(effect.offset)
 
     def _loaded(self, effect: effects.SnapshotInstalled) -> None:
-        logger.info(
-            "a snapshot replaced the metadata log, which continues at offset %d",
-            effect.snapshot.offset,
-        )
+        offset = effect.snapshot.offset
+        logger.info("a snapshot replaced the metadata log, which continues at offset %d", offset)
         self._flushes.replaced()
         contents, self._checked = self._checked, None
         assert contents is not None, "the core installed a snapshot that was not checked"
-        assert self.log.start_offset >= effect.snapshot.offset, "the log was not replaced"
+        assert self.log.start_offset >= offset, "the log was not replaced"
         self._listener.on_loaded(contents)
 
     def _role_changed(self, effect: effects.RoleChanged) -> None:

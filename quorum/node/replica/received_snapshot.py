@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.disks.retried_work import RetriedWork
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.log.snapshots.snapshots import SnapshotFiles
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, reading
-from quorate.quorum.seams import Disk
 
 Checked = Callable[[SnapshotContents | None, int, BaseException | None], None]
 """A function that gets the result of `check_received`: contents, size in bytes, error."""
 
 
 def check_received(
-    disk: Disk,
+    work: RetriedWork,
     snapshots: SnapshotFiles,
     snapshot: EpochOffset,
     *,
@@ -35,11 +36,20 @@ def check_received(
     - with None, -1 and any other error: the snapshot is damaged. The part file remains.
 
     The event loop calls `is_running` after each batch, the last one included. If it returns False,
-    the check ends and `done` is not called. The file may have either name then, too."""
+    the check ends and `done` is not called. The file may have either name then, too.
+
+    If the process lacks a file descriptor, the check begins anew a moment later."""
     steps = reading(snapshot, snapshots.chunks(snapshot, part=True))
 
+    contents: SnapshotContents | None = None
+
     def check() -> tuple[SnapshotContents, int] | None:
-        contents = next(steps)
+        nonlocal steps, contents
+        try:
+            contents = contents or next(steps)
+        except OutOfFiles:
+            steps = reading(snapshot, snapshots.chunks(snapshot, part=True))
+            raise
         return None if contents is None else (contents, snapshots.freeze(snapshot))
 
     def checked(whole: tuple[SnapshotContents, int] | None, error: BaseException | None) -> None:
@@ -48,8 +58,8 @@ def check_received(
         if error is not None:
             done(None, -1, error)
         elif whole is None:
-            disk.submit(check, checked)
+            work.submit(check, checked)
         else:
             done(*whole, None)
 
-    disk.submit(check, checked)
+    work.submit(check, checked)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batches.batch import batches
+from quorate.quorum.log.disks.retried_work import RetriedWork
 from quorate.quorum.log.segments.file_removal import remove_segments
 from quorate.quorum.log.segments.retention import expired_snapshots
 from quorate.quorum.metadata.image import MetadataImage
@@ -81,6 +82,7 @@ class SnapshotGenerator:
         transaction. `voters_at` returns the voter set below an offset."""
         self._clock = seams.clock
         self._disk = seams.disk
+        self._work = RetriedWork(seams.disk, seams.clock)
         self._log = storage.log
         self._snapshots = storage.snapshots
         self._settings = settings
@@ -160,7 +162,7 @@ class SnapshotGenerator:
     def _write(self, snapshot: EpochOffset, content: Iterator[Buffer], position: int) -> None:
         batch = next(content, None)
         if batch is None:
-            self._disk.submit(lambda: self._snapshots.freeze(snapshot), self._frozen)
+            self._work.submit(lambda: self._snapshots.freeze(snapshot), self._frozen)
             return
         self._snapshots.write_part(snapshot, position, batch)
         end = position + len(batch)

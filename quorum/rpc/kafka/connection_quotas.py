@@ -38,7 +38,7 @@ NO_LIMIT = 2**31 - 1
 MAX_CONNECTIONS = 16_384
 """The limit of connections if `max.connections` sets none."""
 CLIENTS_FILES = 2
-OTHERS_FILES = 8
+OTHERS_FILES = 16
 """The files that the process may open (RLIMIT_NOFILE), divided by these numbers, bound the
 connections of clients and of each other port. `quorum/open_files.py` names the other uses."""
 ALWAYS_TAKEN = 5

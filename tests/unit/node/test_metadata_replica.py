@@ -10,6 +10,8 @@ from typing import Any, cast
 import pytest
 
 from quorate.quorum.ids import EpochOffset
+from quorate.quorum.log.disks.retried_work import RETRY_MS
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
 from quorate.quorum.node.replica.metadata_replica import MetadataReplica
@@ -199,6 +201,30 @@ def test_an_exception_inside_a_change_leaves_the_state_in_doubt(
     node.core.link_lost = fail  # type: ignore[method-assign]
     with pytest.raises(raised):
         node.link_lost(1)
+
+
+@pytest.mark.parametrize("operation", ["pread", "sync", "sync_dir", "open"])
+def test_a_received_snapshot_waits_for_a_descriptor(operation: str) -> None:
+    """Peers that hold all descriptors of the process must not stop the node."""
+    node = ReplicaBench()
+    node.receive(node.content())
+    failed: list[str] = []
+
+    def before(each: str, path: str) -> None:
+        if each == operation and len(failed) < 3:
+            failed.append(path)
+            raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    node.node.disk.before = before
+    for _ in range(5000):
+        if node.listener.loaded and not node.works:
+            break
+        if node.works:
+            node.works.popleft()()
+        else:
+            node.clock.advance(RETRY_MS)
+    assert node.listener.loaded and len(failed) == 3
+    assert not node.listener.failures
 
 
 def test_a_snapshot_whose_reading_raises_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:

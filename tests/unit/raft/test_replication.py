@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
 
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batches.batch import batches, build_value_batch
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Role
@@ -621,6 +623,50 @@ def test_only_a_leader_appends_and_within_a_bound() -> None:
     with pytest.raises(BatchTooLarge, match="at most 200 bytes"):
         cluster.append(1, b"a" * 200)
     assert cluster.nodes[1].log.end_offset == 1
+
+
+def test_a_leader_without_a_descriptor_for_its_log_resigns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The log is unchanged, so nothing is in doubt. Another voter may have descriptors."""
+    cluster = RaftCluster(voters=3)
+    cluster.elect(1)
+    log = cluster.nodes[1].log
+    end_offset = log.end_offset
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OutOfFiles(errno.EMFILE, "Too many open files", "0.log")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "append", refuse)
+        with pytest.raises(NotLeader):
+            cluster.append(1, b"a")
+    assert log.end_offset == end_offset
+    cluster.run(10_000)
+    leaders = [each for each in (1, 2, 3) if cluster.core(each).role is Role.LEADER]
+    assert len(leaders) == 1
+    cluster.append(leaders[0], b"b")
+
+
+def test_a_follower_without_a_descriptor_for_its_log_fetches_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = RaftCluster(voters=3)
+    cluster.elect(1)
+    cluster.run(600)
+    log = cluster.nodes[2].log
+    end_offset = log.end_offset
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OutOfFiles(errno.EMFILE, "Too many open files", "0.log")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "append", refuse)
+        cluster.append(1, b"a")
+        cluster.run(600)
+        assert log.end_offset == end_offset
+    cluster.run(2000)
+    assert log.end_offset == end_offset + 1
 
 
 def test_descriptions_tell_who_has_what() -> None:

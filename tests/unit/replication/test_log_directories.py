@@ -17,6 +17,7 @@ from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batches.batch import build_batch
 from quorate.quorum.log.batches.record import Record
 from quorate.quorum.log.files import checkpoints
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.log.files.names import PartitionName
 from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.metadata.image import MetadataImage, Partition
@@ -195,6 +196,25 @@ def test_r62_a_failed_directory_costs_only_its_own_partitions(make_cluster: Make
     cluster.run(2000)
     assert set(homes(cluster, "u-0", "u-1", "u-2")) == {A, C}
     assert served(cluster, created, 0) is fine
+
+
+def test_an_append_without_a_descriptor_fails_alone(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(brokers=1, log_dirs=(A,))
+    cluster.log_settings = SMALL
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    end_offset = cluster.hosted(1, topic).log.end_offset
+
+    def before(operation: str, path: str) -> None:
+        if operation == "pwrite" and path.endswith(".log"):
+            raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    cluster.nodes[1].disk.before = before
+    assert served(cluster, topic, 0) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster.hosted(1, topic).log.end_offset == end_offset
+    cluster.nodes[1].disk.before = lambda operation, path: None
+    assert served(cluster, topic, 0) is ErrorCode.NONE
+    assert not cluster.offline_dirs
 
 
 def test_requests_that_wait_end_when_the_directory_fails(make_cluster: MakeCluster) -> None:

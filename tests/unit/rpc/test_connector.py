@@ -298,8 +298,8 @@ def test_a_caller_cannot_flood_the_log_with_refusals(
     lines = [record.getMessage() for record in caplog.records if "link from" in record.getMessage()]
     assert len(lines) == 1
     assert "\n" not in lines[0]
-    assert server.settings.refused["accepted"] >= 50
-    assert client.settings.refused["opened"] >= 50
+    assert server.settings.counts.refused["accepted"] >= 50
+    assert client.settings.counts.refused["opened"] >= 50
 
 
 def test_what_an_unknown_generation_and_a_newer_rpc_mean() -> None:

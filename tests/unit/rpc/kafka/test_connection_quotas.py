@@ -157,7 +157,7 @@ def test_the_default_limit_leaves_files_for_the_logs(monkeypatch: pytest.MonkeyP
     node = {name: key.default for name, key in NODE_KEYS.items()}
     monkeypatch.setattr(connections, "open_files", lambda: 1024)
     assert ConnectionLimits.of(node).max_connections == 512
-    assert ConnectionLimits.of(node, connections.OTHERS_FILES).max_connections == 128
+    assert ConnectionLimits.of(node, connections.OTHERS_FILES).max_connections == 64
     monkeypatch.setattr(connections, "open_files", lambda: 1 << 20)
     assert ConnectionLimits.of(node).max_connections == connections.MAX_CONNECTIONS
     assert ConnectionLimits.of({**node, "max.connections": 50_000}).max_connections == 50_000
