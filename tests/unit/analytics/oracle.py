@@ -8,14 +8,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from quorate.quorum.log.batches.batch import batches, records_of
+from quorate.quorum.metadata.causes import DOCS
 from quorate.quorum.metadata.framing import TYPE_NAMES, decode_versioned
 from quorate.quorum.metadata.json_form import json_form
 from quorate.quorum.protocol.codec import decode
 from quorate.quorum.raft.control_records import LeaderChangeMessage, VotersRecord
+from tests.unit.analytics.oracle_columns import share_with_a_leader, warnings
 from tests.unit.analytics.oracle_replicas import (
     Replicas,
     brokers,
@@ -356,7 +357,8 @@ class Oracle:
         event = {"offset": at.offset, "timestamp_ms": at.at_ms, "type": at.type}
         name, *ends = (said.get("cause") or UNSAID).split(" ")
         old_end, new_end = [int(end) if end != "?" else None for end in ends] or [None, None]
-        told = {"cause": name, "old_end": old_end, "new_end": new_end}
+        why = DOCS[(said.get("cause") and name) or ""]
+        told = {"cause": name, "why": why, "old_end": old_end, "new_end": new_end}
         row = {**event, **nothing, **about, **told}
         self.tables["causes"].append(row)
 
@@ -435,6 +437,7 @@ class Oracle:
             row["longest_ms"] = max(row["longest_ms"], windows[-1]["duration_ms"])
         for row in rows.values():
             row.pop("lost", None)
+            row["available"] = share_with_a_leader(row)
             names = ("start_ms", "end_ms", "duration_ms", "cause")
             row["windows"] = [{name: each[name] for name in names} for each in row["windows"]]
             row["windows"].sort(key=lambda each: each["start_ms"])
@@ -443,15 +446,7 @@ class Oracle:
     def warn(self, records: list[Logged], proved: int) -> None:
         """Add the warnings about a sound log. `records` has all of it, `proved` is the end of its
         newest snapshot."""
-        said = self.tables["warnings"]
-        for before, each in pairwise(records):
-            if each.at_ms < before.at_ms:
-                row = {"first_offset": each.offset, "last_offset": each.offset, "count": 1}
-                said.append({"kind": "clock-step", "severity": "note", **row})
-        if self.voters != [*self.voters[:1]]:
-            row = {"first_offset": proved, "last_offset": records[-1].offset}
-            row["count"] = records[-1].offset - proved + 1
-            said.append({"kind": "uncommitted-tail", "severity": "note", **row})
+        self.tables["warnings"] += warnings(records, proved, self.voters)
 
 
 def opened(at: Logged) -> Row:
