@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import IO, Any, Protocol, cast
 
@@ -25,6 +26,10 @@ class Store(Protocol):
         """Return the file, which can seek."""
         ...
 
+    def modified_ms(self, path: str) -> int | None:
+        """Return the time of the last change of a file, in ms since 1970, or None."""
+        ...
+
 
 def store_for(root: str, query: str) -> Store:
     """Return the filesystem of a URL without a path. Raise BadOption if none can read it."""
@@ -40,7 +45,7 @@ def store_for(root: str, query: str) -> Store:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as refused:
         reason = refused
     try:
-        import fsspec  # type: ignore[import-not-found, unused-ignore]
+        import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise BadOption(
             f"{root}: pyarrow cannot read it ({reason}). `pip install fsspec` and the package of "
@@ -85,6 +90,11 @@ class ArrowStore:
         """Return the file, which can seek."""
         return cast(IO[bytes], self._filesystem.open_input_file(path))
 
+    def modified_ms(self, path: str) -> int | None:
+        """Return the time of the last change of a file, in ms since 1970, or None."""
+        (info,) = self._filesystem.get_file_info([path])
+        return None if info.mtime_ns is None else int(info.mtime_ns) // 1_000_000
+
 
 class FsspecStore:
     """A filesystem of fsspec."""
@@ -111,6 +121,15 @@ class FsspecStore:
     def open(self, path: str) -> IO[bytes]:
         """Return the file, which can seek."""
         return cast(IO[bytes], self._filesystem.open(path, "rb"))
+
+    def modified_ms(self, path: str) -> int | None:
+        """Return the time of the last change of a file, in ms since 1970, or None."""
+        try:
+            modified: datetime = self._filesystem.modified(path)
+        except NotImplementedError:
+            return None
+        zoned = modified if modified.tzinfo else modified.replace(tzinfo=UTC)
+        return int(zoned.timestamp() * 1000)
 
 
 def _parted(pattern: str) -> list[str]:
