@@ -12,7 +12,7 @@ from benchmarks.run import Benchmark, Options
 from benchmarks.target import Cluster
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.connection import Connection, ConnectionLost
-from quorate.cli.metadata_quorum.command import describe_quorum
+from quorate.cli.client.quorum import describe_quorum
 from quorate.config.listeners import parse_servers
 from quorate.quorum.protocol.schemas.configs import IncrementalAlterConfigsResponse
 

@@ -9,6 +9,7 @@ import click
 from quorate.cli.client.admin import Admin, check
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.client.quorum import require_controller
 from quorate.cli.reassign.partition_files import (
     TopicPartition,
     duplicates,
@@ -83,6 +84,7 @@ def leader_election(
         command_config=command_config or admin_config,
         timeout_s=timeout_s,
     ) as admin:
+        require_controller(admin, "no leader was elected")
         results = elect(admin, KINDS[election_type], wanted)
     print_result(results, election_type.upper(), output)
 

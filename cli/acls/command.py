@@ -20,6 +20,7 @@ from quorate.cli.acls.entries import (
 from quorate.cli.acls.lines import listing_lines
 from quorate.cli.acls.requests import Found, add, listed, remove
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.client.quorum import require_controller
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.metadata.acls import Acl
 from quorate.quorum.protocol.acl_codes import (
@@ -129,6 +130,8 @@ def acls(
         command_config=command_config,
         timeout_s=timeout_s,
     ) as admin:
+        if not do_list:
+            require_controller(admin, "no ACL was changed")
         if do_list:
             show(listed(admin, list(wanted)), principals, output)
         elif do_add:

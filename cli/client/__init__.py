@@ -14,6 +14,7 @@ Files in reading order:
 - client_file.py: that file, for a command that connects in several ways or processes.
 - secured_client.py: connections on an event loop with the same settings.
 - admin.py: requests to any node of the bootstrap list, or to one node by its id, with retries.
+- quorum.py: the metadata quorum, and the check for an active controller before a change.
 - options.py: the click options of every command, and the Admin built from them.
 - partitions.py, by_leader.py: the leaders of partitions, and requests to many leaders.
 - config_changes.py: IncrementalAlterConfigs for one resource (KIP-339).

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from quorate.cli.client.admin import CONTROLLER_ENDPOINT, Admin, check
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.quorum import require_controller
 from quorate.cli.cluster.description import describe_cluster
 from quorate.quorum.protocol.schemas.unregister_broker import (
     UnregisterBrokerRequest,
@@ -58,7 +59,8 @@ def require_dead(admin: Admin, broker_id: int) -> None:
 
 
 def unregister_broker(admin: Admin, broker_id: int) -> None:
-    """Remove the registration. Raise Refused on an error."""
+    """Remove the registration. Raise Refused on an error, or if there is no active controller."""
+    require_controller(admin, f"broker {broker_id} was not unregistered")
     answer = admin.change(
         UnregisterBrokerRequest(broker_id=broker_id),
         UnregisterBrokerResponse,

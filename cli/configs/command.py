@@ -16,6 +16,7 @@ from quorate.cli.client.config_changes import alter_configs
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.client.quorum import require_controller
 from quorate.cli.configs.entities import NAMES, EntityCommand, entities_of
 from quorate.cli.configs.quotas import QUOTA_TYPES, alter_quotas, checked_parts, describe_quotas
 from quorate.cli.terminal.safe_text import echo
@@ -162,6 +163,7 @@ def configs(
             if do_describe:
                 describe_quotas(admin, quotas, output)
             else:
+                require_controller(admin, "the quotas were not changed")
                 alter_quotas(admin, quotas, added, deleted)
             return
         if do_describe:
@@ -316,19 +318,36 @@ def alter(admin: Admin, entity: Entity, added: dict[str, str], deleted: Sequence
         resource_name=entity.name,
         configs=tuple(changes),
     )
-    alter_configs(admin, resource)
+    what = f"{entity.one} {entity.name}" if entity.name else f"the default of {entity.kind}"
+    require_controller(admin, f"{what} was not changed")
+    try:
+        alter_configs(admin, resource)
+    except Refused as error:
+        raise Refused(f"{error.message}{also_unchanged(changes, error.message)}") from None
     if entity.name:
         echo(f"Completed updating config for {entity.one} {entity.name}.")
     else:
         echo(f"Completed updating default config for {entity.kind} in the cluster.")
     if missing:
-        raise Refused(not_set(missing, known))
+        raise Refused(f"{not_set(missing, known)} The other changes were made.")
+
+
+def also_unchanged(changes: Sequence[schemas.IncrementalAlterableConfig], message: str) -> str:
+    """Return the sentence about the changes that the error of another one has prevented, or an
+    empty string. A change of one resource is made as a whole."""
+    quoted = set(re.findall(r"[\w.-]*\w", message))
+    others = [each.name for each in changes if each.name not in quoted]
+    if not others or len(changes) == 1:
+        return ""
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{end} Because of it, these were not changed either: {', '.join(others)}"
 
 
 def not_set(missing: Sequence[str], known: Collection[str] | None) -> str:
     """Return the message about configs that cannot be deleted because they are not set."""
     hints = "".join(did_you_mean(name, known or ()) for name in missing)
-    return f"Invalid config(s): {','.join(missing)}{'.' if hints else ''}{hints}"
+    are = "is" if len(missing) == 1 else "are"
+    return f"Invalid config(s): {','.join(missing)}, which {are} not set.{hints}"
 
 
 def stored_names(admin: Admin, entity: Entity) -> frozenset[str] | None:

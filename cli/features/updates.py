@@ -10,6 +10,7 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected
+from quorate.cli.client.quorum import require_controller
 from quorate.cli.features.command import LEVELS, METADATA_VERSION, feature_levels, features, given
 from quorate.cli.terminal.safe_text import echo
 from quorate.quorum.controller.features.update_features import UpgradeType
@@ -189,6 +190,7 @@ def update(
     updates = {name: level for part in parts for name, level in part.items()}
     if not updates:
         raise click.UsageError(f"You must specify at least one feature to {operation}")
+    require_controller(admin, "no feature was changed")
     answers: dict[str, UpdateFeaturesResponse] = {}
     answer: UpdateFeaturesResponse | None = None
     for part in filter(None, parts):

@@ -19,6 +19,7 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.client.quorum import require_controller
 from quorate.cli.reassign import listing as reassignment_list
 from quorate.cli.reassign import log_dir_moves, partition_files, reassignments
 from quorate.cli.reassign import throttles as reassignment_throttles
@@ -253,6 +254,7 @@ def execute(admin: Admin, arguments: Arguments) -> None:
         assert arguments.reassignment_json_file is not None
         plan = partition_files.read_assignment(arguments.reassignment_json_file)
         log_dirs = partition_files.read_log_dirs(arguments.reassignment_json_file)
+    require_controller(admin, "no replica was moved")
     ongoing = reassignments.ongoing_reassignments(admin)
     if not arguments.additional and ongoing:
         raise Failed(EXISTING)

@@ -13,8 +13,8 @@ from typing import Any
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.node_http import Address
+from quorate.cli.client.quorum import Quorum, describe_quorum
 from quorate.cli.cluster.description import describe_cluster
-from quorate.cli.metadata_quorum.command import Quorum, describe_quorum
 from quorate.cli.status.changes_in_flight import ChangesReport, Move, traced
 from quorate.cli.status.node_stages import (
     Get,

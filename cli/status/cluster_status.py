@@ -13,8 +13,8 @@ from typing import Any
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.node_http import NodeHttp
+from quorate.cli.client.quorum import Quorum, QuorumLost, describe_quorum
 from quorate.cli.cluster.description import describe_cluster
-from quorate.cli.metadata_quorum.command import Quorum, QuorumLost, describe_quorum
 from quorate.cli.status.certificates import certificate_texts
 from quorate.cli.status.explanations import Explanations, Key, get_from
 from quorate.cli.status.node_answers import READY, NodeAnswer

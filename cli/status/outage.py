@@ -15,7 +15,7 @@ from quorate.cli.client.admin import Admin
 from quorate.cli.client.connection import ConnectionLost
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.node_http import NodeHttp
-from quorate.cli.metadata_quorum.command import Quorum, QuorumLost, describe_quorum
+from quorate.cli.client.quorum import Quorum, QuorumLost, describe_quorum
 from quorate.cli.nodes.cluster_dir import ClusterEntry
 from quorate.cli.status.cluster_status import (
     QUORUM_WAIT_S,

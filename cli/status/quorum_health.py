@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from quorate.cli.metadata_quorum.command import Quorum
+from quorate.cli.client.quorum import Quorum
 
 SILENT_MS = 2_000
 """The time without a fetch after which a voter counts as dead. A healthy voter fetches at least

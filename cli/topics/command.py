@@ -12,6 +12,7 @@ import click
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
 from quorate.cli.client.options import cluster_options, connected, format_option
+from quorate.cli.client.quorum import require_controller
 from quorate.cli.terminal.safe_text import echo
 from quorate.cli.terminal.tables import show
 from quorate.cli.topics import topic_changes, topic_tables, topic_view
@@ -238,6 +239,7 @@ def alter_topics(admin: Admin, arguments: Arguments) -> None:
     require_topics(names, arguments)
     if not names:
         return
+    require_controller(admin, f"{topic_changes.topics_text(names)} not changed")
     added = parse_assignment(arguments.replica_assignment)
     counts = {topic.name: len(topic.partitions) for topic in admin.metadata(names).topics}
     request = schemas.CreatePartitionsRequest(

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 from quorate.cli.client.admin import Admin
 from quorate.cli.client.errors import Refused
+from quorate.cli.client.quorum import require_controller
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import topics as schemas
 
+MAX_NAMED = 5
+"""The most topics that an error names."""
 UNSET = -1
 """The number of partitions or replicas that asks for the cluster's default."""
 
@@ -17,7 +20,8 @@ UNSET = -1
 def create(admin: Admin, topic: schemas.CreatableTopic, *, if_not_exists: bool = False) -> bool:
     """Create a topic, and return True. With `if_not_exists` return False if it exists.
 
-    Raise Refused if the cluster refuses the topic."""
+    Raise Refused if the cluster refuses the topic, or has no active controller."""
+    require_controller(admin, f"topic '{topic.name}' was not created")
     answer = admin.change(
         schemas.CreateTopicsRequest(topics=(topic,), timeout_ms=admin.timeout_ms),
         schemas.CreateTopicsResponse,
@@ -31,7 +35,9 @@ def create(admin: Admin, topic: schemas.CreatableTopic, *, if_not_exists: bool =
 
 
 def delete(admin: Admin, names: Sequence[str]) -> None:
-    """Delete topics. Raise Refused on an error of one topic; the others may be deleted then."""
+    """Delete topics. Raise Refused on an error of one topic; the others may be deleted then. Raise
+    it also if there is no active controller."""
+    require_controller(admin, f"{topics_text(names)} not deleted")
     request = schemas.DeleteTopicsRequest(
         topics=tuple(schemas.DeleteTopicState(name=name) for name in names),
         topic_names=tuple(names),
@@ -44,6 +50,13 @@ def delete(admin: Admin, names: Sequence[str]) -> None:
     )
     for result in answer.responses:
         raise_error(result.error_code, result.error_message)
+
+
+def topics_text(names: Sequence[str]) -> str:
+    """Return the beginning of a sentence about topics, such as "topics 'a', 'b' were"."""
+    listed = ", ".join(f"'{name}'" for name in names[:MAX_NAMED])
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"topic {listed} was" if len(names) == 1 else f"topics {listed}{more} were"
 
 
 def raise_error(code: int, text: str | None) -> None:

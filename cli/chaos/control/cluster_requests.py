@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 from quorate.cli.client.admin import Admin, AdminSettings, check
 from quorate.cli.client.client_file import ClientFile
-from quorate.cli.metadata_quorum.command import describe_quorum
+from quorate.cli.client.quorum import describe_quorum
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import configs, elect_leaders, topics
 

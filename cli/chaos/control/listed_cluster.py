@@ -14,7 +14,7 @@ from quorate.cli.chaos.loading.node_file import BROKER, CONTROLLER, NodeList
 from quorate.cli.chaos.workload.brokers import Brokers
 from quorate.cli.client.client_file import ClientFile
 from quorate.cli.client.errors import NotReachable, Refused
-from quorate.cli.metadata_quorum.command import describe_quorum
+from quorate.cli.client.quorum import describe_quorum
 from quorate.quorum.protocol.schemas import configs
 
 STATES_ONLY = "answers of brokers show states of partitions, and not each change"

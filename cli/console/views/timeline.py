@@ -12,9 +12,9 @@ from functools import partial
 from typing import ClassVar
 
 from quorate.cli.client.admin import Admin
+from quorate.cli.client.quorum import describe_quorum
 from quorate.cli.console.views.change_events import READ, Event, EventReader
 from quorate.cli.console.views.table import Table
-from quorate.cli.metadata_quorum.command import describe_quorum
 from quorate.cli.status.cluster_status import Status, addresses_of
 from quorate.cli.status.explanations import Get, NotServed, get_from
 from quorate.cli.topics.topic_view import TopicView

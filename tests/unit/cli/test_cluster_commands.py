@@ -202,7 +202,65 @@ def test_a_config_that_is_not_set_cannot_be_deleted() -> None:
 def test_a_refused_config() -> None:
     result, _ = run(CONFIGS, "configs", "--alter", "--topic", "t", "--add-config", "bad=1")
     assert result.exit_code == 1
-    assert "INVALID_CONFIG: bad: no" in result.output
+    assert result.output == "Error: INVALID_CONFIG: bad: no\n"
+
+
+def test_an_error_names_the_changes_that_it_has_prevented() -> None:
+    """A change of one resource is made as a whole."""
+    add = ("--add-config", "bad=1,a=2,b=3")
+    result, _ = run(CONFIGS, "configs", "--alter", "--topic", "t", *add)
+    assert result.output == (
+        "Error: INVALID_CONFIG: bad: no. Because of it, these were not changed either: a, b\n"
+    )
+    delete = ("--delete-config", "x,retention.ms")
+    result, requests = run(CONFIGS, "configs", "--alter", "--topic", "t", *delete)
+    assert result.exit_code == 1
+    assert "Invalid config(s): x, which is not set. The other changes were made." in result.output
+    assert [each.name for each in requests[-1].resources[0].configs] == ["retention.ms"]
+
+
+LOST = "the metadata quorum is lost, as node 4 sees it: it reaches 1 of 3 voters"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "undone"),
+    [
+        (("topics", "--create", "--topic", "new"), "topic 'new' was not created"),
+        (("topics", "--delete", "--topic", "t"), "topic 't' was not deleted"),
+        (("topics", "--alter", "--topic", "t", "--partitions", "9"), "topic 't' was not changed"),
+        (
+            ("configs", "--alter", "--topic", "t", "--add-config", "a=1"),
+            "topic t was not changed",
+        ),
+        (
+            ("configs", "--alter", "--client", "c", "--add-config", "producer_byte_rate=1"),
+            "the quotas were not changed",
+        ),
+        (
+            ("leader-election", "--election-type", "preferred", "--all-topic-partitions"),
+            "no leader was elected",
+        ),
+        (
+            ("acls", "--add", "--allow-principal", "User:a", "--topic", "t"),
+            "no ACL was changed",
+        ),
+    ],
+)
+def test_without_a_controller_a_change_is_refused_and_nothing_is_sent(
+    arguments: tuple[str, ...], undone: str
+) -> None:
+    answers = {**DESCRIBE, **CLUSTER, **CONFIGS}
+    answers[metadata.MetadataRequest] = lambda _: metadata_answer("t")
+    answers[cluster.DescribeQuorumRequest] = lambda _: cluster.DescribeQuorumResponse(
+        error_code=ErrorCode.NOT_CONTROLLER, error_message=LOST, topics=()
+    )
+    result, requests = run(answers, *arguments)
+    assert result.exit_code == 1, result.output
+    said = f": {undone}, because there is no active controller: {LOST}. Nothing was sent. Start a "
+    assert said in result.output
+    names = {type(each).__name__ for each in requests}
+    reads = {"DescribeQuorumRequest", "MetadataRequest", "DescribeTopicPartitionsRequest"}
+    assert names <= {*reads, "DescribeClusterRequest", "DescribeConfigsRequest"}
 
 
 def test_the_default_of_all_brokers() -> None:

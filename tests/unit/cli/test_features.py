@@ -77,6 +77,9 @@ class Cluster:
         self.requests: list[list[str]] = []
         self._wrong = wrong
 
+    def serves(self, api_key: int) -> bool:
+        return False
+
     def change(self, request: UpdateFeaturesRequest, *_: object) -> UpdateFeaturesResponse:
         names = [each.feature for each in request.feature_updates]
         self.requests.append(names)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quorate.cli.metadata_quorum.command import Quorum
+from quorate.cli.client.quorum import Quorum
 from quorate.cli.status.quorum_health import SILENT_MS, QuorumHealth, health_of
 from quorate.quorum.protocol.schemas import cluster
 from tests.unit.cli.test_cluster_commands import replica
