@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from quorate.quorum.metadata.causes import Cause
+from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.records import NO_LEADER, PartitionChangeRecord
 from tests.sim.ablations.table import ABLATIONS
 from tests.sim.checks.committed_log import Violation
 from tests.sim.checks.unclean_elections import Election
@@ -78,7 +81,37 @@ async def a_hint_does_not_wait(stage: Simulation) -> None:
         await asyncio.gather(the_leader_dies_alone(stage), stage.cluster.failed)
 
 
-@pytest.mark.parametrize("script", [losses_are_stated, another_log_is_longer, a_hint_does_not_wait])
+async def the_last_known_leader_is_compared(stage: Simulation) -> None:
+    """One follower is cut off from the leader. The check is told that it was elected as the last
+    known leader."""
+    await settled(stage)
+    work = await stage.begin(Unclean)
+    leader = stage.leader_of(PLACE)
+    assert leader is not None
+    behind = next(each for each in stage.cluster.brokers if each is not leader)
+    cut(stage, [leader, behind], [leader, behind])
+    await asyncio.sleep(2)
+    image = stage.cluster.newest_image()
+    topic_id = work.topics[NAME].id
+    records = [
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=leader, cause=cause)
+        for leader, cause in ((NO_LEADER, ""), (behind.id, Cause.LAST_KNOWN_LEADER))
+    ]
+    check = stage.invariants.unclean
+    assert "was elected uncleanly with a log up to" in check.committed(records, image, image)
+    allows_none = image._replace(configs=MetadataImage().configs)
+    assert check.committed(records, allows_none, image) == ""
+
+
+SCRIPTS = (
+    losses_are_stated,
+    another_log_is_longer,
+    a_hint_does_not_wait,
+    the_last_known_leader_is_compared,
+)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_unclean_elections(
     script: Callable[[Simulation], Coroutine[Any, Any, None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

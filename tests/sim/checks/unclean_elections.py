@@ -24,7 +24,7 @@ from typing import Protocol
 from quorate.broker.replication.partitions.hosted_partition import Key
 from quorate.quorum.log.batches.batch import batches
 from quorate.quorum.metadata.causes import Cause
-from quorate.quorum.metadata.image import MetadataImage
+from quorate.quorum.metadata.image import TOPIC_RESOURCE, MetadataImage
 from quorate.quorum.metadata.records import (
     NO_LEADER,
     BrokerRegistrationChangeRecord,
@@ -118,9 +118,10 @@ class UncleanElections:
             name, _, ends = record.cause.partition(" ")
             if name in CAUSES and record.leader >= 0:
                 problem = problem or self._note(key, record.leader, ends, image)
-                if not problem and name == Cause.UNCLEAN_ELECTION:
+                if not problem and (name == Cause.UNCLEAN_ELECTION or allows(before, key)):
                     problem = self._is_longest(key, record.leader, image)
-                    problem = problem or self._is_early(key, record.leader, before)
+                if not problem and name == Cause.UNCLEAN_ELECTION:
+                    problem = self._is_early(key, record.leader, before)
         return problem
 
     def _note(self, key: Key, leader: int, ends: str, image: MetadataImage) -> str:
@@ -144,10 +145,7 @@ class UncleanElections:
         return ""
 
     def _is_longest(self, key: Key, leader: int, image: MetadataImage) -> str:
-        """Return the fault if another replica has a longer log, or "".
-
-        This does not apply to the last known leader, which is elected whatever the others have.
-        Another replica may have led before it, and kept records that were never committed."""
+        """Return the fault if another replica has a longer log, or ""."""
         elected = self._machine(leader)
         partition, end = image.partition(*key), end_of(elected, key)
         if partition is None or end is None or not self._trusted(elected, key):
@@ -215,6 +213,15 @@ class UncleanElections:
     def of(self, key: Key) -> list[Election]:
         """Return the unclean elections of a partition, in their order."""
         return self._elections.get(key, [])
+
+
+def allows(image: MetadataImage, key: Key) -> bool:
+    """Return True if the topic allows unclean elections. Otherwise the last known leader leads as
+    soon as it is active, whatever the others have."""
+    topic = next((each for each in image.topics.values() if each.id == key[0]), None)
+    configs = {} if topic is None else image.config(TOPIC_RESOURCE, topic.name)
+    enabled = configs.get("unclean.leader.election.enable") == "true"
+    return enabled or configs.get("unclean.recovery.strategy") in ("aggressive", "balanced")
 
 
 def epochs_of(machine: Machine, key: Key) -> dict[int, int] | None:
