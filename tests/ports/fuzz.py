@@ -96,6 +96,16 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def frames(world: World, seed: int) -> Iterator[bytes]:
+    """Yield frames without an end, apart from those that a cluster must obey (`obeyed.py`)."""
+    return (each for each in drawn(world, seed) if not is_obeyed(each))
+
+
+def obeyed(world: World, seed: int) -> Iterator[bytes]:
+    """Yield the other frames without an end. Each needs a cluster of its own."""
+    return filter(is_obeyed, drawn(world, seed))
+
+
+def drawn(world: World, seed: int) -> Iterator[bytes]:
     """Yield frames without an end."""
     chance = random.Random(seed)
     requests = valid(world)
@@ -104,5 +114,4 @@ def frames(world: World, seed: int) -> Iterator[bytes]:
         for _ in range(chance.choice((1, 1, 1, 2))):
             if data:
                 data = bytearray(chance.choice(MUTATIONS)(data, chance))
-        if not is_obeyed(bytes(data)):
-            yield bytes(data)
+        yield bytes(data)

@@ -1,7 +1,8 @@
 """The requests that a cluster must obey though they end the test: an administrator has the right.
 
-Only such requests are left out of fuzzed frames. A frame that cannot be decoded, or that names a
-broker or topic that the test does not need, is sent.
+Only such requests are left out of the frames that many tests send to one cluster. A cluster of its
+own gets them (`test_fuzz.py`). A frame that cannot be decoded, or that names a broker or topic that
+the test does not need, is sent.
 """
 
 from __future__ import annotations

@@ -15,13 +15,14 @@ from quorate.quorum.protocol.schemas.produce import ProduceResponse
 from quorate.quorum.protocol.schemas.unregister_broker import UnregisterBrokerRequest
 from quorate.quorum.protocol.wire import Message
 from quorate.quorum.seams import Address
-from tests.ports.fuzz import frames, valid
-from tests.ports.node import BROKER_PORT, CONTROLLERS_PORT, PortCluster, Raw
+from tests.ports.fuzz import frames, obeyed, valid
+from tests.ports.node import BROKER_ID, BROKER_PORT, CONTROLLERS_PORT, PortCluster, Raw, running
 from tests.ports.obeyed import is_obeyed
 from tests.ports.requests import BUILDERS, READ, World, produced
 
 FRAMES = 1500
 BATCH = 25
+OBEYED = 5
 MAX_OPEN = 20
 
 
@@ -51,6 +52,24 @@ def test_no_frame_harms_a_node(
     assert connection_counts(node) == (1, 0), "the bystander's"
     assert queued(node) == (0, 0)
     bystander.link.abort()
+
+
+@pytest.mark.parametrize("port", [BROKER_PORT, CONTROLLERS_PORT], ids=["broker", "controller"])
+def test_no_frame_that_must_be_obeyed_stops_a_node(
+    port: Address, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each such frame gets a cluster of its own, because it ends the other test."""
+    caplog.set_level(logging.CRITICAL)
+    source = obeyed(World(BROKER_ID), seed=21)
+    for _ in range(OBEYED):
+        with running() as node:
+            world = node.prepared()
+            frame = next(source)
+            node.connect(port).link.send(frame)
+            node.run(2.0)
+            key = ApiKey.METADATA
+            answer: Any = node.ask(node.connect(BROKER_PORT), BUILDERS[key](world, 12), 12)
+            assert is_obeyed(frame) and answer.brokers is not None
 
 
 def produce(node: PortCluster, bystander: Raw, world: World) -> None:
