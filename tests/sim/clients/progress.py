@@ -13,9 +13,10 @@ from tests.sim.checks.committed_log import Violation
 from tests.sim.world.loop import SimLoop
 
 LOOK_S = 0.1
-LONGEST_STALL_S = 8.0
-"""The longest stall that is allowed. A fault lasts 3 s at most, a session 2 s, an election about 1
-s, and one fault may follow another closely."""
+LONGEST_STALL_S = 7.0
+"""The longest time without progress of one partition. Two faults of 3 s may follow each other, and
+then an election takes about 1 s. A session of 2 s ends during a fault. In 20 seeds of the mild
+profiles the longest stall was 4.9 s."""
 
 
 class Progress:
