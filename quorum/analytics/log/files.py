@@ -42,6 +42,15 @@ def files_in(directory: str) -> dict[str, int]:
         return {}
 
 
+def modified_ms(path: str) -> int | None:
+    """Return the time of the last change of a file, in ms since 1970, or None if the filesystem
+    does not know it."""
+    local = local_path(path)
+    if local is None:
+        return _store(path).modified_ms(_inner(path))
+    return os.stat(local).st_mtime_ns // 1_000_000
+
+
 def opened(path: str) -> IO[bytes]:
     """Open a file for reading. It can seek."""
     local = local_path(path)

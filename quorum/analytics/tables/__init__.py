@@ -4,7 +4,7 @@ Every table is a function of the table `records`. Only `warnings` is one of the 
 Rules that hold for all tables:
 
 - Intervals are half open. `end_*` is null while the interval lasts, and `duration_ms` then counts
-  up to the timestamp of the last record.
+  up to the timestamp of the last record, unless this time has not come yet (`log/clocks.py`).
 - If the log begins with a snapshot, earlier changes are not known. Topics, leader epochs, configs
   and sessions that the snapshot holds begin at the snapshot's last offset.
 - `cause` is "unknown" if the log does not name a cause. Apache Kafka's logs never do.
@@ -26,8 +26,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from quorate.quorum.analytics.log.clocks import latest_times
 from quorate.quorum.analytics.log.files import absolute
 from quorate.quorum.analytics.log.plan import Choice
+from quorate.quorum.analytics.log.plan_text import decoded
 from quorate.quorum.analytics.spark.columns import COLUMNS
 from quorate.quorum.analytics.spark.options import TYPES
 from quorate.quorum.analytics.spark.planning import plan
@@ -43,6 +45,7 @@ from quorate.quorum.analytics.tables.descriptions import (
     of_records,
     with_comments,
 )
+from quorate.quorum.analytics.tables.events import with_latest
 from quorate.quorum.analytics.tables.isr import elr, isr
 from quorate.quorum.analytics.tables.leadership import availability, leadership
 from quorate.quorum.analytics.tables.min_isr_windows import min_isr_windows
@@ -114,11 +117,13 @@ class PlannedLog:
         self._spark, self._strict = spark, strict
         register(spark)
         choice = Choice(locations=tuple(self._locations), include="base", strict=strict)
+        planned = plan(spark, choice)
+        self._latest_ms = latest_times(decoded(planned) if planned else ())
         self._options = {
             "include": "base",
             "pushdown": "true",
             "mode": "strict" if strict else "permissive",
-            "plan": plan(spark, choice),
+            "plan": planned,
         }
 
     def rows(self, needs: Needs | None = None, *, json: bool = False) -> DataFrame:
@@ -127,13 +132,17 @@ class PlannedLog:
         They include records that had no effect; the column `effective` is false for these, and for
         rows about damage. `json` fills the column `record`. With `needs`, only its columns are
         there, and rows of other types may be missing. In strict mode, damage is an error of Spark
-        when rows are used, and records of all types are decoded."""
+        when rows are used, and records of all types are decoded.
+
+        If a log ends with times that have not come yet, the rows also have the column LATEST,
+        unless `json` asks for the records as they are."""
         reader = self._spark.read.format(NAME).options(json=str(json).lower(), **self._options)
         if needs is not None:
             reader = reader.schema(needs.schema())
             if needs.types is not None and not self._strict:
                 reader = reader.option(TYPES, ",".join(sorted(needs.types)))
-        return reader.load(self._locations)
+        rows = reader.load(self._locations)
+        return rows if json else with_latest(rows, self._latest_ms)
 
 
 def read_log(

@@ -10,6 +10,9 @@ quorum. Nothing is collected to the driver, and no window holds the whole log.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import chain
+
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
@@ -20,6 +23,8 @@ TOPIC = (CLUSTER, "topic_id")
 """The columns that identify a topic."""
 PARTITION = (CLUSTER, "topic_id", "partition_id")
 """The columns that identify a partition."""
+LATEST = "latest_ms"
+"""A column of logs that end with times which have not come yet: the latest possible time."""
 SEQUENCE = ("offset", "snapshot_index")
 """The columns that order the rows."""
 INTERVAL = (
@@ -38,13 +43,26 @@ def up_to_now(*keys: str) -> WindowSpec:
     return in_order(*keys).rowsBetween(Window.unboundedPreceding, Window.currentRow)
 
 
+def with_latest(rows: DataFrame, latest_ms: Mapping[str, int]) -> DataFrame:
+    """Add the column LATEST, from the result of `latest_times` for each cluster (`log/clocks.py`).
+
+    It is null for most clusters. If no cluster has a latest time, return the rows unchanged."""
+    if not latest_ms:
+        return rows
+    known = f.create_map(*(f.lit(each) for each in chain(*latest_ms.items())))
+    return rows.withColumn(LATEST, known[f.col(CLUSTER)])
+
+
 def as_of(records: DataFrame) -> DataFrame:
     """Return one row for each cluster, with the timestamp of its last record, `as_of_ms`, up to
-    which unfinished intervals count.
+    which unfinished intervals count. If this time has not come yet, it is the latest possible time.
 
     It is not the largest timestamp: one controller whose clock was fast would lengthen all
     unfinished intervals."""
-    return records.groupBy(CLUSTER).agg(f.max_by("timestamp_ms", "offset").alias("as_of_ms"))
+    last = f.max_by("timestamp_ms", "offset")
+    if LATEST in records.columns:
+        last = f.least(last, f.max(LATEST))  # A null is no bound.
+    return records.groupBy(CLUSTER).agg(last.alias("as_of_ms"))
 
 
 def lifetimes(records: DataFrame) -> DataFrame:

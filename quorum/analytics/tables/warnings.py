@@ -16,7 +16,7 @@ from quorate.quorum.analytics.log.damage import (
 )
 from quorate.quorum.analytics.spark.columns import SNAPSHOT_NAME, UNKNOWN_TYPE, UNKNOWN_VERSION
 from quorate.quorum.analytics.spark.remarks import REMARK
-from quorate.quorum.analytics.tables.events import CLUSTER
+from quorate.quorum.analytics.tables.events import CLUSTER, LATEST
 from quorate.quorum.analytics.tables.min_isr import BROKER_RESOURCE, MIN_ISR
 from quorate.quorum.analytics.tables.quorum import LEADER_CHANGE, VOTERS
 
@@ -31,6 +31,7 @@ KINDS = {
     DIVERGENCE: ERROR,
     CONFLICT: NOTE,
     "clock-step": NOTE,
+    "clock-ahead": NOTE,
     "uncommitted-tail": NOTE,
     "broker-min-isr": NOTE,
 }
@@ -70,7 +71,7 @@ def warnings(log: DataFrame) -> DataFrame:
     # The parts of the log that are no rows of a snapshot, in which offsets repeat.
     in_log = log.where(f.col("snapshot_index").isNull() & (f.col("type") != REMARK))
     steps = _steps_back(in_log)
-    made = (
+    made = [
         _damage(log),
         _unknown(log),
         _missing_base(log, in_log),
@@ -78,7 +79,9 @@ def warnings(log: DataFrame) -> DataFrame:
         _clock_steps(steps),
         _uncommitted_tail(log, in_log),
         _settings_of_brokers(log),
-    )
+    ]
+    if LATEST in log.columns:
+        made.append(_clock_ahead(in_log))
     severity = reduce(
         lambda column, kind: column.when(f.col("kind") == kind, KINDS[kind]),
         [kind for kind in KINDS if KINDS[kind] == ERROR],
@@ -197,6 +200,28 @@ def _clock_steps(steps: DataFrame) -> DataFrame:
     return steps.where("timestamp_ms < before_ms").select(
         *_row("clock-step", at, at, text, at_ms=f.col("timestamp_ms"))
     )
+
+
+def _clock_ahead(in_log: DataFrame) -> DataFrame:
+    text = f.format_string(
+        "The log ends with times up to %d ms later than the last change of its file, or than the"
+        " clock of this machine, so the clock of a controller is fast. Intervals that have not"
+        " ended count up to the last change of the file, or to the clock of this machine.",
+        f.col("newest_ms") - f.col(LATEST),
+    )
+    at = f.struct("offset", "timestamp_ms")
+    later = in_log.where(f.col("timestamp_ms") > f.col(LATEST)).groupBy(CLUSTER, LATEST)
+    return later.agg(
+        f.min(at).alias("first"),
+        f.max("offset").alias("last"),
+        f.count("*").alias("number"),
+        f.max("timestamp_ms").alias("newest_ms"),
+    ).select(
+        *_row(
+            "clock-ahead", f.col("first.offset"), f.col("last"), text,
+            count=f.col("number"), at_ms=f.col("first.timestamp_ms"),
+        )
+    )  # fmt: skip
 
 
 def _divergence(log: DataFrame, in_log: DataFrame, steps: DataFrame) -> DataFrame:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quorate.quorum.analytics.log import clocks
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -30,6 +32,13 @@ def spark() -> Iterator[SparkSession]:
         for name, value in TINY.items():
             session.conf.set(name, value)
         yield session
+
+
+@pytest.fixture(autouse=True)
+def later_than_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that tests write have times that have not come yet."""
+    monkeypatch.setattr(clocks, "now_ms", lambda: 4_000_000_000_000)
+    monkeypatch.setattr(clocks, "modified_ms", lambda path: None)
 
 
 @pytest.fixture
