@@ -48,7 +48,7 @@ i.lost { min-width:2px; z-index:1; color:var(--fg); background:repeating-linear-
   45deg,var(--lost) 0 5px,var(--lost2) 5px 8px); }
 i.idle { background:transparent; }
 .axis { height:20px; position:sticky; top:-.5rem; z-index:4; background:var(--panel); }
-.dense .axis { height:20px; } .dense .axis > span { font-size:12px; }
+.dense .axis { height:20px; } .axis > span, .dense .axis > span { font-size:11px; }
 .axis .track { background:none; overflow:hidden; }
 .axis em { position:absolute; font-style:normal; font-size:11px;
   color:var(--soft); white-space:nowrap; border-left:1px solid var(--line); padding-left:3px; }
@@ -134,9 +134,11 @@ const axis = lanes.querySelector('.axis');
 const steps = JSON.parse(axis.dataset.steps);
 const start = Number(lanes.dataset.start), end = Number(lanes.dataset.end);
 const whole = Math.max(end - start, 1);
+const DAY = 86400000, inSeconds = axis.dataset.unit === 'seconds';
 function tick(at, step) {
+  if (inSeconds) return String(at / 1000);
   const text = new Date(at).toISOString();
-  if (step >= 86400000) return text.slice(0, 10);
+  if (step >= DAY || at % DAY === 0) return text.slice(0, 10);
   return text.slice(11, step >= 60000 ? 16 : step >= 1000 ? 19 : 23);
 }
 function drawAxis() {
@@ -159,6 +161,9 @@ function drawAxis() {
     marks.push(mark);
   }
   track.replaceChildren(...marks);
+  if (inSeconds) return;
+  const left = Math.min(start + whole * chart.scrollLeft / Math.max(track.clientWidth, 1), end);
+  axis.firstElementChild.textContent = 'UTC ' + new Date(left).toISOString().slice(0, 10);
 }
 for (const zoom of document.querySelectorAll('input[data-zooms]')) {
   zoom.addEventListener('input', drawAxis);

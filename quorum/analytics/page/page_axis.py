@@ -7,6 +7,7 @@ import json
 from quorate.quorum.analytics.log.text import clock
 from quorate.quorum.analytics.page.page_text import History
 
+DAY_MS = 86_400_000
 STEPS_MS = tuple(
     unit * count
     for unit, counts in (
@@ -14,7 +15,7 @@ STEPS_MS = tuple(
         (1_000, (1, 2, 5, 10, 15, 30)),
         (60_000, (1, 2, 5, 10, 15, 30)),
         (3_600_000, (1, 2, 4, 6, 12)),
-        (86_400_000, (1, 2, 7, 14, 30, 90, 365)),
+        (86_400_000, (1, 2, 7, 14, 30, 60, 90, 180, 365)),
     )
     for count in counts
 )
@@ -34,7 +35,10 @@ def percent(at_ms: int, history: History) -> float:
 
 
 def axis(history: History) -> str:
-    """Return the axis as HTML, with the steps among which the script chooses."""
+    """Return the axis as HTML, with the steps among which the script chooses.
+
+    Its label has the date of the left edge. A tick at a midnight has the date of the new day, also
+    if the other ticks are times."""
     whole = max(history.end_ms - history.start_ms, 1)
     step = next((each for each in STEPS_MS if whole / each <= MAX_TICKS), STEPS_MS[-1])
     first = -(-history.start_ms // step) * step
@@ -45,12 +49,12 @@ def axis(history: History) -> str:
     )
     return (
         f"<div class='lane axis' data-steps='{json.dumps(STEPS_MS)}' data-ticks={MAX_TICKS}>"
-        f"<span>UTC</span><div class=track>{ticks}</div></div>"
+        f"<span>UTC {clock(history.start_ms)[:10]}</span><div class=track>{ticks}</div></div>"
     )
 
 
 def _tick(at_ms: int, step_ms: int) -> str:
     text = clock(at_ms)
-    if step_ms >= 86_400_000:
+    if step_ms >= DAY_MS or at_ms % DAY_MS == 0:
         return text[:10]
     return text[11:16] if step_ms >= 60_000 else text[11:19] if step_ms >= 1_000 else text[11:]

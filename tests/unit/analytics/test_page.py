@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from quorate.quorum.analytics.log.text import clock, span
 from quorate.quorum.analytics.page.page import render
 from quorate.quorum.analytics.page.page_assets import STYLE
+from quorate.quorum.analytics.page.page_axis import axis
 from quorate.quorum.analytics.page.page_text import Figures, History
 
 VOID = {"meta", "input", "br"}
@@ -306,3 +308,11 @@ def test_words_for_times() -> None:
         "1 h 1 min",
         "2 d 7 h",
     ]
+
+
+def test_ticks_of_several_days_have_their_dates_without_a_script_too() -> None:
+    start = int(datetime(2026, 11, 26, 19, 53, tzinfo=UTC).timestamp() * 1000)
+    drawn = axis(history(1, start_ms=start, end_ms=start + 3 * 86_400_000))
+    assert "<span>UTC 2026-11-26</span>" in drawn
+    ticks = re.findall(r"<em [^>]*>([^<]*)</em>", drawn)
+    assert ticks == ["2026-11-27", "12:00", "2026-11-28", "12:00", "2026-11-29", "12:00"]
