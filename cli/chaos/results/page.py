@@ -1,62 +1,24 @@
 """The HTML page of a scenario run: one self-contained file, light or dark as the reader's system.
 
-Style and script are those of `quorate history report`. All lanes share one time axis. They show the
-faults of nodes, the leaders of partitions, and the times at which clients could not write."""
+Style and scripts are those of `quorate history report`. `page_chart.py` has the chart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from quorate.cli.chaos.checks.availability import Outage
-from quorate.cli.chaos.results.page_lanes import Scale, lane
+from quorate.cli.chaos.results.page_chart import MAX_LANES, chart
 from quorate.cli.chaos.results.page_latencies import latency_section
 from quorate.cli.chaos.results.result import Result
-from quorate.cli.chaos.timeline.timeline import (
-    ACTIVE,
-    BAD_DISK,
-    CUT,
-    DEAD,
-    FENCED,
-    MUTED,
-    PAUSED,
-    SERVING,
-    SKEWED,
-    SLOW,
-    STANDBY,
-    Event,
-    StateInterval,
-)
+from quorate.cli.chaos.timeline.timeline import Event
 from quorate.cli.chaos.workload.comparison import Violations
-from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE
+from quorate.quorum.analytics.page.page_assets import SCRIPT, STYLE, ZOOM_SCRIPT
 from quorate.quorum.metadata.causes import DOCS
 
-PARTITIONS = "Partitions: leaders, and times without writes"
 AVAILABILITY = "Availability for clients"
-MAX_LANES = 1000
-"""The most partitions that are shown: those that could not be written for the longest time."""
-DENSE_FROM_LANES = 40
-"""With more partitions, each lane is less high."""
-COLOURS = 10
-"""The number of colours of brokers. Further brokers share them."""
-STATES = {
-    SERVING: "in service",
-    STANDBY: "voter",
-    ACTIVE: "active controller",
-    FENCED: "fenced",
-    MUTED: "messages dropped",
-    CUT: "cut off",
-    PAUSED: "paused",
-    SLOW: "slow",
-    BAD_DISK: "bad disk",
-    SKEWED: "wrong clock",
-    DEAD: "down",
-}
 UNKNOWN = "unknown"
 """The text in place of a number that the run did not measure."""
-OVER = (MUTED, CUT, PAUSED, SLOW, BAD_DISK, SKEWED)
-"""States drawn over the state of the node in the cluster."""
 
 OWN_STYLE = """
 :root { --good:#2f7d3b; --ok:#8cc295; --quiet:#b9bec5; --silent:#d99a1b; --silent2:#f3dca8;
@@ -72,9 +34,14 @@ OWN_STYLE = """
 .axis span { color:var(--soft); }
 .s-serving { background:var(--ok); } .s-active { background:var(--active); }
 .s-fenced { background:var(--quiet); } .s-dead { background:var(--down); z-index:2; }
-.tall.lane { height:28px; }
-.track i.over { top:72%; z-index:2; border-left:0; background:
+.tall.lane { height:26px; }
+.tall .track i { white-space:nowrap; text-overflow:ellipsis; }
+.track i.over { top:72%; z-index:2; border-left:0; }
+.track i.over, .key i.hatched { background:
   repeating-linear-gradient(45deg,var(--silent) 0 5px,var(--silent2) 5px 8px); }
+.dense .tall .track i { font-size:11px; padding-left:3px; } .dense .tall > span { font-size:12px; }
+.head { position:relative; } .head .marks { top:0; z-index:2; } .head .marks b { opacity:.6; }
+@media print { .head.pinned { position:relative; top:0; } }
 .s-standby { background:var(--track); }
 .track i.s-serving, .track i.s-fenced, .track i.s-standby { color:var(--fg); }
 .track i.s-dead { color:var(--panel); }
@@ -94,24 +61,23 @@ td.v { font-weight:600; color:var(--good); } tr.bad td.v { color:var(--lost); }
 
 def render(result: Result) -> str:
     """Return the page of a result."""
-    scale = Scale(max(result.duration_ms, 1))
     body = "".join(
         (
             _head(result),
             _checks(result),
-            _nodes(result, scale),
-            _partitions(result, scale),
+            chart(result),
             latency_section(result.evidence, _table),
             _availability(result),
             _timeline(result.timeline),
         )
     )
+    scripts = SCRIPT + (ZOOM_SCRIPT if result.nodes else "")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(result.title)}: {result.verdict}</title>"
         f"<style>{STYLE}{OWN_STYLE}</style></head>"
-        f"<body>{body}<script>{SCRIPT}</script></body></html>\n"
+        f"<body>{body}<script>{scripts}</script></body></html>\n"
     )
 
 
@@ -168,136 +134,12 @@ def _checks(result: Result) -> str:
         f"<td>not judged, because {escape(each.reason)}</td></tr>"
         for each in result.not_judged
     ]
-    return f"<h2>Verdict</h2>{_table('checks', ('', 'check', 'result'), rows)}"
-
-
-def _nothing(title: str, why: str) -> str:
-    """Return a section without content, which says what is not known."""
-    return f"<h2>{title}</h2><p class=soft>{why}</p>"
-
-
-def _nodes(result: Result, scale: Scale) -> str:
-    if not result.nodes:
-        return _nothing("Nodes", "Unknown: the run saw no state of any node.")
-    by_node: dict[int, list[StateInterval]] = {}
-    for interval in result.nodes:
-        by_node.setdefault(interval.subject, []).append(interval)
-    lanes = []
-    for node, intervals in sorted(by_node.items()):
-        role = (
-            "broker" if any(each.what in (SERVING, FENCED) for each in intervals) else "controller"
-        )
-        boxes = [_node_box(interval, scale) for interval in intervals]
-        lanes.append(lane(f"{role} {node}", boxes, "tall"))
-    used = {interval.what for interval in result.nodes}
-    keys = "".join(
-        f'<span class=key><i class="s-{state}" {_hatched(state)}></i>{text}</span>'
-        for state, text in STATES.items()
-        if state in used
-    )
-    return (
-        f"<h2>Nodes</h2><div class=bar>{keys}</div>"
-        "<div class=chart tabindex=0 role=region aria-label=nodes><div class=scale>"
-        f"{scale.axis()}{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"
-    )
-
-
-def _hatched(state: str) -> str:
-    colours = "var(--silent) 0 5px,var(--silent2) 5px 8px"
-    style = f'style="background:repeating-linear-gradient(45deg,{colours})"'
-    return style if state in OVER else ""
-
-
-def _node_box(interval: StateInterval, scale: Scale) -> str:
-    text = STATES[interval.what]
-    lasted = f"{interval.start_ms / 1000:.3f} s to {interval.end_ms / 1000:.3f} s"
-    title = (
-        f"node {interval.subject}: {text}\n{lasted}\n{DOCS.get(interval.cause) or interval.cause}"
-    )
-    label = (
-        ""
-        if interval.what in OVER or interval.end_ms - interval.start_ms < scale.end_ms / 20
-        else text
-    )
-    over = " over" if interval.what in OVER else ""
-    return scale.box(interval.start_ms, interval.end_ms, f"s-{interval.what}{over}", title, label)
-
-
-def _partitions(result: Result, scale: Scale) -> str:
-    if not result.evidence.writes.known:
-        return _nothing(PARTITIONS, "Unknown: no client wrote.")
-    leaders: dict[int, list[StateInterval]] = {}
-    for interval in result.evidence.leadership:
-        leaders.setdefault(interval.subject, []).append(interval)
-    outages: dict[int, list[Outage]] = {}
-    for outage in result.evidence.writes.outages:
-        outages.setdefault(outage.partition, []).append(outage)
-    colours = _colours(result.evidence.leadership)
-    lost_ms = result.unavailable_ms()
-    worst = sorted(lost_ms, key=lambda each: (-lost_ms[each], each))
-    shown = sorted(worst[:MAX_LANES])
-    lanes = [
-        lane(
-            f"partition {partition}",
-            [
-                *(_leader_box(interval, scale, colours) for interval in leaders.get(partition, ())),
-                scale.box(0, scale.end_ms, "up", f"partition {partition}: writes are acknowledged"),
-                *(_outage_box(outage, scale) for outage in outages.get(partition, ())),
-            ],
-            "two",
-        )
-        for partition in shown
-    ]
-    dense = " dense" if len(lanes) > DENSE_FROM_LANES else ""
-    left_out = result.partitions - len(shown)
-    cut = (
-        f"<p class=soft>The {MAX_LANES:,} partitions that waited longest are shown. {left_out:,} "
-        "are left out.</p>"
-    ) * (left_out > 0)
-    keys = "".join(
-        f'<span class=key><i class="{colour}"></i>led by broker {broker}</span>'
-        for broker, colour in colours.items()
-    )
-    return (
-        f"<h2>{PARTITIONS}</h2><div class=bar>"
-        '<input type=search placeholder="filter partitions" aria-label="filter partitions" '
-        'data-filters="#lanes .lane[data-name]">'
-        "<label>zoom <input type=range min=0 max=16 step=.5 value=0 data-zooms='#lanes'></label>"
-        f'{keys}<span class=key><i class="up"></i>clients write</span>'
-        '<span class=key><i class="lost"></i>no leader, or clients wait</span></div>'
-        f"{cut}<div class=chart tabindex=0 role=region aria-label=partitions>"
-        f'<div class="scale{dense}" id=lanes>{scale.axis()}'
-        f"{''.join(lanes)}{scale.marks(result.timeline)}</div></div>"
-    )
-
-
-def _colours(leadership: Sequence[StateInterval]) -> dict[int, str]:
-    brokers = sorted({interval.leader for interval in leadership if interval.leader >= 0})
-    return {broker: f"b{index % COLOURS}" for index, broker in enumerate(brokers)}
-
-
-def _leader_box(interval: StateInterval, scale: Scale, colours: Mapping[int, str]) -> str:
-    who = f"broker {interval.leader}" if interval.leader >= 0 else "no leader"
-    title = (
-        f"partition {interval.subject}: {who}, leader epoch {interval.epoch}\n"
-        f"from {interval.start_ms / 1000:.3f} s for {interval.end_ms - interval.start_ms:,} ms\n"
-        f"{DOCS.get(interval.cause) or interval.cause}"
-    )
-    css = colours.get(interval.leader, "lost")
-    return scale.box(interval.start_ms, interval.end_ms, css, title)
-
-
-def _outage_box(outage: Outage, scale: Scale) -> str:
-    title = (
-        f"partition {outage.partition}: a write waited {outage.duration_ms:,} ms\n"
-        f"from {outage.start_ms / 1000:.3f} s"
-    )
-    return scale.box(outage.start_ms, outage.end_ms, "lost", title)
+    return f"<h2>Verdict</h2>{_table('checks', ('verdict', 'check', 'result'), rows)}"
 
 
 def _availability(result: Result) -> str:
     if not result.evidence.writes.known:
-        return _nothing(AVAILABILITY, "Unknown: no client wrote.")
+        return f"<h2>{AVAILABILITY}</h2><p class=soft>Unknown: no client wrote.</p>"
     whole_ms = max(result.duration_ms, 1)
     longest: dict[int, int] = {}
     for outage in result.evidence.writes.outages:

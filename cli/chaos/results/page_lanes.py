@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from quorate.cli.chaos.timeline.timeline import Event
 
-STEPS_MS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 300_000)
-"""The distances between two ticks of an axis, of which the first that fits is used."""
+STEPS_MS = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000),
+    *(60_000, 300_000, 600_000, 1_800_000, 3_600_000),
+)
+"""The distances between two ticks of an axis, of which the first that fits is used. The script of
+the page uses the short ones after a zoom."""
 MAX_TICKS = 12
 LAST_TICK_PERCENT = 97.0  # the text of a later tick would be cut off
 MARKED = ("fault", "fenced", "unfenced", "controller")
@@ -46,7 +51,10 @@ class Scale:
             for at in range(0, self.end_ms + 1, step)
             if self.percent(at) <= LAST_TICK_PERCENT
         )
-        return f'<div class="lane axis"><span>seconds</span><div class=track>{ticks}</div></div>'
+        return (
+            f"<div class='lane axis' data-unit=seconds data-steps='{json.dumps(STEPS_MS)}' "
+            f"data-ticks={MAX_TICKS}><span>seconds</span><div class=track>{ticks}</div></div>"
+        )
 
     def marks(self, events: Iterable[Event]) -> str:
         """Return the HTML of the lines that mark events in all lanes."""
@@ -59,11 +67,14 @@ class Scale:
         return f"<div class=marks>{lines}</div>"
 
 
-def lane(name: str, boxes: Sequence[str], css: str = "", about: str = "") -> str:
-    """Return the HTML of a lane. `boxes` are HTML, and `about` is the tooltip of the name."""
+def lane(name: str, boxes: Sequence[str], summary: str, css: str = "") -> str:
+    """Return the HTML of a lane. `boxes` are HTML.
+
+    `summary` tells in words what the boxes show. It is the tooltip of the name, too."""
     return (
-        f'<div class="lane {css}" data-name="{escape(name)}"><span title="{escape(about or name)}">'
-        f"{escape(name)}</span><div class=track>{''.join(boxes)}</div></div>"
+        f'<div class="lane {css}" data-name="{escape(name)}"><span title="{escape(summary)}">'
+        f'{escape(name)}</span><div class=track role=img aria-label="{escape(summary)}">'
+        f"{''.join(boxes)}</div></div>"
     )
 
 

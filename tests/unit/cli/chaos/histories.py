@@ -12,7 +12,10 @@ from quorate.cli.chaos.checks.faults import BROKER, MUTE, Fault
 from quorate.cli.chaos.checks.observations import Expiry, MetadataWrites
 from quorate.cli.chaos.checks.pinned_client import Pinned, Refusal
 from quorate.cli.chaos.checks.table import checks, not_judged
+from quorate.cli.chaos.loading.loader import load
 from quorate.cli.chaos.results.result import Result
+from quorate.cli.chaos.run.evidence import failed_result
+from quorate.cli.chaos.run.setup import Plan
 from quorate.cli.chaos.scenario.scenario import Expected
 from quorate.cli.chaos.timeline.timeline import (
     ACTIVE,
@@ -152,3 +155,9 @@ def result(partitions: int = 12, **changed: Any) -> Result:
         started_wall_ms=1_700_000_000_000,
         duration_ms=10_000,
     )
+
+
+def not_started(scenario: str = "leader-kill") -> Result:
+    """Return the result of a run that could not start."""
+    loaded = load(scenario)
+    return failed_result(Plan(loaded, loaded.variants, "t"), "no cluster <x>", 1, 2)
