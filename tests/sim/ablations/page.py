@@ -62,7 +62,9 @@ class _Places:
 def _svg(trace: Trace) -> str:
     places = _Places(trace)
     size = f"width='{places.width}' height='{places.height}'"
-    parts = [f"<svg {size} viewBox='0 0 {places.width} {places.height}' role='img'>"]
+    # A screen reader reads the texts of a group, but not those of an image.
+    name = "role='group' aria-label='the events, from top to bottom'"
+    parts = [f"<svg {size} viewBox='0 0 {places.width} {places.height}' {name}>"]
     parts += [
         f"<rect class='band' x='0' y='{TOP + ROW * row}' width='{places.width}' height='{ROW}'/>"
         for row in range(1, len(trace.events), 2)

@@ -105,6 +105,38 @@ async def test_a_page_works_by_keyboard_and_on_paper(name: str, tmp_path: Path) 
         assert page.problems == []
 
 
+NAMED_ROLES = frozenset(
+    (
+        *("button", "checkbox", "columnheader", "combobox", "heading", "image", "img", "link"),
+        *("radio", "region", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox"),
+    )
+)
+"""The roles of elements that a screen reader announces by their names."""
+LANES = "document.querySelectorAll('#lanes .lane:not(.axis)').length"
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_screen_reader_hears_a_name_for_each_part_of_a_page(
+    name: str, tmp_path: Path
+) -> None:
+    async with address_of(name, tmp_path) as address, browsing(BROWSER, address) as page:
+        await loaded(page, name)
+        await page.call("Accessibility.enable")
+        tree = (await page.call("Accessibility.getFullAXTree"))["nodes"]
+        heard = [
+            (each["role"]["value"], each.get("name", {}).get("value", "").strip())
+            for each in tree
+            if not each["ignored"] and each["role"]["value"] in NAMED_ROLES
+        ]
+        assert len(heard) >= 2
+        assert [role for role, said in heard if not said] == []
+        images = [said for role, said in heard if role in ("img", "image")]
+        assert len(images) >= await page.value(LANES), "each lane says what it shows"
+        assert len(set(images)) == len(images), "lanes can be told apart"
+        assert await page.value("document.documentElement.lang") == "en"
+        assert await page.value("document.title") != ""
+
+
 LONGEST_TASK = """(async () => {
   const tasks = [0];
   const observer = new PerformanceObserver(list =>
