@@ -11,8 +11,8 @@ from quorate.cli.chaos.actions.node_actions import disk_line
 from quorate.cli.chaos.actions.reassign_actions import moved_on
 from quorate.cli.chaos.actions.rule_actions import FAULTS
 from quorate.cli.chaos.checks.faults import BAD_FLUSH, FULL_DISK
-from quorate.cli.chaos.results.page import OVER
-from quorate.cli.chaos.results.page import STATES as SHOWN
+from quorate.cli.chaos.results.page_chart import OVER
+from quorate.cli.chaos.results.page_chart import STATES as SHOWN
 from quorate.cli.chaos.scenario.steps import DISK, RULES, STEPS
 from quorate.quorum.faults.rules import Rules, rules_from
 
