@@ -422,6 +422,7 @@ def test_a_stored_config_without_an_effect_is_ignored_named_and_can_be_deleted(
 
 
 def test_unknown_and_read_only_keys_are_refused() -> None:
+    """KAFKA-13609: the error is INVALID_REQUEST."""
     with nodes() as running_nodes:
         for key in ("a.plugins.own", "log.dirs", "num.io.threads", "ssl.keystore.location"):
             for name in ("", str(BROKER_ID)):

@@ -180,6 +180,7 @@ def test_a_throttled_fetch_has_no_records_and_does_not_count(node: PortCluster) 
 
 
 def test_a_throttled_full_fetch_begins_no_session(node: PortCluster) -> None:
+    """KAFKA-9677: a batch that is larger than the quota reaches the consumer."""
     world = world_of(node)
     raw = node.connect(BROKER_PORT)
     change(node, ME, consumer_byte_rate=15.0)
@@ -202,7 +203,8 @@ def topic(name: str, partitions: int) -> CreateTopicsRequest:
 
 @pytest.mark.parametrize("address", [BROKER_PORT, CONTROLLERS_PORT])
 def test_mutations_are_refused_and_the_client_is_muted(node: PortCluster, address: Any) -> None:
-    """The active controller counts them, and the port that the client uses mutes it."""
+    """KAFKA-14215: forwarded requests count. The active controller counts them, and the port that
+    the client uses mutes it."""
     node.run(30.0)  # an earlier debt is paid
     change(node, ME, controller_mutation_rate=1.0)
     raw = node.connect(address)
@@ -283,3 +285,15 @@ def test_rates_and_throttle_times_are_metrics(node: PortCluster) -> None:
     assert after["kafka_server_produce_byte_rate", "", "test"] > 10
     assert after["kafka_server_produce_throttle_time", "", "test"] > 0
     assert ("quorate_controller_mutations_throttled_total",) in after
+
+
+def test_the_removal_of_a_default_quota_is_effective(node: PortCluster) -> None:
+    """KAFKA-9658: the quota of all users counted until the broker restarted."""
+    world = world_of(node)
+    request = produced(READ, world.read_id)
+    change(node, {"user": None}, producer_byte_rate=10.0)
+    throttled: Any = node.ask(node.connect(BROKER_PORT), request, 9)
+    assert throttled.throttle_time_ms > 1000
+    change(node, {"user": None}, producer_byte_rate=None)
+    free: Any = node.ask(node.connect(BROKER_PORT), request, 9)
+    assert free.throttle_time_ms == 0

@@ -56,6 +56,7 @@ def test_assignments_are_collected_and_the_last_one_of_a_replica_counts() -> Non
 
 
 def test_a_change_while_the_request_is_in_flight_is_sent_again() -> None:
+    """KAFKA-16365: only the accepted assignment of the latest wish is reported."""
     each = Sender()
     each.assign(0, A)
     each.sent()

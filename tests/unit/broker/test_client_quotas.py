@@ -81,6 +81,7 @@ def test_a_filter_selects_entities(
     strict: bool,
     matching: tuple[ClientQuotaEntity, ...],
 ) -> None:
+    """KAFKA-9980: default entities are found and described as such."""
     entries = describe(*components, strict=strict).entries
     assert entries is not None
     found = [tuple((p.entity_type, p.entity_name) for p in each.entity) for each in entries]

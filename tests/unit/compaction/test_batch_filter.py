@@ -116,8 +116,8 @@ def test_a_record_without_a_key_goes() -> None:
 
 
 def test_a_tombstone_gets_its_horizon_at_the_first_rewrite_and_goes_after_it() -> None:
-    """KIP-534: the horizon is the base timestamp, bit 6 of the attributes marks it, and the
-    timestamps of the records stay."""
+    """KAFKA-4529: a reader has delete.retention.ms to see it. KIP-534: the horizon is the base
+    timestamp, bit 6 of the attributes marks it, and the timestamps of the records stay."""
     data = batch((b"a", b"1"), (b"b", None), (b"c", b"3"))
     _, records = read(data)
     stamped = clean(data, retention({b"a": 10, b"b": 11, b"c": 12}))
@@ -151,7 +151,8 @@ def test_a_superseded_tombstone_goes_immediately() -> None:
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 def test_the_last_batch_of_a_producer_and_of_a_segment_stay_without_records(codec: Codec) -> None:
-    """KAFKA-5490, KAFKA-8335, KAFKA-17076."""
+    """KAFKA-7385, KAFKA-7467: a later cleaning reads an empty batch. KAFKA-12889: no segment
+    becomes empty, because its last batch stays. KAFKA-5490, KAFKA-8335, KAFKA-17076."""
     data = build_batch(
         [Record(10 + each, 1_000, b"a", b"1") for each in range(3)],
         leader_epoch=3,
@@ -184,7 +185,7 @@ def test_the_last_batch_of_a_producer_and_of_a_segment_stay_without_records(code
 
 
 def test_control_batches_stay_and_their_keys_are_not_compared() -> None:
-    """KAFKA-14055."""
+    """KAFKA-8351, KAFKA-13727: no marker of a transaction goes too early. KAFKA-14055."""
     data = build_batch([Record(10, 1_000, b"a", b"1")], leader_epoch=3, flags=CONTROL)
     assert clean(data, retention({b"a": 50})) is data
 

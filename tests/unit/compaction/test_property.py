@@ -194,6 +194,26 @@ def test_offsets_that_a_producer_invents_do_not_move_the_checkpoint(
     assert replica.log.read(base, 1)[: len(data)] == data
 
 
+@pytest.mark.parametrize("gap", [100, 10**6, 2**31 - 2])
+def test_gaps_larger_than_the_map_do_not_hold_up_the_cleaner(gap: int) -> None:
+    """KAFKA-3587, KAFKA-8764: the gap counted as keys, or the next range began inside of it."""
+    replica = Replica(1, map_keys=10)
+    for number in range(12):
+        base = replica.log.end_offset + (gap if number in (4, 8) else 0)
+        for _ in range(2):
+            data = build_batch([Record(base, 1, b"k%d" % number, b"v" * 250)], leader_epoch=0)
+            replica.log.append(data, wall_ms=1, gaps=True)
+            base = replica.log.end_offset
+    replica.high_watermark = replica.log.end_offset
+    replica.flush()
+    rounds = 0
+    while (found := replica.clean()) is not None:
+        rounds += 1
+        assert rounds < 5
+    assert found is None and replica.checkpoint == replica.log.sealed_segments[-1].next_offset
+    assert len({each.key for each in replica.read()}) == 12
+
+
 def test_recovery_keeps_the_start_of_an_epoch_whose_first_batches_are_gone() -> None:
     """A follower with other records at 6 and 7 would not notice that it diverges."""
     replica = Replica(3, map_keys=100)

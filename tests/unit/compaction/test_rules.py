@@ -93,6 +93,25 @@ def test_the_ratio_must_exceed_its_minimum() -> None:
     assert not found(segments=[]).is_eligible(CompactionSettings(min_dirty_ratio=0.0))
 
 
+@pytest.mark.parametrize("checkpoint", [40, 43, 45])
+def test_a_first_dirty_offset_in_the_active_segment_leaves_nothing_to_clean(
+    checkpoint: int,
+) -> None:
+    """KAFKA-9826: the cleaner took the log again and again."""
+    settings = CompactionSettings(min_dirty_ratio=0.0, max_lag_ms=1)
+    for start in (0, checkpoint):
+        range_ = found(settings, checkpoint=checkpoint, start=start)
+        assert (range_.first_dirty, range_.first_uncleanable) == (checkpoint, checkpoint)
+        assert range_.dirty_bytes == 0
+        assert not range_.is_eligible(settings)
+
+
+def test_the_ratio_of_a_large_log() -> None:
+    """KAFKA-6030: a sum beyond 2^31 bytes became negative."""
+    large = [Sealed(each.base_offset, each.next_offset, 2**31) for each in SEGMENTS]
+    assert found(segments=large).ratio == 0.75
+
+
 def test_an_old_dirty_segment_makes_a_clean_log_eligible() -> None:
     """KIP-354: the age counts from the first batch of the oldest dirty segment."""
     settings = CompactionSettings(min_dirty_ratio=1.0, max_lag_ms=1_000)
@@ -103,6 +122,7 @@ def test_an_old_dirty_segment_makes_a_clean_log_eligible() -> None:
 
 
 def test_groups_fit_a_segment_and_an_index() -> None:
+    """KAFKA-5413."""
     assert grouped(SEGMENTS, 250) == [SEGMENTS[:2], SEGMENTS[2:]]
     assert grouped(SEGMENTS, 50) == [[each] for each in SEGMENTS]
     far = [Sealed(0, 10), Sealed(10, 2**31), Sealed(2**31, 2**31 + 1)]

@@ -47,6 +47,7 @@ def stored(driver: Driver) -> dict[ClientQuotaEntity, dict[str, float]]:
 
 
 def test_a_quota_is_set_changed_and_removed() -> None:
+    """KAFKA-9942, KAFKA-9980: the default entity has a null name, not a text."""
     driver = Driver()
     pair: Parts = (("user", None), ("client-id", "c"))
     assert alter(
@@ -117,6 +118,7 @@ def test_nothing_is_stored_by_validate_only() -> None:
 def test_a_change_is_refused_and_its_neighbour_is_made(
     parts: Parts, key: str, value: float
 ) -> None:
+    """KAFKA-14943."""
     driver = Driver()
     good = entry((("client-id", "good"),), ("producer_byte_rate", 5.0))
     assert alter(driver, entry(parts, (key, value)), good) == [ErrorCode.INVALID_REQUEST, 0]

@@ -148,6 +148,24 @@ def test_the_last_member_enters_the_elr() -> None:
     assert driver.partition("u").elr == (1,)
 
 
+@pytest.mark.parametrize("moving", [1, 2])
+def test_an_assignment_keeps_the_elr(moving: int) -> None:
+    """PR 20716: Kafka 4.1.1 computes the change without the ELR feature, which empties the ELR."""
+    driver = Driver(elr=True)
+    driver.start(moving, log_dirs=(A, B))
+    driver.start(*({1, 2, 3} - {moving}))
+    driver.create("t", (1, 2, 3), configs={"min.insync.replicas": "2"})
+    driver.create("u", (1,))
+    driver.propose_isr("t", (1,), min_insync_replicas=2)
+    before = driver.partition("t")
+    assert (before.isr, before.elr) == ((1,), (2, 3))
+    epoch = driver.broker(moving).epoch
+    assert assign(driver, (0, B), broker_id=moving, epoch=epoch).errors == (0,)
+    after = driver.partition("t")
+    assert after.directories[moving - 1] == B
+    assert (after.isr, after.elr, after.leader) == (before.isr, before.elr, before.leader)
+
+
 def test_an_unassigned_replica_is_found_by_its_late_assignment() -> None:
     """The failure scan cannot find it, so the broker keeps the assignment in its queue."""
     driver = driver_of()

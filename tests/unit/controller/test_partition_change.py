@@ -79,6 +79,7 @@ def test_who_of_the_elr_is_elected(
     alive: set[int],
     elected: Elected,
 ) -> None:
+    """KAFKA-19522: a fenced last known leader is not elected."""
     candidates = Candidates(
         leader=NO_LEADER, replicas=(1, 2, 3), isr=isr, elr=elr, last_known=last_known
     )

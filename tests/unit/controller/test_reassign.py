@@ -160,6 +160,21 @@ def test_from_123_to_456() -> None:
     assert reassign(driver, None)[0] == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
 
 
+@pytest.mark.parametrize("elr", [False, True], ids=["without ELR", "with ELR"])
+def test_the_leader_after_a_reassignment_is_no_unclean_one(elr: bool) -> None:
+    """KAFKA-19212: the new leader was not in the ISR before the record that completes it."""
+    driver = Driver(elr=elr)
+    driver.start(1, 2, 3, 4)
+    driver.create("t", (1, 2), configs={"min.insync.replicas": "2"})
+    reassign(driver, (4, 3))
+    driver.propose_isr("t", (1, 2, 3), min_insync_replicas=2)
+    assert 4 not in driver.partition("t").isr
+    driver.propose_isr("t", (1, 2, 3, 4), min_insync_replicas=2)
+    assert driver.leader_and_isr("t") == (4, (3, 4))
+    index = driver.controller.index
+    assert (index.unclean_elections, index.elr_elections) == (0, 0)
+
+
 @pytest.mark.parametrize("victim", [0, 1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
 def test_it_completes_whoever_dies_after_any_step(after: int, victim: int) -> None:

@@ -145,6 +145,7 @@ def test_after_a_takeover_another_incarnation_waits_for_the_old_ones_time_to_con
 
 
 def test_the_same_incarnation_keeps_its_epoch_and_state() -> None:
+    """KAFKA-16952."""
     driver = Driver()
     driver.start(1)
     before = driver.broker(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import struct
+from dataclasses import replace
 
 import pytest
 from crc32c import crc32c
@@ -283,6 +284,7 @@ def test_records_before_the_start_are_gone(log: Log) -> None:
 
 
 def test_retention_deletes_only_below_the_high_watermark(disk: SimDisk) -> None:
+    """KAFKA-5634."""
     log = open_log(disk, LogSettings(segment_bytes=200, retention_ms=1_000))
     filled(log, 20)
     first = [int(name[:20]) for name in disk.list(PATH) if name.endswith(".log")]
@@ -318,7 +320,43 @@ def test_retention_by_size_keeps_at_least_what_is_allowed(disk: SimDisk) -> None
     assert 500 <= log.size_bytes < 700 < before
 
 
+@pytest.mark.parametrize("limit", [{"retention_ms": 0}, {"retention_bytes": 0}])
+def test_both_limits_may_remove_the_active_segment(disk: SimDisk, limit: dict[str, int]) -> None:
+    """KAFKA-16414."""
+    log = open_log(disk, replace(SMALL, **({"retention_ms": -1} | limit)))
+    filled(log, 3)
+    assert delete_expired(log, high_watermark=3, wall_ms=10**9) == 1
+    assert (log.start_offset, log.end_offset) == (3, 3)
+
+
+def test_retention_is_complete_after_one_pass(disk: SimDisk) -> None:
+    """KAFKA-12177: the log start, the time and the size each allow some of the segments."""
+    small = LogSettings(segment_bytes=200, retention_ms=1_000, retention_bytes=400)
+    log = open_log(disk, small)
+    for number in range(30):
+        data = batch(number, 0, [b"value"], timestamp_ms=5_000 if number > 12 else 1)
+        log.append(data, wall_ms=0)
+    log.advance_start(6)
+    assert delete_expired(log, high_watermark=30, wall_ms=5_500) > 3
+    before = log.start_offset
+    assert delete_expired(log, high_watermark=30, wall_ms=5_500) == 0
+    assert log.start_offset == before > 12
+
+
+def test_a_log_without_records_is_as_it_was_after_a_clean_stop(disk: SimDisk) -> None:
+    """KAFKA-13603: the empty segment without an index made the next start recover the log."""
+    log = open_log(disk, LogSettings(segment_bytes=200, retention_ms=1_000))
+    filled(log, 20)
+    delete_expired(log, high_watermark=20, wall_ms=10**9)
+    log.flush()
+    log.close()
+    again = open_log(disk.restart(), clean=True)
+    assert (again.start_offset, again.end_offset) == (20, 20)
+    assert again.recovery.scanned_bytes == 0
+
+
 def test_deletion_renames_as_kafka_does(disk: SimDisk, log: Log) -> None:
+    """KAFKA-15391, KAFKA-19571: a flush that overlaps the deletion is no error of the disk."""
     filled(log, 3)
     flush = log.prepare_flush()
     log.deleted = True

@@ -206,7 +206,8 @@ def test_a_reader_learns_that_its_follower_leads_now(cluster: ReplicaCluster) ->
 
 
 def test_a_session_repeats_the_choice(cluster: ReplicaCluster) -> None:
-    """The high watermark has not moved since the last answer, but the choice must be sent."""
+    """KAFKA-14379: a client that refreshes its choice is answered again. The high watermark has not
+    moved since the last answer, but the choice must be sent."""
     topic = topic_with_records(cluster)
     answers: list[tuple[int, int, list[FetchPartitionResult]]] = []
 

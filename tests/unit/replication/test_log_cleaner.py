@@ -294,7 +294,8 @@ def test_a_truncation_during_a_cleaning_voids_it(make_cluster: MakeCluster) -> N
 def test_a_truncation_lowers_the_checkpoint_before_it_removes_records(
     make_cluster: MakeCluster,
 ) -> None:
-    """Above the log end, the checkpoint would call the records clean that are appended later."""
+    """KAFKA-3330. Above the log end, the checkpoint would call the records clean that are appended
+    later."""
     cluster = compacted(make_cluster)
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
@@ -439,6 +440,7 @@ def test_a_full_disk_ends_the_cleaning_and_the_next_one_succeeds(
 
 
 def test_the_throttle_bounds_the_rate(make_cluster: MakeCluster) -> None:
+    """KAFKA-13996: the rate is changed while the cleaner runs."""
     times = {}
     for rate in (1e9, 3_000.0):
         cluster = compacted(make_cluster, threads=0)
@@ -484,6 +486,7 @@ def test_log_cleaner_threads_cleans_several_logs_at_the_same_time(
 
 
 def test_changed_settings_apply_to_a_running_cleaner(make_cluster: MakeCluster) -> None:
+    """KAFKA-16574: the metrics outlive a change of the settings."""
     cluster = compacted(make_cluster, threads=0)
     topic = cluster.create("t", [led_by(1)])
     cluster.run(50)
@@ -493,7 +496,13 @@ def test_changed_settings_apply_to_a_running_cleaner(make_cluster: MakeCluster) 
     assert cleaner.figures.cleanings == 0
     cleaner.configure(replace(cleaner.settings, threads=1))
     cluster.run(2000)
-    assert cleaner.figures.cleanings > 0
+    cleanings = cleaner.figures.cleanings
+    assert cleanings > 0
+    cleaner.configure(replace(cleaner.settings, threads=2, load_factor=0.5))
+    samples = {
+        sample.name: sample.value for family in of_cleaner(cleaner) for sample in family.samples
+    }
+    assert samples["quorate_log_cleaner_cleanings_total"] == cleanings
 
 
 def test_records_wait_for_the_min_lag_and_the_max_lag_takes_a_clean_log(

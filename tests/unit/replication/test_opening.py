@@ -202,6 +202,7 @@ def test_a_partition_that_is_moved_away_meanwhile_is_deleted(cluster: ReplicaClu
 
 
 def test_configs_that_change_meanwhile_hold(cluster: ReplicaCluster) -> None:
+    """KAFKA-8813."""
     topic = written(cluster)
     thread = started(cluster, cluster.kill(1))
     thread.turn()

@@ -437,6 +437,7 @@ def test_a_new_log_does_not_begin_at_the_start_of_one_that_is_gone(
 def test_a_truncation_of_the_current_log_truncates_the_future_one(
     make_cluster: MakeCluster,
 ) -> None:
+    """KAFKA-9087, KAFKA-9654, KAFKA-6949: the leader epoch and the log change."""
     cluster = make_cluster(brokers=2, log_dirs=(A, B))
     cluster.log_settings = SMALL
     topic = cluster.create("t", [replace(led_by(1, 2), isr=(1,))])
@@ -506,6 +507,33 @@ def test_deleted_records_stay_deleted_if_the_broker_dies_after_the_swap(
     assert cluster.hosted(1, topic).log.start_offset == 7
 
 
+def test_segments_that_wait_for_their_removal_are_gone_after_a_move(
+    cluster: ReplicaCluster,
+) -> None:
+    """KAFKA-16424: the swap changed the paths of renamed files, and the files stayed."""
+    cluster.log_settings = replace(SMALL, retention_bytes=300, file_delete_delay_ms=3_000)
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+
+    def waiting() -> list[str]:
+        disk = cluster.nodes[1].disk
+        names = [(path, each) for path in (A, B) for each in disk.list(path) if each[:2] == "t-"]
+        files = [
+            f"{path}/{each}/{file}" for path, each in names for file in disk.list(f"{path}/{each}")
+        ]
+        return [each for each in files if each.endswith(".deleted")]
+
+    for target in (B, A):
+        produce(cluster, topic, 20)
+        cluster.nodes[1].replicas._apply_retention()
+        assert waiting()
+        alter(cluster, "t-0", target)
+        moved(cluster, "t-0", target)
+    cluster.run(4_000)
+    assert not waiting()
+    assert [each for each in cluster.nodes[1].disk.list(B) if each[:2] == "t-"] == []
+
+
 def test_a_topic_that_is_deleted_during_a_move_leaves_nothing(cluster: ReplicaCluster) -> None:
     for wait_ms in (0, 1, 5, 50, 150, 300):
         topic = cluster.create("t", [placed_in(cluster, A)])
@@ -547,6 +575,7 @@ def test_a_new_topic_waits_until_the_earlier_log_of_a_move_is_renamed(
 def test_the_cleaner_and_retention_leave_a_moving_replica_alone(
     make_cluster: MakeCluster,
 ) -> None:
+    """KAFKA-16709: both go on after the move."""
     cluster = make_cluster(
         brokers=1,
         log_dirs=(A, B),

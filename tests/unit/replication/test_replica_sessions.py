@@ -216,6 +216,7 @@ def test_failed_reads_of_followers_are_counted(leader: Leader) -> None:
 
 
 def test_divergence_is_told_and_not_counted(leader: Leader) -> None:
+    """KAFKA-13141."""
     leader.produce(0, 2)
     leader.cluster.change(leader.topic, leader=1)
     leader.cluster.spread()

@@ -189,6 +189,7 @@ def test_a_held_partition_does_not_make_the_fetcher_spin(
 def test_the_partitions_that_a_follower_holds_back(
     cluster: ReplicaCluster, listed: bool, in_isr: bool, high_watermark: int, held_back: bool
 ) -> None:
+    """KAFKA-15080: a replica with an unknown lag is not held back."""
     topic = cluster.create("t", [led_by(1, 2)])
     cluster.run(50)
     hosted = cluster.hosted(2, topic)
