@@ -31,7 +31,7 @@ _begin = SegmentSwap.begin
 
 
 def crashes_during_cleanings() -> None:
-    test_property.test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(0)
+    test_property.test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(0, 1)
 
 
 def checkpoint_behind_the_replacements() -> None:

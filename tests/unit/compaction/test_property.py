@@ -15,6 +15,7 @@ from quorate.quorum.log.batches.batch import assemble, batches, build_batch, rea
 from quorate.quorum.log.batches.compression import Codec
 from quorate.quorum.log.batches.record import Record, write_bytes, write_varint
 from tests.sim.world.disk import PowerCut
+from tests.thirds import THIRDS
 from tests.unit.compaction.histories import DELETE_RETENTION_MS, Replica, latest
 
 
@@ -51,13 +52,16 @@ def test_any_history_keeps_the_latest_values(seed: int) -> None:
         assert (looked_up and looked_up.offset) == (first and first.offset)
 
 
+@pytest.mark.parametrize("first", THIRDS)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(seed: int) -> None:
+def test_a_crash_at_every_disk_call_of_a_history_keeps_the_latest_values(
+    seed: int, first: int
+) -> None:
     whole = Replica(seed)
     script_of_crash(whole)
     assert whole.cleanings >= 2
     crashed = 0
-    for call in range(1, whole.disk.calls, 3):
+    for call in range(first, whole.disk.calls, 3):
         for power in (True, False):
             replica = Replica(seed)
             replica.disk.die_at = replica.disk.calls + call

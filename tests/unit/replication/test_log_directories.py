@@ -24,6 +24,7 @@ from quorate.quorum.metadata.image import MetadataImage, Partition
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot.produce import ProducePartition
 from tests.sim.world.disk import SimDisk
+from tests.thirds import THIRDS
 from tests.unit.replication.cluster import ReplicaCluster, between, led_by
 
 MakeCluster = Callable[..., ReplicaCluster]
@@ -542,12 +543,13 @@ class Life:
             log.check()
 
 
-def test_a_directory_fails_at_every_disk_call(make_cluster: MakeCluster) -> None:
+@pytest.mark.parametrize("first", THIRDS)
+def test_a_directory_fails_at_every_disk_call(make_cluster: MakeCluster, first: int) -> None:
     """The broker continues in the other directory, and a restart finds all acknowledged records."""
     whole = Life(make_cluster, 1 << 30)
     whole.script()
     failed = 0
-    for fail_at in range(1, whole.calls, 3):
+    for fail_at in range(first, whole.calls, 3):
         life = Life(make_cluster, fail_at)
         life.script()
         logs = life.cluster.nodes[1].replicas.logs
@@ -558,9 +560,10 @@ def test_a_directory_fails_at_every_disk_call(make_cluster: MakeCluster) -> None
     assert failed > 20
 
 
+@pytest.mark.parametrize("first", THIRDS)
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_directory_fails_at_every_disk_call_of_a_start(
-    make_cluster: MakeCluster, clean: bool
+    make_cluster: MakeCluster, clean: bool, first: int
 ) -> None:
     """The broker serves the other directory, and a later start finds all acknowledged records. The
     broker had not reported its directories yet."""
@@ -589,4 +592,4 @@ def test_a_directory_fails_at_every_disk_call_of_a_start(
             calls = life.calls
         life.produce(topics[0], 2)
         life.again()
-        fail_at += 3 if fail_at else 1
+        fail_at += 3 if fail_at else first

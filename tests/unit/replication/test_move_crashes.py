@@ -13,6 +13,7 @@ from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.hot import ProducePartitionResult
 from tests.sim.world.disk import PowerCut, SimDisk
+from tests.thirds import THIRDS
 from tests.unit.replication.cluster import ReplicaCluster
 from tests.unit.replication.moves import A, B, alter, committed, placed_in
 
@@ -93,8 +94,9 @@ class Moving:
                 assert partition_of(each) in (None, T0)
 
 
+@pytest.mark.parametrize("first", THIRDS)
 @pytest.mark.parametrize("power", [False, True])
-def test_a_crash_at_every_disk_call(make_cluster: MakeCluster, power: bool) -> None:
+def test_a_crash_at_every_disk_call(make_cluster: MakeCluster, power: bool, first: int) -> None:
     """A kill leaves the page cache. A power cut leaves what was flushed, so that flush.messages=1
     is the bound of what must be there."""
     flush_messages = 1 if power else 1 << 40
@@ -104,7 +106,7 @@ def test_a_crash_at_every_disk_call(make_cluster: MakeCluster, power: bool) -> N
     assert whole.home == B
     calls = whole.disk.calls - before
     homes = set()
-    for call in range(1, calls + 1, 3 if power else 2):
+    for call in range(first, calls + 1, 3):
         life = Moving(make_cluster, flush_messages=flush_messages, seed=call)
         life.disk.die_at = life.disk.calls + call
         with pytest.raises(PowerCut):
@@ -116,9 +118,10 @@ def test_a_crash_at_every_disk_call(make_cluster: MakeCluster, power: bool) -> N
     assert {(A,), (A, B), (B,)} <= homes, "the crashes lie before, in and after the swap"
 
 
+@pytest.mark.parametrize("first", THIRDS)
 @pytest.mark.parametrize("failing", [A, B])
 def test_a_directory_fails_at_every_disk_call_of_a_move(
-    make_cluster: MakeCluster, failing: str
+    make_cluster: MakeCluster, failing: str, first: int
 ) -> None:
     """The broker goes on. After a restart with a healthy disk, the records are there."""
     calls = 0
@@ -142,7 +145,7 @@ def test_a_directory_fails_at_every_disk_call_of_a_move(
     run()
     whole = calls
     offline = 0
-    for fail_at in range(1, whole, 2):
+    for fail_at in range(first, whole, 3):
         life = run()
         logs = life.cluster.nodes[1].replicas.logs
         if calls >= fail_at:
