@@ -6,6 +6,8 @@
   response, or an RpcFailure that says whether the other end can have acted on the request.
 - There is no task and no future per request. One timer sweeps all timeouts.
 - Requests reach their handlers in the order in which they were sent. Responses come in any order.
+- The messages of one frame are handled in slices, because there may be thousands. The link is not
+  read meanwhile.
 - A response that arrives after its request timed out is dropped.
 - The channel aborts its link if a request times out and no frame has arrived since the request was
   sent. Its other requests then fail as LOST. After a network partition TCP may wait for a long
@@ -18,23 +20,34 @@ from __future__ import annotations
 import asyncio
 import enum
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from quorate.quorum.node_message_bounds import MAX_NODE_FRAME_BYTES
 from quorate.quorum.rpc.hello import Peer
+from quorate.quorum.rpc.link_reading import LinkReading
 from quorate.quorum.rpc.messages import (
     BY_CLASS,
     BY_NUMBER,
     FRAME_HEADER_BYTES,
     MAX_MESSAGES_PER_FRAME,
+    SMALL_FRAME_BYTES,
     Message,
+    Row,
     Unsupported,
     frame_header,
     packed,
     rows_of,
+)
+from quorate.quorum.rpc.sliced_frame import (
+    ALL,
+    MESSAGES_BETWEEN,
+    MESSAGES_PER_SLICE,
+    SLICE_ANSWER_BYTES,
+    SLICE_US,
+    SlicedFrame,
 )
 from quorate.quorum.seams import Clock, Link, ProtocolError, Timer
 
@@ -105,11 +118,14 @@ class Channel:
         settings: ChannelSettings,
         on_closed: Callable[[Channel], None],
         on_sent: Callable[[], None] | None = None,
+        on_held: Callable[[int], None] = lambda held_bytes: None,
+        reading: LinkReading | None = None,
     ) -> None:
         """Create a channel to `peer`. `on_closed` is called once, after all requests have failed.
 
         `handlers` maps the class of a request to its handler. `on_sent` is called after frames were
-        written to the link."""
+        written to the link. `on_held` gets the bytes of a frame whose messages are not all handled,
+        and 0 after the last one. `reading` pauses the link, also for other reasons."""
         self.peer = peer
         self.closed = False
         self._link = link
@@ -118,6 +134,8 @@ class Channel:
         self._settings = settings
         self._on_closed = on_closed
         self._on_sent = on_sent
+        reading = reading or LinkReading(link)
+        self._sliced = SlicedFrame(link, clock, self._handle, reading, on_held)
         self._next_id = 0
         self._outstanding: dict[int, _Outstanding] = {}
         self._queue: list[tuple[bytes, int | None]] = []  # packed, and the id if it is a request
@@ -203,13 +221,30 @@ class Channel:
             self._link.abort()
 
     def on_frame(self, frame: memoryview) -> None:
-        """Handle the messages of a frame in their order.
+        """Handle the messages of a frame in their order, in slices (`sliced_frame.py`). The next
+        frames wait until all of them are handled.
 
         Raise ProtocolError if the frame is malformed, or if a response belongs to another RPC than
         its request. A request without a handler is answered with Unsupported. If a handler closes
         the link, the remaining messages are dropped."""
         self._heard_ms = self._clock.now_ms()
-        for row in rows_of(frame):
+        if len(frame) > SMALL_FRAME_BYTES or self._sliced.waits:
+            self._sliced.begin(frame, 0)
+            return
+        handled = self._handle(iter(rows_of(frame)))
+        if handled != ALL:
+            self._sliced.begin(frame, handled)
+
+    def _handle(self, rows: Iterator[Row | None]) -> int:
+        """Handle messages until the slice ends (`sliced_frame.py` has its bounds and the result).
+        The first MESSAGES_BETWEEN messages do not count as time."""
+        end_us = taken = 0
+        for row in rows:
+            taken += 1
+            if row is None:
+                if self._clock.now_us() >= (end_us := end_us or self._clock.now_us() + SLICE_US):
+                    return taken
+                continue
             kind = BY_NUMBER.get(row[0])
             if row[0] & 1:
                 self._respond(row)
@@ -222,12 +257,21 @@ class Channel:
                     self.on_first_request()
                     self.on_first_request = None
             if self._link.closed:
-                return
+                return ALL
+            if self._queued_bytes > SLICE_ANSWER_BYTES:
+                return taken
+            if not taken % MESSAGES_BETWEEN:
+                now_us = self._clock.now_us()
+                if taken >= MESSAGES_PER_SLICE or now_us >= (end_us := end_us or now_us + SLICE_US):
+                    return taken
+        return ALL
 
     def on_closed(self, error: Exception | None) -> None:
         """Fail the requests that are still queued as NOT_SENT and all others as LOST. Then call the
         owner's `on_closed`."""
         self.closed = True
+        self._sliced.drop()
+        error = error or self._sliced.error
         unsent = {correlation_id for _, correlation_id in self._queue}
         self._queue.clear()
         if self._sweep is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.tracebacks import drop_stack_frames
@@ -45,6 +46,24 @@ def deliver(
         handler.on_frame(frame)
     except ProtocolError as error:
         log_closing(link.peer, error, lines)
+        link.abort()
+        drop_stack_frames(error)
+        return error
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": f"handling a frame from {link.peer} failed", "exception": error}
+        )
+        link.abort()
+        return error
+    return None
+
+
+def handled_later(link: Link, work: Callable[[], None]) -> Exception | None:
+    """Do the rest of the work of a frame, with the same boundary as `deliver`."""
+    try:
+        work()
+    except ProtocolError as error:
+        log_closing(link.peer, error, getattr(link, "lines", None))
         link.abort()
         drop_stack_frames(error)
         return error

@@ -20,6 +20,7 @@ from quorate.quorum.log_limit import LogLimit
 from quorate.quorum.rpc.budget import Memory
 from quorate.quorum.rpc.channel import Channel, ChannelSettings, Handlers
 from quorate.quorum.rpc.hello import Hello, HelloReply, Peer, is_newer, refusal_of
+from quorate.quorum.rpc.link_reading import LinkReading
 from quorate.quorum.rpc.messages import Message, frame_header, packed, sole_message
 from quorate.quorum.rpc.node_identity import UNPROVED, NodeProof
 from quorate.quorum.rpc.node_link_memory import NodeLinkMemory
@@ -115,7 +116,10 @@ class Handshake(abc.ABC):
         self._channel: LinkHandler | None = None
         self._failure: Exception | None = None
         self._timer = settings.clock.call_later(settings.handshake_timeout_ms, self._too_late)
-        self._holding = None if settings.memory is None else NodeLinkMemory(link, settings.memory)
+        self._reading = LinkReading(link)
+        self._holding: NodeLinkMemory | None = None
+        if settings.memory is not None:
+            self._holding = NodeLinkMemory(link, settings.memory, self._reading)
 
     def on_buffered(self, held_bytes: int) -> None:
         """Count the bytes of an unfinished frame in the budget of links between nodes."""
@@ -167,9 +171,15 @@ class Handshake(abc.ABC):
             settings.channel,
             self._on_channel_closed,
             on_sent=None if self._holding is None else self._holding.sent,
+            on_held=self._hold,
+            reading=self._reading,
         )
         self._channel = channel
         self._on_channel(channel)
+
+    def _hold(self, held_bytes: int) -> None:
+        if self._holding is not None:
+            self._holding.handling(held_bytes)
 
     def _refused(self, reason: str) -> None:
         self._failure = HandshakeRefused(reason)

@@ -7,7 +7,7 @@ are never reused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -17,22 +17,27 @@ from quorate.quorum import node_message_bounds as bounds
 from quorate.quorum.controller.state import messages as controller
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.rpc.hello import Hello, HelloReply, VersionRange
-from quorate.quorum.rpc.msgpack_elements import check_elements
+from quorate.quorum.rpc.msgpack_elements import array_at, check_elements, walk
 from quorate.quorum.rpc.row_codec import reader, writer
 from quorate.quorum.seams import Buffer, ProtocolError
 
 MAX_MESSAGES_PER_FRAME = 4096
 MAX_ARRAY_ELEMENTS = 100_000  # of one array, in a frame above SMALL_FRAME_BYTES
-MAX_FRAME_ELEMENTS = 1_000_000
+MAX_FRAME_ELEMENTS = 400_000
 """The elements of all arrays in a frame. The largest legitimate frame is an AlterPartition request
-of 10,000 partitions with 10 replicas each: 400,000 elements."""
+of 10,000 partitions with 10 replicas each: 380,000 elements."""
 SMALL_FRAME_BYTES = 64 * 1024
 """Frames up to this size are unpacked without a count, because they hold at most 65,536 elements,
 which take 4 MB. Each array in them may have MAX_MESSAGES_PER_FRAME elements. The size is also the
 bound of a handshake's frame."""
+NOT_MESSAGES = f"not an array of at most {MAX_MESSAGES_PER_FRAME} messages"
 MAX_REASON = 200  # characters of the unpacker's error message
 HEAD = 2  # kind and correlation id
 ARRAY_32 = b"\xdd"  # msgpack's array with a four-byte length
+
+
+Row = list[Any]
+"""A message as msgpack has it: kind, correlation id, fields."""
 
 
 class Message(Protocol):
@@ -124,7 +129,7 @@ def frame_header(messages: int) -> bytes:
 FRAME_HEADER_BYTES = len(frame_header(0))
 
 
-def rows_of(frame: Buffer) -> list[list[Any]]:
+def rows_of(frame: Buffer) -> list[Row]:
     """Return the rows of a frame's messages. Each one begins with a kind and a correlation id.
 
     Raise ProtocolError for any other content. The kind may be unknown, and the fields are not
@@ -136,13 +141,42 @@ def rows_of(frame: Buffer) -> list[list[Any]]:
         check_elements(frame, MAX_FRAME_ELEMENTS)
         rows = _unpacked(frame, MAX_ARRAY_ELEMENTS)
     if type(rows) is not list or len(rows) > MAX_MESSAGES_PER_FRAME:
-        raise ProtocolError(f"not an array of at most {MAX_MESSAGES_PER_FRAME} messages")
+        raise ProtocolError(NOT_MESSAGES)
     for row in rows:
-        if type(row) is not list or len(row) < HEAD or type(row[0]) is not int:
-            raise ProtocolError("a message must be an array that starts with its kind")
-        if type(row[1]) is not int:
-            raise ProtocolError("a message's correlation id must be an integer")
+        _check_head(row)
     return rows
+
+
+def _check_head(row: Any) -> None:
+    if type(row) is not list or len(row) < HEAD or type(row[0]) is not int:
+        raise ProtocolError("a message must be an array that starts with its kind")
+    if type(row[1]) is not int:
+        raise ProtocolError("a message's correlation id must be an integer")
+
+
+def rows_later(frame: memoryview, skipped: int) -> Iterator[Row | None]:
+    """Yield the rows of a frame after the first `skipped` messages, one at a time.
+
+    Only one row is in memory, and its elements are counted before it is built. None is yielded
+    while elements are counted, for a pause. Raise ProtocolError, as `rows_of` does, when the faulty
+    message is reached."""
+    count, at = array_at(frame)
+    if not 0 <= count <= MAX_MESSAGES_PER_FRAME:
+        raise ProtocolError(NOT_MESSAGES)
+    left = MAX_FRAME_ELEMENTS
+    for number in range(count):
+        begin = at
+        for at, counted in walk(frame, begin, left):  # noqa: B007
+            yield None
+        left -= counted
+        if at > len(frame):
+            raise ProtocolError("not a frame of messages: it ends early")
+        if number >= skipped:
+            row = _unpacked(frame[begin:at], MAX_ARRAY_ELEMENTS)
+            _check_head(row)
+            yield row
+    if at != len(frame):
+        raise ProtocolError("not a frame of messages: it goes on after the last one")
 
 
 def _unpacked(frame: Buffer, max_array_len: int) -> Any:

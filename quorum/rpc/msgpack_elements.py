@@ -7,6 +7,8 @@ count reads only the first bytes of each element, so a large string costs one st
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from quorate.quorum.seams import Buffer, ProtocolError
 
 
@@ -39,12 +41,30 @@ SIZES, LENGTHS, ITEMS = _table()
 ARRAY_16, ARRAY_32 = 0xDC, 0xDD
 
 
-def check_elements(frame: Buffer, most: int) -> None:
-    """Raise ProtocolError if the frame has more than `most` elements, or a map or an extension.
+ELEMENTS_BETWEEN = 2048
+"""Elements that are counted before a pause."""
+FIXED_ARRAYS = range(0x90, 0xA0)
 
-    Every value counts as an element, also an array itself. A frame that ends early, or that
-    continues after its last element, raises nothing here. The unpacker reports it."""
-    at, end = 0, len(frame)
+
+def array_at(frame: Buffer) -> tuple[int, int]:
+    """Return the number of elements of the array with which a frame begins, and the position of the
+    first. The number is -1 if the frame does not begin with an array."""
+    first = frame[0] if len(frame) else 0
+    size = SIZES[first]
+    if first in FIXED_ARRAYS:
+        return ITEMS[first], size
+    if first in (ARRAY_16, ARRAY_32):
+        return int.from_bytes(frame[1:size], "big"), size
+    return -1, 0
+
+
+def walk(frame: Buffer, at: int, most: int) -> Iterator[tuple[int, int]]:
+    """Find the end of the element at the position `at`. Yield a position and the number of elements
+    before it, once after every ELEMENTS_BETWEEN elements and once for the end.
+
+    The end is beyond that of the frame if the frame ends early. Raise ProtocolError if there are
+    more than `most` elements, or for a map or an extension."""
+    end = len(frame)
     counted, awaited = 0, 1
     while awaited and at < end:
         first = frame[at]
@@ -62,3 +82,15 @@ def check_elements(frame: Buffer, most: int) -> None:
         awaited -= 1
         if counted + awaited > most:
             raise ProtocolError(f"a frame of more than {most} elements")
+        if not counted % ELEMENTS_BETWEEN and awaited:
+            yield at, counted
+    yield at if not awaited else end + 1, counted
+
+
+def check_elements(frame: Buffer, most: int) -> None:
+    """Raise ProtocolError if the frame has more than `most` elements, or a map or an extension.
+
+    Every value counts as an element, also an array itself. A frame that ends early, or that
+    continues after its last element, raises nothing here. The unpacker reports it."""
+    for _ in walk(frame, 0, most):
+        pass

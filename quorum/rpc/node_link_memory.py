@@ -1,5 +1,5 @@
-"""The memory that one link between nodes holds: unfinished frames, and bytes that its peer does not
-read.
+"""The memory that one link between nodes holds: frames that are not finished or not handled, and
+bytes that its peer does not read.
 
 The link's handler reports both here (`handshake.py`). Under pressure, a link that holds more than
 its share may have to wait until it is read. When the budget is used up, the heaviest links are
@@ -13,6 +13,7 @@ instead.
 from __future__ import annotations
 
 from quorate.quorum.rpc.budget import LEAST_READ_BYTES, Budget, Memory
+from quorate.quorum.rpc.link_reading import LinkReading
 from quorate.quorum.seams import Address, Link
 
 FETCH_PART = 24
@@ -33,11 +34,13 @@ def fetch_room(budget: Budget) -> int:
 class NodeLinkMemory:
     """The Holder of one link. All its methods run on the event loop."""
 
-    def __init__(self, link: Link, memory: Memory) -> None:
-        """Count `link` in the budget of links between nodes of `memory`."""
+    def __init__(self, link: Link, memory: Memory, reading: LinkReading) -> None:
+        """Count `link` in the budget of links between nodes of `memory`. `reading` pauses it."""
         self._link = link
+        self._reading = reading
         self._budget = memory.nodes
         self._buffered_bytes = 0
+        self._handled_bytes = 0
         self._unread_bytes = 0
         self._drained = True
         self._paused = False
@@ -50,6 +53,12 @@ class NodeLinkMemory:
     def buffered(self, held_bytes: int) -> None:
         """Record that the link keeps `held_bytes` of an unfinished frame."""
         self._buffered_bytes = held_bytes
+        self.report_memory()
+
+    def handling(self, held_bytes: int) -> None:
+        """Record that the channel keeps a frame of `held_bytes` whose messages are not all
+        handled."""
+        self._handled_bytes = held_bytes
         self.report_memory()
 
     def drained(self, drained: bool) -> None:
@@ -65,7 +74,7 @@ class NodeLinkMemory:
 
     def release(self) -> None:
         """Record that the link is closed."""
-        self._buffered_bytes = self._unread_bytes = 0
+        self._buffered_bytes = self._handled_bytes = self._unread_bytes = 0
         self._budget.set_held(self, 0)
 
     def update_reading(self) -> None:
@@ -74,9 +83,9 @@ class NodeLinkMemory:
         if over != self._paused:
             self._paused = over
             if over:
-                self._link.pause_reading()
+                self._reading.pause()
             else:
-                self._link.resume_reading()
+                self._reading.resume()
 
     def evict(self) -> None:
         """Abort the link, because the budget is used up or the link makes no progress."""
@@ -85,7 +94,8 @@ class NodeLinkMemory:
     def report_memory(self) -> None:
         """Report the held bytes to the budget. This may abort the link."""
         self._unread_bytes = self._unread_now()
-        self._budget.set_held(self, self._buffered_bytes + self._unread_bytes)
+        held_bytes = self._buffered_bytes + self._handled_bytes + self._unread_bytes
+        self._budget.set_held(self, held_bytes)
         self.update_reading()
 
     def _unread_now(self) -> int:

@@ -1,19 +1,29 @@
-"""Links of nodes that take the places and the file descriptors of a controller (item 7)."""
+"""Links of nodes that take the places, the descriptors or the time of a controller (items 4, 7)."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
 
+from quorate.quorum.ids import EpochOffset, ReplicaKey
 from quorate.quorum.protocol.schemas.topics import CreatableTopic, CreateTopicsRequest
+from quorate.quorum.raft.messages import FetchRequest, VoteRequest
+from quorate.quorum.rpc.messages import MAX_MESSAGES_PER_FRAME
 from quorate.quorum.seams import Address
 from tests.attacks.connections import affordable
-from tests.attacks.node_frames import NodeLink
+from tests.attacks.node_frames import (
+    ATTACKER_ID,
+    DIRECTORY_ID,
+    NodeLink,
+    node_frame,
+    row,
+    web_socket,
+)
 from tests.attacks.registry import attack
 from tests.attacks.target import NotServed, Succeeded, Target
 
 LINKS, QUICK_LINKS = 4_500, 300
-AT_ONCE = 50
+AT_ONCE = 20
 CREATE_VERSION = 5
 
 
@@ -58,3 +68,71 @@ async def links_with_a_good_hello(target: Target) -> None:
         finally:
             for each in held:
                 each.close()
+
+
+PING = 0x89
+PINGS = 40_000
+CLOSED_WITHIN_S = 10.0
+FRAMES, QUICK_FRAMES = 20, 3
+
+
+@attack(4)
+async def frames_full_of_messages(target: Target) -> None:
+    """Send frames of 4,096 votes and fetches from offset 0 to each controller, and read nothing."""
+    me = ReplicaKey(ATTACKER_ID, DIRECTORY_ID)
+    for address in target.controllers:
+        held = await greeted(target, address, 2)
+        vote = VoteRequest(
+            cluster_id=target.cluster_id,
+            voter=me,
+            candidate=me,
+            epoch=1,
+            last=EpochOffset(0, 0),
+            pre_vote=True,
+        )
+        fetch = FetchRequest(
+            cluster_id=target.cluster_id,
+            replica=me,
+            epoch=1,
+            offset=0,
+            last_fetched_epoch=0,
+            max_wait_ms=0,
+            max_bytes=1 << 20,
+            high_watermark=0,
+        )
+        for link, message in zip(held, (vote, fetch), strict=False):
+            full = [row(message, number) for number in range(MAX_MESSAGES_PER_FRAME)]
+            for _ in range(QUICK_FRAMES if target.quick else FRAMES):
+                sent = await link.send(web_socket(node_frame(*full)), timeout_s=5)
+                target.outcome["sent" if sent else "closed"] += 1
+        for link in held:
+            link.close()
+
+
+@attack(4)
+async def floods_of_pings(target: Target) -> None:
+    """Send empty pings to each controller before any Hello and after it, and read no answer."""
+    for address in target.controllers:
+        for hello in (False, True):
+            with suppress(OSError, TimeoutError):
+                link = await NodeLink.open(address)
+                if hello:
+                    await link.greet(target.cluster_id)
+                await link.send(web_socket(b"", PING) * PINGS, timeout_s=5)
+                target.outcome["closed" if await ends(link) else "open"] += 1
+                link.close()
+    if target.outcome["open"]:
+        raise Succeeded("a controller answers pings without end")
+
+
+async def ends(link: NodeLink) -> bool:
+    """Read everything that the node sends. Return True if it closes the link soon."""
+    try:
+        async with asyncio.timeout(CLOSED_WITHIN_S):
+            while await link.reader.read(1 << 16):
+                pass
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -9,10 +9,13 @@ from typing import Any
 from quorate.quorum.rpc.frame_link import REPORT_ABOVE_BYTES
 from quorate.quorum.rpc.websocket_frames import (
     BINARY,
+    HEADER_64,
     MASKED,
     MAX_CONTROL_FRAMES,
+    MAX_MASKED_BYTES,
     PING,
     PONG,
+    SIZE_64,
     WebSocketLink,
 )
 from tests.unit.rpc.nets import Recorder
@@ -47,7 +50,7 @@ class Socket(asyncio.Transport):
 def with_link(scenario: Callable[[WebSocketLink, Socket, Recorder], None]) -> None:
     async def run() -> None:
         handler, socket = Recorder(), Socket()
-        link = WebSocketLink(handler, 1 << 20, masks=False)
+        link = WebSocketLink(handler, 1 << 22, masks=False)
         link.connection_made(socket)
         scenario(link, socket, handler)
 
@@ -87,5 +90,23 @@ def test_a_peer_that_does_not_read_gets_no_pongs() -> None:
         socket.unread = 0
         link.data_received(EMPTY_PING)
         assert bytes(socket.written) == EMPTY_PONG * 2
+
+    with_link(scenario)
+
+
+def test_a_large_masked_frame_is_refused_by_its_header() -> None:
+    """To remove the mask of 32 MB takes 0.1 s. The mask of a node is 0."""
+
+    def scenario(link: WebSocketLink, socket: Socket, handler: Recorder) -> None:
+        def header(size: int, key: bytes) -> bytes:
+            return HEADER_64.pack(BINARY, MASKED | SIZE_64, size) + key
+
+        link.data_received(EMPTY_MESSAGE)
+        link.data_received(header(2 * MAX_MASKED_BYTES, bytes(4)) + bytes(2 * MAX_MASKED_BYTES))
+        link.data_received(header(MAX_MASKED_BYTES, b"mask") + bytes(MAX_MASKED_BYTES))
+        assert [len(each) for each in handler.frames] == [0, 2 * MAX_MASKED_BYTES, MAX_MASKED_BYTES]
+        assert socket.aborts == 0
+        link.data_received(header(MAX_MASKED_BYTES + 1, b"mask"))
+        assert socket.aborts == 1
 
     with_link(scenario)
