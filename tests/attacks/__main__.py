@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.attacks.registry import attacks
+from tests.attacks.bystanders import RULE
+from tests.attacks.registry import WITHOUT_ATTACK, attacks
 from tests.attacks.run import Site, Verdict, as_json, run_fresh, run_on
 from tests.attacks.soak import main as soak
 
@@ -28,6 +29,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small, and without the bound on p99")
     parser.add_argument("--bootstrap-server", help="HOST:PORT,... of a running cluster's brokers")
     parser.add_argument("--bootstrap-controller", help="HOST:PORT,... of its controllers")
+    parser.add_argument(
+        "--fault-socket", type=Path, action="append", default=[], help="of a node with --faults"
+    )
     parser.add_argument("--json", type=Path, help="file for the verdicts")
     parser.add_argument("--keep", action="store_true", help="keep the cluster's directory")
     chosen = parser.parse_args()
@@ -42,7 +46,13 @@ def parsed() -> argparse.Namespace:
 def run(chosen: argparse.Namespace, root: Path) -> list[Verdict]:
     names = chosen.names or list(attacks())
     if chosen.bootstrap_server:
-        site = Site(chosen.bootstrap_server, chosen.bootstrap_controller, {}, root)
+        site = Site(
+            chosen.bootstrap_server,
+            chosen.bootstrap_controller,
+            {},
+            root,
+            tuple(chosen.fault_socket),
+        )
         return run_on(site, names, say, quick=chosen.quick)
     return run_fresh(root, names, say, quick=chosen.quick)
 
@@ -54,6 +64,8 @@ def main() -> int:
     if chosen.list:
         for each in attacks().values():
             say(f"{each.item}  {each.name:36}  {each.about}")
+        for item, reason in WITHOUT_ATTACK.items():
+            say(f"{item}  {'(no attack)':36}  {reason}")
         return 0
     root = Path(tempfile.mkdtemp(prefix="quorate-attacks-"))
     try:
@@ -65,6 +77,8 @@ def main() -> int:
             shutil.rmtree(root, ignore_errors=True)
     if chosen.json:
         chosen.json.write_text(as_json(verdicts))
+    if not chosen.quick:
+        say(f"rule: {RULE}")
     failed = [each.name for each in verdicts if each.wrong]
     say(f"{len(verdicts) - len(failed)} of {len(verdicts)} attacks withstood")
     if failed:

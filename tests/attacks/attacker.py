@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 from quorate.quorum.seams import Address
 from tests.attacks.registry import ATTACK_TIMEOUT_S, attacks
@@ -58,12 +59,14 @@ def main() -> int:
     parser.add_argument("names", nargs="+")
     parser.add_argument("--bootstrap-server", required=True)
     parser.add_argument("--bootstrap-controller", required=True)
+    parser.add_argument("--fault-socket", type=Path, action="append", default=[])
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args()
     os.nice(NICENESS)
     target = Target(
         brokers=addresses(chosen.bootstrap_server),
         controllers=addresses(chosen.bootstrap_controller),
+        fault_sockets=chosen.fault_socket,
         quick=chosen.quick,
     )
     try:

@@ -23,6 +23,11 @@ WARM = 200
 MAX_LATENCY_RATIO = 3.0
 NOISE_FLOOR_MS = 10.0
 """A quiet p99 below this counts as this: a scheduler's slice is as long."""
+RULE = (
+    f"p99 beside an attack is at most {MAX_LATENCY_RATIO:.0f} times its quiet value, and a quiet "
+    f"value below {NOISE_FLOOR_MS:.0f} ms counts as {NOISE_FLOOR_MS:.0f} ms"
+)
+"""The bound on latency, for verdicts and for docs/protocol/attacks.md."""
 POLL_S = 0.2
 
 
@@ -49,7 +54,7 @@ class Window:
         ]
 
     def p99_ratio(self, quiet: Window) -> float:
-        """Return the worse of the two clients' p99 in units of its quiet value."""
+        """Return the worse of the two clients' p99 in units of its quiet value, see RULE."""
         pairs = (
             (self.produce_p99_ms, quiet.produce_p99_ms),
             (self.consume_p99_ms, quiet.consume_p99_ms),

@@ -10,6 +10,10 @@ from dataclasses import replace
 from quorate.quorum.log.batches.record import Record, encode_records
 from quorate.quorum.protocol.field_bounds import PARTITIONS as PARTITIONS_BOUND
 from quorate.quorum.protocol.schemas.fetch import FetchPartition, FetchRequest, FetchTopic
+from quorate.quorum.protocol.schemas.group_membership import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
 from quorate.quorum.protocol.schemas.produce import ProduceRequest
 from quorate.quorum.rpc.kafka_frames import SIZE_BYTES
 from quorate.quorum.seams import Address
@@ -31,6 +35,12 @@ SESSION_PARTITIONS, QUICK_SESSION_PARTITIONS = (500_000, PARTITIONS_BOUND.limit)
 DEADLINES, QUICK_DEADLINES = 20_000, 1_000
 HOLD_S, QUICK_HOLD_S = 8.0, 1.0
 MSGPACK_BYTES = 32 << 20
+GROUPS, QUICK_GROUPS = 600, 100
+"""The members of 600 groups hold 200 MB on each of three brokers, if nothing bounds them."""
+JOIN_VERSION = 3
+"""The last version in which the first request of a member makes it a member."""
+METADATA_BYTES = 1 << 20
+SESSION_MS, REBALANCE_MS = 60_000, 300_000
 
 
 def held_s(target: Target) -> float:
@@ -143,6 +153,28 @@ async def arrays_before_hello(target: Target) -> None:
     for address in target.controllers:
         for frame in (row, nested, b"\x91\xdd\x00\x01\x86\xa0" + b"\x90" * 100_000):
             await first_frame(target, address, frame)
+
+
+@attack(6)
+async def members_that_have_left(target: Target) -> None:
+    """Join many groups with a megabyte of metadata each, and close each connection at once."""
+    metadata = random.Random(7).randbytes(METADATA_BYTES)
+    for number in range(QUICK_GROUPS if target.quick else GROUPS):
+        join = JoinGroupRequest(
+            group_id=f"left-{number}",
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id="",
+            protocol_type="consumer",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+        )
+        frame = framed(request(join, JOIN_VERSION))
+        for address in target.brokers:
+            with suppress(OSError, TimeoutError):
+                connection = await Raw.open(address)
+                taken = await connection.send(frame, timeout_s=5)
+                target.outcome["taken" if taken else "not taken"] += 1
+                connection.hang_up()
 
 
 async def first_frame(target: Target, address: Address, frame: bytes) -> None:

@@ -144,6 +144,18 @@ class Raw:
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             return None
 
+    async def ended(self, timeout_s: float) -> bool:
+        """Read and discard everything. Return True if the node closes the connection in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while await self.reader.read(STREAM_LIMIT_BYTES):
+                    pass
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+        return True
+
     async def ask(
         self, message: Message, version: int, client_id: str | None = CLIENT_ID
     ) -> Any | None:
@@ -158,3 +170,7 @@ class Raw:
 
     def close(self) -> None:
         self.writer.transport.abort()
+
+    def hang_up(self) -> None:
+        """Close the connection after everything that was sent has left."""
+        self.writer.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attacks.attacker import addresses
-from tests.attacks.bystanders import MAX_LATENCY_RATIO, Bystanders, Window, bystanders
+from tests.attacks.bystanders import MAX_LATENCY_RATIO, RULE, Bystanders, Window, bystanders
 from tests.attacks.nodes import (
     MAX_GROWTH_BYTES,
     Standing,
@@ -49,13 +49,16 @@ class Site:
     controllers: str
     pids: dict[int, int]
     directory: Path
+    fault_sockets: tuple[Path, ...] = ()
 
     @classmethod
     def of(cls, cluster: ProcessCluster, directory: Path) -> Site:
         entry = cluster.entry()
         controllers = ",".join(f"{each['host']}:{each['port']}" for each in entry["controllers"])
         pids = {node["id"]: node["pid"] for node in cluster.nodes() if node["pid"] is not None}
-        return cls(entry["bootstrap"], controllers, pids, directory)
+        found = (cluster.directory.faults_socket(node_id) for node_id in pids)
+        sockets = tuple(each for each in found if each.exists())
+        return cls(entry["bootstrap"], controllers, pids, directory, sockets)
 
     def target(self) -> Target:
         return Target(brokers=addresses(self.bootstrap), controllers=addresses(self.controllers))
@@ -95,6 +98,8 @@ class Verdict:
 def attacker(names: Sequence[str], site: Site, *, quick: bool) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.attacks.attacker", *names]
     command += ["--bootstrap-server", site.bootstrap, "--bootstrap-controller", site.controllers]
+    for each in site.fault_sockets:
+        command += ["--fault-socket", str(each)]
     return subprocess.Popen(command + ["--quick"] * quick, stdout=subprocess.PIPE)
 
 
@@ -164,16 +169,17 @@ def judged(name: str, site: Site, clients: Bystanders, *, quick: bool) -> Verdic
     ]
     if not quick and verdict.ratio > MAX_LATENCY_RATIO:
         verdict.only_slow = not verdict.wrong
-        verdict.wrong.append(f"p99 is {verdict.ratio:.1f} times its quiet value")
+        verdict.wrong.append(f"p99 is {verdict.ratio:.1f} times its quiet value. Rule: {RULE}")
     return verdict
 
 
 @contextmanager
-def fresh(root: Path) -> Iterator[Site]:
-    """Start a cluster of three controllers and three brokers; end it afterwards."""
+def fresh(root: Path, *options: str) -> Iterator[Site]:
+    """Start a cluster of three controllers and three brokers; end it afterwards. `options` are
+    those of `quorate up`."""
     cluster = ProcessCluster(root / "cluster")
     try:
-        cluster.start()
+        cluster.start(*options)
         yield Site.of(cluster, root)
     finally:
         cluster.stop()
@@ -203,13 +209,19 @@ def seen(verdicts: Sequence[Verdict]) -> set[str]:
 
 
 def run_fresh(root: Path, names: Sequence[str], say: Say, *, quick: bool) -> list[Verdict]:
-    """Run attacks; after one that kills a node, the next one gets a cluster of its own."""
+    """Run attacks; after one that kills a node, the next one gets a cluster of its own.
+
+    Nodes run with `--faults` only for the attacks that need it, because faults wrap each link."""
     verdicts: list[Verdict] = []
-    while len(verdicts) < len(names):
-        place = root / str(len(verdicts))
-        place.mkdir(parents=True)
-        with fresh(place) as site:
-            verdicts += run_on(site, names[len(verdicts) :], say, quick=quick)
+    for faults in (False, True):
+        left = [each for each in names if attacks()[each].needs_faults is faults]
+        while left:
+            place = root / str(len(verdicts))
+            place.mkdir(parents=True)
+            with fresh(place, *["--faults"] * faults) as site:
+                done = run_on(site, left, say, quick=quick)
+            verdicts += done
+            left = left[len(done) :]
     return verdicts
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from quorate.quorum.protocol.schemas.cluster import (
@@ -50,6 +51,8 @@ class Target:
     controllers: Sequence[Address]
     quick: bool = False
     """True asks the attacks for the small form that `make test` has time for."""
+    fault_sockets: Sequence[Path] = ()
+    """The fault sockets of the nodes that run with `--faults`."""
     outcome: Outcome = field(default_factory=Counter)
     unserved: list[Unserved] = field(default_factory=list)
     """The newcomers of this attack that were not served."""

@@ -25,7 +25,7 @@ TOPIC = "bystanders"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with fresh(tmp_path_factory.mktemp("attacked")) as started:
+    with fresh(tmp_path_factory.mktemp("attacked"), "--faults") as started:
         yield started
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +14,9 @@ from quorate.quorum.protocol.codec import decode, encode
 from tests.attacks.batches import records, sealed
 from tests.attacks.bombs import gzip_bomb, lz4_bomb, zstd_bomb
 from tests.attacks.bystander import Diary, Sequence
-from tests.attacks.bystanders import Window, percentile
+from tests.attacks.bystanders import RULE, Window, percentile
 from tests.attacks.raw import body_of
-from tests.attacks.registry import attacks
+from tests.attacks.registry import ITEMS, WITHOUT_ATTACK, attacks
 from tests.attacks.shapes import struct_bytes
 from tests.attacks.soak_nodes import Level
 from tests.attacks.target import NOT_CONNECTED, reached
@@ -28,6 +29,7 @@ VERSIONS = [
 ]
 WORLD = World(broker_id=2)
 SIZE_BYTES = 8 << 20
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
@@ -45,8 +47,16 @@ def test_a_usual_request_of_every_version_can_be_read(key: int, version: int) ->
 
 
 def test_every_attack_has_a_name_an_item_and_a_sentence() -> None:
-    assert {each.item for each in attacks().values()} == {1, 2, 3, 4, 5, 6, 7, 9}
+    assert {each.item for each in attacks().values()} == set(ITEMS) - WITHOUT_ATTACK.keys()
     assert all(each.about.endswith(".") for each in attacks().values())
+
+
+@pytest.mark.parametrize("item", WITHOUT_ATTACK)
+def test_an_item_without_an_attack_names_its_reason_and_its_test(item: int) -> None:
+    reason, _, test = WITHOUT_ATTACK[item].rpartition(": ")
+    path, _, name = test.partition("::")
+    assert reason
+    assert f"\ndef {name}(" in (ROOT / path).read_text()
 
 
 def test_a_sealed_batch_is_a_good_one() -> None:
@@ -96,6 +106,11 @@ def test_the_ratio_is_the_worse_clients_and_noise_does_not_count() -> None:
     assert window(9.0, 9.0).p99_ratio(window(0.1, 0.1)) < 1.0
     assert percentile([float(number) for number in range(1000)], 0.99) == 990.0
     assert percentile([], 0.99) == 0.0
+
+
+def test_the_page_states_the_bound_on_latency() -> None:
+    page = (ROOT / "docs" / "protocol" / "attacks.md").read_text()
+    assert RULE in " ".join(page.split())
 
 
 def test_a_client_that_hangs_is_noticed() -> None:
