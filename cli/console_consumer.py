@@ -96,6 +96,7 @@ def console_consumer(
     ) as admin:
         consumer = Consumer(admin, topic, () if partition is None else (partition,))
         consumer.seek(start)
+        admin.show_no_progress()
         progress = None
         if group is not None:
             progress = Progress(Membership(admin, group, topic), consumer, start)

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 from quorate.cli.client.client_properties import ClientSecurity
-from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported
+from quorate.cli.client.connection import Connection, ConnectionLost, Unsupported, lost_is_an_answer
 from quorate.cli.client.errors import NotReachable, Refused
 from quorate.cli.client.first_answer import NoneAnswered, first_answer
 from quorate.cli.client.node_http import NodeHttp
 from quorate.cli.client.tls_probe import TlsProbe
+from quorate.cli.terminal.progress import Background
 from quorate.quorum.protocol.apis import ApiKey
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas.cluster import (
@@ -84,8 +85,10 @@ class Admin:
     It keeps at most one connection for each address and opens connections on demand. Close it after
     use; `connected` in options.py does so."""
 
-    def __init__(self, settings: AdminSettings) -> None:
+    def __init__(self, settings: AdminSettings, progress: Background | None = None) -> None:
+        """`progress` shows that a request waits. None shows nothing."""
         self._settings = settings
+        self._progress = progress
         self._connections: dict[tuple[str, int], Connection] = {}
         self._probe = TlsProbe()
         self._any: tuple[str, int] | None = None
@@ -123,7 +126,8 @@ class Admin:
         even if it contains errors. The deadline is after `wait_s` if that is less than the timeout
         of the settings. Raise NotReachable if no node answers. Raise Refused if the node does not
         serve the API or its response cannot be decoded."""
-        return self._until(request, response, errors, again=True, wait_s=wait_s)
+        with self._waiting():
+            return self._until(request, response, errors, again=True, wait_s=wait_s)
 
     def change(
         self,
@@ -140,7 +144,8 @@ class Admin:
         lost connection raises NotReachable, because the outcome is unknown, and a response with a
         timeout error is returned. After other transient errors, which prove that nothing was
         changed, the request is always sent again. Raise NotReachable and Refused as `ask` does."""
-        return self._until(request, response, errors, again=repeatable)
+        with self._waiting():
+            return self._until(request, response, errors, again=repeatable)
 
     def ask_node(
         self,
@@ -160,7 +165,8 @@ class Admin:
         read and no node answers."""
         if timeout_s is None:
             timeout_s = self._settings.timeout_s
-        return self._node(node_id).call(request, response, timeout_s)
+        with self._waiting():
+            return self._node(node_id).call(request, response, timeout_s)
 
     def ask_nodes(
         self, requests: Mapping[int, Message], response: type[R]
@@ -170,20 +176,26 @@ class Admin:
         All requests are in flight before the first response is awaited. The result maps each broker
         to its response, or to the ConnectionLost error of its connection. Any other error of
         `ask_node` is raised, and then the responses of all brokers are lost."""
+        with self._waiting():
+            return self._ask_nodes(requests, response)
+
+    def _ask_nodes(
+        self, requests: Mapping[int, Message], response: type[R]
+    ) -> dict[int, R | ConnectionLost]:
         connections: dict[int, Connection] = {}
         answers: dict[int, R | ConnectionLost] = {}
         for node_id in requests:
-            with _lost_is_an_answer(answers, node_id):
+            with lost_is_an_answer(answers, node_id):
                 connections[node_id] = self._node(node_id)
         begun: dict[int, Callable[[], R]] = {}
         try:
             for node_id, connection in connections.items():
-                with _lost_is_an_answer(answers, node_id):
+                with lost_is_an_answer(answers, node_id):
                     begun[node_id] = connection.begin(
                         requests[node_id], response, self._settings.timeout_s
                     )
             for node_id, answer in begun.items():
-                with _lost_is_an_answer(answers, node_id):
+                with lost_is_an_answer(answers, node_id):
                     answers[node_id] = answer()
         except BaseException:  # Responses in flight would be taken for those of later requests.
             for connection in connections.values():
@@ -236,14 +248,24 @@ class Admin:
 
     def wait(self, delay_s: float) -> None:
         """Block the calling thread for `delay_s`."""
-        time.sleep(delay_s)
+        with self._waiting():
+            time.sleep(delay_s)
+
+    def show_no_progress(self) -> None:
+        """From now on, do not show that requests wait: the command waits without an end, or shows
+        its progress itself."""
+        self._progress = None
 
     def serves(self, api_key: int) -> bool:
         """Return True if the node that is used for requests to any node serves the API.
 
         Raise NotReachable if no server accepts a connection, ConnectionLost if the connection then
         fails."""
-        return self._any_connection().serves(api_key, self._settings.timeout_s)
+        with self._waiting():
+            return self._any_connection().serves(api_key, self._settings.timeout_s)
+
+    def _waiting(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._progress is None else self._progress.waiting()
 
     def _until(
         self,
@@ -312,7 +334,7 @@ class Admin:
                 number, connection = first_answer([partial(self._answering, at) for at in servers])
             except NoneAnswered as failed:
                 if time.monotonic() - began_s > self._patience_s(failed):
-                    raise NotReachable(self._unanswered(failed)) from None
+                    raise NotReachable(failed.text(self._settings.controllers)) from None
                 time.sleep(RETRY_DELAY_S)
                 continue
             self._any, self._has_answered = servers[number], True
@@ -325,16 +347,6 @@ class Admin:
             return -1
         short = failed.absent and not self._has_answered
         return min(settings.timeout_s, settings.absent_s) if short else settings.timeout_s
-
-    def _unanswered(self, failed: NoneAnswered) -> str:
-        """Return the message about servers that do not answer: the reasons and the remedy."""
-        option = "--bootstrap-controller" if self._settings.controllers else "--bootstrap-server"
-        node = "controller" if self._settings.controllers else "broker"
-        if failed.absent:
-            remedy = f"Start a {node} there, or give the address of one that runs with {option}"
-        else:
-            remedy = f"Check that these {node}s run, and that no firewall is in between"
-        return f"no server answers: {failed}. {remedy}"
 
     def _answering(self, address: tuple[str, int]) -> Connection:
         """Return a new connection to a server that has answered. Another thread may call it."""
@@ -370,15 +382,6 @@ class Admin:
             login=settings.security.login,
             probe=self._probe,
         )
-
-
-@contextmanager
-def _lost_is_an_answer(answers: dict[int, R | ConnectionLost], node_id: int) -> Iterator[None]:
-    """Record a ConnectionLost of the block as the answer of the node."""
-    try:
-        yield
-    except ConnectionLost as error:
-        answers[node_id] = error
 
 
 def check(code: int, text: str | None, what: str = "") -> None:

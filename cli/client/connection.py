@@ -271,6 +271,15 @@ class Connection:
         return bytes(buffer)
 
 
+@contextmanager
+def lost_is_an_answer(answers: dict[int, R | ConnectionLost], node_id: int) -> Iterator[None]:
+    """Record a ConnectionLost of the block as the answer of the node."""
+    try:
+        yield
+    except ConnectionLost as error:
+        answers[node_id] = error
+
+
 def reason_of(error: OSError) -> str:
     """Return the reason why a connection could not be opened, without the number of the error."""
     if isinstance(error, ConnectionRefusedError):

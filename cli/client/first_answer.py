@@ -26,6 +26,17 @@ class NoneAnswered(Exception):
         super().__init__("; ".join(map(str, reasons)))
         self.absent = all(each.absent for each in reasons)
 
+    def text(self, controllers: bool) -> str:
+        """Return the error of the command: the reasons and the remedy. `controllers` is True if the
+        servers are those of --bootstrap-controller."""
+        option = "--bootstrap-controller" if controllers else "--bootstrap-server"
+        node = "controller" if controllers else "broker"
+        if self.absent:
+            remedy = f"Start a {node} there, or give the address of one that runs with {option}"
+        else:
+            remedy = f"Check that these {node}s run, and that no firewall is in between"
+        return f"no server answers: {self}. {remedy}"
+
 
 def first_answer(attempts: Sequence[Attempt]) -> tuple[int, Connection]:
     """Return the number of the first attempt that succeeds, and its connection. The connections of

@@ -13,6 +13,7 @@ import click
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.client_properties import client_security
 from quorate.cli.client.errors import Refused
+from quorate.cli.terminal.progress import Background
 from quorate.config import properties
 from quorate.config.key import ConfigError
 from quorate.config.listeners import parse_servers
@@ -78,17 +79,23 @@ def connected(
     command_config: str | None = None,
     timeout_s: float | None = None,
     impatient: bool = False,
+    shows_waiting: bool = True,
 ) -> Iterator[Admin]:
     """Yield an Admin with these options, and close it at the end of the block.
 
     Raise UsageError or Refused for invalid options (`admin_settings`). Nothing is connected yet.
-    If `impatient`, a search for a server makes one attempt (`AdminSettings`)."""
+    If `impatient`, a search for a server makes one attempt (`AdminSettings`). If a command takes
+    long, standard error shows that it waits, unless `shows_waiting` is False because the command
+    waits without an end or shows more itself."""
     settings = admin_settings(bootstrap_server, bootstrap_controller, command_config, timeout_s)
-    admin = Admin(replace(settings, impatient=impatient))
+    progress = Background("asking the cluster") if shows_waiting else None
+    admin = Admin(replace(settings, impatient=impatient), progress)
     try:
         yield admin
     finally:
         admin.close()
+        if progress is not None:
+            progress.close()
 
 
 def admin_settings(

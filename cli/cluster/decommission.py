@@ -62,6 +62,7 @@ def decommission(
             echo(f"broker {broker_id} has replicas of {len(plan)} partitions")
             if not yes:
                 click.confirm("Move them to the other brokers?", abort=True)
+            admin.show_no_progress()
             drain.run(plan)
         unregister_broker(admin, broker_id)
     echo(f"Broker {broker_id} has no replicas and is no longer registered. It stops.")

@@ -92,6 +92,7 @@ def replica_verification(
         if once:
             verify_once(fetches, reporter, admin.timeout_ms / 1000)
         else:
+            admin.show_no_progress()
             verify_continuously(fetches, reporter)
 
 

@@ -113,6 +113,7 @@ def status(
         command_config=command_config,
         timeout_s=timeout_s,
         impatient=True,
+        shows_waiting=False,
     ) as admin:
         if changes:
             show_changes(admin, interval_s if watch else None, every=every, output=output)
@@ -154,10 +155,13 @@ def show_changes(admin: Admin, interval_s: float | None, *, every: bool, output:
             as_json=output == "json",
             every=every,
         )
-    elif output == "json":
-        echo(json.dumps(read().as_json()))
+        return
+    with waiting_for("asking the cluster"):
+        found = read()
+    if output == "json":
+        echo(json.dumps(found.as_json()))
     else:
-        for line in read().lines(every=every):
+        for line in found.lines(every=every):
             echo(line)
 
 

@@ -78,6 +78,55 @@ def bar(share: float | None) -> str:
     return f" [{'#' * full}{'-' * (BAR_WIDTH - full)}]"
 
 
+class Background:
+    """The progress of a command that asks a cluster: shown while it waits for an answer, from
+    QUIET_S after its start on. The line of a terminal is erased before the wait ends, so that
+    nothing that the command prints is mixed with it.
+
+    A thread shows it, from the first wait to `close`. Nothing is shown while `waiting_for` runs,
+    which says more."""
+
+    def __init__(self, what: str, stream: TextIO | None = None) -> None:
+        """`what` names the work, such as "asking the cluster"."""
+        self._progress = Progress(what, stream=stream)
+        self._lock = threading.Lock()
+        self._waits = 0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Show that the block waits. The blocks of one thread may be nested."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
+            self._thread.start()
+        with self._lock:
+            self._waits += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waits -= 1
+                if not self._waits:
+                    self._progress.close()
+
+    def close(self) -> None:
+        """Stop the thread."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(REDRAW_S):
+            with self._lock:
+                if self._waits and not _named:
+                    self._progress.wait()
+
+
+_named: list[str] = []
+"""The works of `waiting_for` that run now. One process runs one command, which has few of them."""
+
+
 @contextlib.contextmanager
 def waiting_for(what: str, stream: TextIO | None = None) -> Iterator[None]:
     """Show that the block runs, by a thread, because the block does not report its progress. The
@@ -92,9 +141,11 @@ def waiting_for(what: str, stream: TextIO | None = None) -> Iterator[None]:
 
     thread = threading.Thread(target=watch, name="progress", daemon=True)
     thread.start()
+    _named.append(what)
     try:
         yield
     finally:
+        _named.remove(what)
         ended.set()
         thread.join()
 
