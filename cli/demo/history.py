@@ -11,6 +11,7 @@ from quorate.cli.demo.history_lines import (
     leader_line,
     leaderless_line,
     left_out_line,
+    outage_line,
     rank_of,
 )
 from quorate.cli.history.source import longest_log
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 
 def tell_history(
-    cluster_root: Path, topic: str, out: Path, say: Callable[[str, str], None]
+    cluster_root: Path, topic: str, out: Path, say: Callable[[str, str], None], waited_ms: int
 ) -> None:
     """Write the history report of the cluster to `out` with Spark. Print a summary with `say`.
 
-    The tables show `topic` first and internal topics last."""
+    The tables show `topic` first and internal topics last. `waited_ms` is the longest time for
+    which a client waited for an acknowledgement after a kill. A sentence explains it."""
     from quorate.quorum.analytics.page.report import report
     from quorate.quorum.analytics.spark.session import local_session
 
@@ -42,6 +44,9 @@ def tell_history(
         lost = availability.where("leaderless_ms > 0")
         say("available", f"{lost.count()} partitions were without a leader at some time")
         tell_rows(lost, topic, "partition", leaderless_line, say)
+        leaderless = [row["leaderless_ms"] for row in lost.where(lost["topic"] == topic).collect()]
+        if said := outage_line(waited_ms, max(leaderless, default=0)):
+            say("", said)
 
 
 def tell_rows(

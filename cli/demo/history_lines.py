@@ -31,6 +31,20 @@ def leaderless_line(row: Row) -> str:
     return f"{partition_of(row)} had no leader for {row['leaderless_ms']:,} ms"
 
 
+def outage_line(waited_ms: int, leaderless_ms: int) -> str:
+    """Return the sentence about the longest wait of the clients, beside the longest time for which
+    the log shows a partition without a leader. Return "" if the clients did not wait longer."""
+    if waited_ms <= leaderless_ms:
+        return ""
+    shown = f"for {leaderless_ms:,} ms" if leaderless_ms else "at no time"
+    return (
+        f"clients waited for up to {waited_ms:,} ms, although the log shows a partition without a "
+        f"leader {shown}: the dead leader stays the leader in the log until the controller has "
+        "noticed the death, and one record then names the next one. The wait also contains the "
+        "time until the clients have found the new leader"
+    )
+
+
 def left_out_line(topics: Mapping[str, int]) -> str:
     """Return the line about the rows that are not printed, by topic, or "" if there are none."""
     missing = {name: count for name, count in sorted(topics.items()) if count}

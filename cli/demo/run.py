@@ -136,13 +136,13 @@ def run(root: Path, *, seconds: float, max_lines: int | None, spark: bool) -> in
     took_s = cluster.start()
     try:
         say("cluster", f"3 controllers and 3 brokers, ready after {took_s:.1f} s")
-        verdict, missing = write_and_compare(cluster, lines, seconds)
+        verdict, missing, waited_ms = write_and_compare(cluster, lines, seconds)
         for number, line in enumerate(verdict.lines()):
             say("compared" if number == 0 else "", line)
         if spark:
             from quorate.cli.demo.history import tell_history
 
-            tell_history(cluster.directory.root, TOPIC, root, say)
+            tell_history(cluster.directory.root, TOPIC, root, say, waited_ms)
     finally:
         cluster.stop()
     good = verdict.good and not missing
@@ -158,10 +158,11 @@ def bad_text(missing: list[str]) -> str:
 
 def write_and_compare(
     cluster: ProcessCluster, lines: list[bytes], seconds: float
-) -> tuple[Verdict, list[str]]:
+) -> tuple[Verdict, list[str], int]:
     """Write the lines while nodes are killed, read everything back, and return the comparison.
 
-    Also return what did not happen although the verdict needs it, as texts."""
+    Also return what did not happen although the verdict needs it, as texts, and the longest wait
+    of a client after a kill, in ms."""
     cluster.create_topic(TOPIC, PARTITIONS, REPLICAS)
     bootstrap = cluster.entry["bootstrap"]
     writer = Writer(bootstrap, TOPIC, lines, PARTITIONS)
@@ -176,8 +177,10 @@ def write_and_compare(
     writer.run(seconds, progress)
     meter.end()
     script.finish()
+    waited_ms = 0
     for kill in script.kills:
         longest = longest_around(writer.gaps.found, kill.at_s)
+        waited_ms = max(waited_ms, *longest.values(), 0)
         say("outage", f"{kill.what}: {outage_text(longest)}")
     if writer.failures:
         say("", f"{len(writer.failures)} not acknowledged: {writer.failures[0]}")
@@ -187,7 +190,7 @@ def write_and_compare(
     say("reading", "everything back")
     comparison = Comparison(lines, writer.acknowledged, PARTITIONS)
     verdict, unread = compared(comparison, read_back(bootstrap, TOPIC, PARTITIONS))
-    return verdict, missing + unread
+    return verdict, missing + unread, waited_ms
 
 
 def is_healed(cluster: ProcessCluster) -> bool:

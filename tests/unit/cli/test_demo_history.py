@@ -6,6 +6,7 @@ from quorate.cli.demo.history_lines import (
     leader_line,
     leaderless_line,
     left_out_line,
+    outage_line,
     rank_of,
 )
 
@@ -39,3 +40,15 @@ def test_what_is_left_out_is_told() -> None:
     assert left_out_line({"demo": 2, "__consumer_offsets": 1_050, "x": 0}) == (
         "and 1,052 more rows, which only the report has: 1,050 of __consumer_offsets, 2 of demo"
     )
+
+
+def test_an_outage_that_only_the_clients_saw_is_explained() -> None:
+    """The log has no gap, because one record replaces the dead leader by the next one."""
+    said = outage_line(700, 0)
+    assert said.startswith(
+        "clients waited for up to 700 ms, although the log shows a partition without a leader at no"
+        " time: the dead leader stays the leader in the log until the controller has noticed the "
+    )
+    assert "one record then names the next one" in said
+    assert "without a leader for 30 ms: " in outage_line(700, 30)
+    assert outage_line(20, 30) == outage_line(0, 0) == ""
