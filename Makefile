@@ -10,11 +10,12 @@ QUIET := $(if $(MAKE_TERMOUT),,-qq)
 # Tests start hundreds of processes, which must not each compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help check test test-kafka test-long long-virtual-time long-processes docs demo sim detect break attack bench lock clean
+.PHONY: help check test test-tools test-kafka test-long long-virtual-time long-processes docs demo sim detect break attack bench lock clean
 
 help:
 	@echo "make check      ruff, mypy --strict, architecture              1 min"
-	@echo "make test       run all tests except those of the next two targets    10 min"
+	@echo "make test       run all tests except those of the next three targets  10 min"
+	@echo "make test-tools run the tests with a browser, promtool and linters      3 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
 	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            6 h"
 	@echo "make docs       write the generated pages, build the documentation site in build/site"
@@ -47,11 +48,16 @@ APART := clients or spark
 
 test: $(STAMP)
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long)"
-	$(BIN)/pytest -q -n 3 --dist loadfile -m "($(APART)) and not (kafka or long)"
+	$(BIN)/pytest -q -n 2 -m "not ($(APART) or kafka or long or tools)"
+	$(BIN)/pytest -q -n 3 --dist loadfile -m "($(APART)) and not (kafka or long or tools)"
 else
 	$(BIN)/pytest -q $(ARGS)
 endif
+
+# Chromium, promtool, hadolint and the like are not a part of the installation. A test whose program
+# is missing is skipped, with its reason.
+test-tools: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pytest -q -rs -m "tools and not long" $(ARGS)
 
 # The jars of Apache Kafka are not a part of the installation. The tests compare Quorate with them.
 QUORATE_KAFKA_LIBS ?= .kafka/libs

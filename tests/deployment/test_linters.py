@@ -17,6 +17,8 @@ import pytest
 
 from tests.deployment import files
 
+pytestmark = pytest.mark.tools
+
 
 def linted(*command: str) -> subprocess.CompletedProcess[str]:
     """Run a linter. Skip the test if this machine does not have it."""

@@ -215,6 +215,7 @@ def test_compose_mounts_the_rules_and_the_dashboards() -> None:
     assert provider["options"]["path"] == mounted["./config/deployment/dashboards"]
 
 
+@pytest.mark.tools
 def test_promtool_accepts_the_rules_and_the_dashboards(tmp_path: Path) -> None:
     """`promtool test rules` also lets some alerts fire."""
     promtool = shutil.which("promtool")

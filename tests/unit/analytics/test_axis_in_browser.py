@@ -18,6 +18,7 @@ from tests.unit.cli.console.browser_session import BrowserSession, browsing
 
 BROWSER = find_browser() or ""
 pytestmark = [
+    pytest.mark.tools,
     pytest.mark.skipif(not BROWSER, reason=f"no headless Chromium in PATH or {VARIABLE}"),
     pytest.mark.timeout(240),
 ]

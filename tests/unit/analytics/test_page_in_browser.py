@@ -12,6 +12,7 @@ from tests.unit.analytics.test_page import FIGURES, WARNED, history
 
 BROWSER = find_browser()
 pytestmark = [
+    pytest.mark.tools,
     pytest.mark.skipif(BROWSER is None, reason=f"no headless Chromium in PATH or {VARIABLE}"),
     pytest.mark.timeout(240),
 ]

@@ -17,6 +17,7 @@ from tests.unit.pages.all_pages import CONSOLE, NAMES, address_of
 
 BROWSER = find_browser() or ""
 pytestmark = [
+    pytest.mark.tools,
     pytest.mark.skipif(not BROWSER, reason=f"no headless Chromium in PATH or {VARIABLE}"),
     pytest.mark.timeout(240),
 ]

@@ -86,6 +86,7 @@ async def test_the_route_needs_the_token_and_the_option(tmp_path: Path) -> None:
             assert await answer.json() == {}
 
 
+@pytest.mark.tools
 @pytest.mark.skipif(not BROWSER, reason=f"no headless Chromium in PATH or {VARIABLE}")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("width", "dark"), [(360, False), (1600, True)])

@@ -20,6 +20,7 @@ from tests.unit.cli.console.served import TOKEN, served
 
 BROWSER = find_browser() or ""
 pytestmark = [
+    pytest.mark.tools,
     pytest.mark.skipif(not BROWSER, reason=f"no headless Chromium in PATH or {VARIABLE}"),
     pytest.mark.timeout(120),
 ]
