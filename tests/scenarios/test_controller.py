@@ -88,7 +88,7 @@ def test_r33_who_asks_a_controller_that_was_replaced_hears_nothing_old(paused: b
             isolate(stage, old)
         assert shell.active, "it does not know"
         caller = Caller("", 0)
-        port._ask(ListPartitionReassignmentsRequest(), caller, None, answers.append)
+        port._ask(ListPartitionReassignmentsRequest(), caller, None, 0, answers.append)
         if paused:
             old.process.host.resume()
         await stage.until(lambda: bool(answers), "answered", 10)

@@ -72,6 +72,7 @@ class WaitingAnswer:
     response: object
     answer: Answer
     changes: bool
+    size_bytes: int = 0
 
     def leadership_lost(self, *, appended: bool = True) -> None:
         """Answer that leadership was lost before the commit. `appended` is False if the log refused
@@ -94,6 +95,7 @@ class WaitingRequest:
     caller: Caller | None
     deadline_ms: int
     asked_us: int  # the monotonic time of `submit`
+    size_bytes: int = 0
 
     @property
     def asked_ms(self) -> int:

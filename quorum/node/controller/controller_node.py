@@ -39,6 +39,7 @@ from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.controller.controller_stages import controller_stages
 from quorate.quorum.node.controller.own_registration import OwnRegistration
 from quorate.quorum.node.controller.replica_log_requests import ReplicaLogRequests
+from quorate.quorum.node.controller.request_bytes import node_request_bytes
 from quorate.quorum.node.listening import log_listening, warn_if_exposed
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.node.opening.bootstrap_file import bootstrap_records
@@ -292,7 +293,7 @@ class ControllerNode:
                 self._link_belongs_to(peer, message.broker_id, response.broker_epoch)
             reply(response)
 
-        self.shell.submit(message, answer)
+        self.shell.submit(message, answer, size_bytes=node_request_bytes(message))
 
     def _register_controller(self, peer: Peer, message: Any, reply: Reply) -> None:
         self._registration.register(message, reply)

@@ -23,6 +23,7 @@ from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.controller.decided_apis import RULED, VOTER_APIS
 from quorate.quorum.node.controller.describe_configs import DescribeConfigsHandler
 from quorate.quorum.node.controller.envelopes import REFUSALS, Envelopes
+from quorate.quorum.node.controller.request_bytes import client_request_bytes
 from quorate.quorum.node.controller.unchecked_tls import unchecked_tls
 from quorate.quorum.node.controller.voter_admin import VoterAdmin
 from quorate.quorum.node.dynamic_settings import DynamicSettings
@@ -39,6 +40,7 @@ from quorate.quorum.rpc.kafka.acls import ACL_HANDLERS, without_authorizer
 from quorate.quorum.rpc.kafka.api_versions import ApiVersionsHandler
 from quorate.quorum.rpc.kafka.authorization import PortAuthorizer
 from quorate.quorum.rpc.kafka.clear_credentials import ClearCredentials
+from quorate.quorum.rpc.kafka.connection import SLICED_ABOVE_BYTES
 from quorate.quorum.rpc.kafka.connection_quotas import (
     OTHERS_FILES,
     ConnectionLimits,
@@ -168,13 +170,21 @@ class ControllerPort:
             client = self._authorizer.client(context.principal, context.peer.host)
         user = context.principal.name
         caller = Caller(context.client_id or "", context.version, context.api_key, client, user)
-        self._ask(request, caller, context.connection, answer)
+        size_bytes = context.request_bytes
+        if size_bytes <= SLICED_ABOVE_BYTES:  # its elements are not counted
+            size_bytes = client_request_bytes(size_bytes, None)
+        self._ask(request, caller, context.connection, size_bytes, answer)
 
     def _ask(
-        self, request: Message, caller: Caller, source: Hashable, answer: Callable[[object], None]
+        self,
+        request: Message,
+        caller: Caller,
+        source: Hashable,
+        size_bytes: int,
+        answer: Callable[[object], None],
     ) -> None:
         """Call `answer` once, with the response's bytes in the version of `caller` or with a
-        Refusal.
+        Refusal. `size_bytes` is the memory that the request holds.
 
         A response of the rules is encoded before anything is appended. A response of Raft is
         encoded when it arrives. It holds nothing that the client sent, so it can be encoded."""
@@ -205,6 +215,7 @@ class ControllerPort:
                     linearizable=True,
                     caller=caller,
                     timeout_ms=getattr(request, "timeout_ms", 0),
+                    size_bytes=size_bytes,
                 ),
             )
 

@@ -5,8 +5,10 @@ Clients come after them, one source after the other, so a source with many reque
 itself. A source is the connection or the node that a request came through. To keep clients from
 starving, every second request is a client's while both wait.
 
-The queue is bounded. MAX_QUEUED requests of nodes may wait, and as many of clients, because clients
-must not take the places of heartbeats. Of one client source, MAX_QUEUED_PER_SOURCE may wait.
+The queue is bounded in requests and in bytes. MAX_QUEUED requests of nodes may wait, and as many of
+clients, because clients must not take the places of heartbeats. Of one client source,
+MAX_QUEUED_PER_SOURCE may wait. The bounds in bytes hold in the same way, but a request of any size
+may wait alone.
 """
 
 from __future__ import annotations
@@ -19,72 +21,106 @@ R = TypeVar("R")
 
 MAX_QUEUED = 20_000
 MAX_QUEUED_PER_SOURCE = 5_000
+MAX_QUEUED_BYTES = 128 << 20
+MAX_QUEUED_BYTES_PER_SOURCE = 64 << 20
+
+
+class _Requests(Generic[R]):
+    """The requests of the nodes or of one source, the oldest first, with their sizes."""
+
+    __slots__ = ("held", "held_bytes")
+
+    def __init__(self) -> None:
+        self.held: deque[tuple[R, int]] = deque()
+        self.held_bytes = 0
+
+    def push(self, request: R, size_bytes: int) -> None:
+        self.held.append((request, size_bytes))
+        self.held_bytes += size_bytes
+
+    def pop(self) -> tuple[R, int]:
+        request, size_bytes = self.held.popleft()
+        self.held_bytes -= size_bytes
+        return request, size_bytes
 
 
 class ControllerQueue(Generic[R]):
     """The waiting requests. Owned by the node's event loop.
 
-    Invariant: no source in `_clients` has an empty queue."""
+    Invariants: no source in `_clients` has an empty queue. `_client_bytes` is the sum of the bytes
+    of all sources."""
 
     def __init__(self) -> None:
-        self._nodes: deque[R] = deque()
-        self._clients: dict[Hashable, deque[R]] = {}  # The next source comes first.
+        self._nodes: _Requests[R] = _Requests()
+        self._clients: dict[Hashable, _Requests[R]] = {}  # The next source comes first.
         self._length = 0
+        self._client_bytes = 0
         self._client_is_next = False
 
     def __len__(self) -> int:
         return self._length
 
-    def push(self, request: R, source: Hashable | None) -> bool:
-        """Queue a request of a client's `source`, or of a node if `source` is None.
+    def push(self, request: R, source: Hashable | None, size_bytes: int = 0) -> bool:
+        """Queue a request of a client's `source`, or of a node if `source` is None. `size_bytes` is
+        the memory that it holds.
 
         Return False if the queue is full, or the part of this source. The request is then not
         queued."""
         if source is None:
-            if len(self._nodes) >= MAX_QUEUED:
+            nodes = self._nodes
+            if len(nodes.held) >= MAX_QUEUED or (
+                nodes.held_bytes and nodes.held_bytes + size_bytes > MAX_QUEUED_BYTES
+            ):
                 return False
-            self._nodes.append(request)
+            nodes.push(request, size_bytes)
         else:
-            if self._length - len(self._nodes) >= MAX_QUEUED:
+            if self._length - len(self._nodes.held) >= MAX_QUEUED or (
+                self._client_bytes and self._client_bytes + size_bytes > MAX_QUEUED_BYTES
+            ):
                 return False
             requests = self._clients.get(source)
             if requests is None:
-                self._clients[source] = deque((request,))
-            elif len(requests) >= MAX_QUEUED_PER_SOURCE:
+                requests = self._clients[source] = _Requests()
+            elif (
+                len(requests.held) >= MAX_QUEUED_PER_SOURCE
+                or requests.held_bytes + size_bytes > MAX_QUEUED_BYTES_PER_SOURCE
+            ):
                 return False
-            else:
-                requests.append(request)
+            requests.push(request, size_bytes)
+            self._client_bytes += size_bytes
         self._length += 1
         return True
 
     def pop(self) -> R:
         """Take the next request. Raise IndexError if the queue is empty."""
-        take_client = self._clients and (self._client_is_next or not self._nodes)
+        take_client = self._clients and (self._client_is_next or not self._nodes.held)
         self._client_is_next = not take_client
-        request = self._pop_client() if take_client else self._nodes.popleft()
+        request = self._pop_client() if take_client else self._nodes.pop()[0]
         self._length -= 1
         return request
 
     def oldest(self) -> Iterator[R]:
         """Yield the oldest request of the nodes, and that of each client source."""
-        if self._nodes:
-            yield self._nodes[0]
+        if self._nodes.held:
+            yield self._nodes.held[0][0]
         for requests in self._clients.values():
-            yield requests[0]
+            yield requests.held[0][0]
 
     def clear(self) -> list[R]:
         """Empty the queue and return what it held."""
-        held = [*self._nodes, *(each for requests in self._clients.values() for each in requests)]
-        self._nodes.clear()
+        queues = (self._nodes, *self._clients.values())
+        held = [request for each in queues for request, _ in each.held]
+        self._nodes = _Requests()
         self._clients.clear()
-        self._length = 0
+        self._length = self._client_bytes = 0
         return held
 
     def _pop_client(self) -> R:
         source, requests = next(iter(self._clients.items()))
-        request = requests.popleft()
-        if len(self._clients) > 1 or not requests:
+        request, size_bytes = requests.pop()
+        self._client_bytes -= size_bytes
+        if len(self._clients) > 1 or not requests.held:
             del self._clients[source]
-            if requests:
+            if requests.held:
                 self._clients[source] = requests  # Its next turn is after all other sources.
         return request

@@ -64,6 +64,8 @@ from quorate.quorum.watch.recent_changes import RecentChanges
 MAX_UNCOMMITTED = 20_000
 """Number of answers waiting for a commit at which new requests are refused. Queued requests are
 still decided. So many answers wait if no majority of the voters is reachable."""
+MAX_UNCOMMITTED_BYTES = 128 << 20
+"""The same for the bytes of these answers."""
 SLICE_MS = 10
 """Time, in ms, after which the controller appends its batch and lets the event loop run."""
 MAX_LINGERING = 1_000
@@ -137,6 +139,7 @@ class ControllerShell:
         linearizable: bool = False,
         caller: Caller | None = None,
         timeout_ms: int = 0,
+        size_bytes: int = 0,
     ) -> None:
         """Decide `request` in a later iteration of the loop, in the order of `ControllerQueue`.
         Call `answer` with the encoded response when the decision is committed, or with a Refusal.
@@ -155,15 +158,20 @@ class ControllerShell:
         longer than `timeout_ms` before its decision, the answer is EXPIRED, and nothing changes. A
         timeout that is not positive means no limit.
 
-        The answer is NOT_CONTROLLER, before the return, if this controller is not active, if the
-        queue is full or holds too many requests of `source`, or if MAX_UNCOMMITTED answers wait for
-        a commit."""
+        `size_bytes` is the memory that the request holds. The answer is NOT_CONTROLLER, before the
+        return, if this controller is not active, if the queue is full or holds too much of
+        `source`, or if MAX_UNCOMMITTED answers or MAX_UNCOMMITTED_BYTES wait for a commit."""
         now_us = self._clock.now_us()
         now_ms = now_us // US_PER_MS
         until_ms = now_ms + timeout_ms if timeout_ms > 0 else NEVER_MS
-        waiting = WaitingRequest(request, answer, encode, linearizable, caller, until_ms, now_us)
-        stalled = self._decisions.waiting >= MAX_UNCOMMITTED
-        if not self.active or stalled or not self._requests.push(waiting, source):
+        waiting = WaitingRequest(
+            request, answer, encode, linearizable, caller, until_ms, now_us, size_bytes
+        )
+        stalled = (
+            self._decisions.waiting >= MAX_UNCOMMITTED
+            or self._decisions.waiting_bytes >= MAX_UNCOMMITTED_BYTES
+        )
+        if not self.active or stalled or not self._requests.push(waiting, source, size_bytes):
             self.turned_away += self.active
             answer(Refusal.NOT_CONTROLLER)
             return

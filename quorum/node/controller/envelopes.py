@@ -18,6 +18,7 @@ from quorate.quorum.incremental_work import IncrementalWork
 from quorate.quorum.node.controller.client_of_envelope import client_of_envelope
 from quorate.quorum.node.controller.controller_batch import Refusal
 from quorate.quorum.node.controller.controller_queue import ControllerQueue
+from quorate.quorum.node.controller.request_bytes import client_request_bytes
 from quorate.quorum.node.controller.unchecked_tls import unchecked_tls
 from quorate.quorum.principal import ANONYMOUS
 from quorate.quorum.protocol.apis import APIS, Api
@@ -44,9 +45,9 @@ REFUSALS = {
     Refusal.TOO_LARGE: ErrorCode.POLICY_VIOLATION,
     Refusal.FAILED: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-Ask = Callable[[Message, Caller, Hashable, Callable[[object], None]], None]
-"""Gets a request, its sender and its source, and a function that it calls once, with the response's
-bytes or with a Refusal."""
+Ask = Callable[[Message, Caller, Hashable, int, Callable[[object], None]], None]
+"""Gets a request, its sender, its source and its bytes in memory, and a function that it calls
+once, with the response's bytes or with a Refusal."""
 Failed = Callable[[Peer, object, Reply, Exception], bool]
 """Answers a request that raised an exception, or stops the node (`NodeRequests.failed`)."""
 
@@ -89,7 +90,7 @@ class Envelopes:
             self._begin(envelope)
         # The address tells links apart. The hash of a Peer covers its whole Hello, which costs more
         # than the rest of the queue.
-        elif not self._waiting.push(envelope, peer.address):
+        elif not self._waiting.push(envelope, peer.address, len(message.body)):
             reply(EnvelopeResponse(error=ErrorCode.NOT_CONTROLLER))
 
     def _has_time(self) -> bool:
@@ -145,7 +146,7 @@ class Envelopes:
             reply(EnvelopeResponse(error=ErrorCode.SECURITY_DISABLED))
             return
         try:
-            request = yield from _decoded(api, message)
+            request, size_bytes = yield from _decoded(api, message)
         except DecodeError:
             reply(EnvelopeResponse(error=ErrorCode.INVALID_REQUEST))
             return
@@ -171,14 +172,15 @@ class Envelopes:
         # Brokers of earlier releases name no principal.
         user = message.principal_name or ANONYMOUS.name
         caller = Caller(message.client_id, message.version, message.api_key, client, user)
-        self._ask(request, caller, envelope.peer.address, answer)
+        self._ask(request, caller, envelope.peer.address, size_bytes, answer)
 
 
-def _decoded(api: Api, message: EnvelopeRequest) -> IncrementalWork[Message]:
-    """Return the request in an envelope. Raise DecodeError."""
+def _decoded(api: Api, message: EnvelopeRequest) -> IncrementalWork[tuple[Message, int]]:
+    """Return the request in an envelope, and the memory that it holds. Raise DecodeError."""
     request: Message
+    elements: int | None = None
     if len(message.body) <= WHOLE_BYTES:
         request = decode(api.request, message.version, message.body)
     else:
-        request, _ = yield from decode_steps(api.request, message.version, message.body)
-    return request
+        request, elements = yield from decode_steps(api.request, message.version, message.body)
+    return request, client_request_bytes(len(message.body), elements)

@@ -71,6 +71,8 @@ class UncommittedDecisions:
         self._leadership_lost = leadership_lost
         self._carry_out = carry_out
         self._waiting: deque[WaitingAnswer] = deque()
+        self.waiting_bytes = 0
+        """The bytes of the answers that wait for a commit."""
         self._images: deque[MetadataImage] = deque()
         self._batch = Batch()
         self._latest: MetadataImage | None = None
@@ -106,6 +108,7 @@ class UncommittedDecisions:
         self._images.clear()
         self.recent_changes.discard_from(self._high_watermark)
         waiting, self._waiting = self._waiting, deque()
+        self.waiting_bytes = 0
         return waiting
 
     # -- checks ----------------------------------------------------------------------------------
@@ -138,8 +141,11 @@ class UncommittedDecisions:
             for part in self.checked(NO_OP, self.next_offset, unencoded).parts:
                 effects += self._add(part, asked.asked_ms)
         has_records = changes or bool(decision.parts)
+        response, size_bytes = decision.response, asked.size_bytes
+        if type(response) is bytes:
+            size_bytes = len(response)
         self._batch.answers.append(
-            WaitingAnswer(self.next_offset - 1, decision.response, asked.answer, has_records)
+            WaitingAnswer(self.next_offset - 1, response, asked.answer, has_records, size_bytes)
         )
         for effect in effects:
             self._carry_out(effect)
@@ -192,6 +198,7 @@ class UncommittedDecisions:
                 or batch.answers[0].offset >= self._waiting[-1].offset
             ), "answers wait in the order of the log"
             self._waiting.extend(batch.answers)
+            self.waiting_bytes += sum([each.size_bytes for each in batch.answers])
             self._answer_committed()
             return
         for each in batch.answers:  # Leadership was lost during the append.
@@ -212,4 +219,5 @@ class UncommittedDecisions:
     def _answer_committed(self) -> None:
         while self._waiting and self._waiting[0].offset < self._high_watermark:
             each = self._waiting.popleft()
+            self.waiting_bytes -= each.size_bytes
             each.answer(each.response)

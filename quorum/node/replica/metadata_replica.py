@@ -52,6 +52,8 @@ VoterChange = Callable[Concatenate[int, int, P], None]
 """A voter change of the Raft core. Its first arguments are now_ms and a token."""
 
 logger = logging.getLogger("quorate.quorum.raft")
+MAX_HELD = 1000
+"""Inputs that wait while the log is replaced, before requests of other nodes are dropped."""
 
 
 class MetadataReplica:
@@ -155,7 +157,10 @@ class MetadataReplica:
             ) from error
 
     def request(self, message: Request, reply: Callable[[Response], None]) -> None:
-        """Give the core a request of another node. `reply` gets the response, at most once."""
+        """Give the core a request of another node. `reply` gets the response, at most once: none if
+        MAX_HELD inputs wait while the log is replaced."""
+        if len(self._held) >= MAX_HELD:
+            return
         token = self._token()
         self._replies[token] = reply
         self.put(self.raft.request, token, message)
@@ -243,8 +248,7 @@ class MetadataReplica:
         self._voters.send(effect.voter_id, effect.request, effect.timeout_ms, done)
 
     def _reply(self, effect: effects.Reply) -> None:
-        reply = self._replies.pop(effect.token, None)
-        if reply is not None:
+        if (reply := self._replies.pop(effect.token, None)) is not None:
             reply(effect.response)
 
     def _probe_voter(self, effect: effects.ProbeVoter) -> None:
@@ -255,13 +259,11 @@ class MetadataReplica:
         self._listener.probe_voter(effect.voter, probed)
 
     def _voters_changed(self, effect: effects.VoterChangeResult) -> None:
-        done = self._changes.pop(effect.token, None)
-        if done is not None:
+        if (done := self._changes.pop(effect.token, None)) is not None:
             done(effect.error, effect.message)
 
     def _peer_problem(self, effect: effects.PeerProblem) -> None:
-        left_out = self._log_limit.passes(effect.replica_id)
-        if left_out is not None:
+        if (left_out := self._log_limit.passes(effect.replica_id)) is not None:
             logger.warning("replica %d: %s%s", effect.replica_id, effect.reason, left_out)
 
     # -- the disk --------------------------------------------------------------------------------
@@ -360,8 +362,7 @@ class MetadataReplica:
         self._listener.on_committed(effect.high_watermark)
 
     def _truncated(self, effect: effects.Truncated) -> None:
-        left_out = self._log_limit.passes("truncated")
-        if left_out is not None:
+        if (left_out := self._log_limit.passes("truncated")) is not None:
             logger.warning(
                 "truncated the metadata log to offset %d, because the leader's log differs from "
                 "there on%s",

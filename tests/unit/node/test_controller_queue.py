@@ -45,3 +45,31 @@ def test_the_queue_is_bounded_in_all_and_per_source(monkeypatch: pytest.MonkeyPa
     assert not len(queue)
     with pytest.raises(IndexError):
         queue.pop()
+
+
+def test_the_queue_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 envelopes of 32 MiB each would take 640 GB."""
+    monkeypatch.setattr(controller_queue, "MAX_QUEUED_BYTES", 100)
+    monkeypatch.setattr(controller_queue, "MAX_QUEUED_BYTES_PER_SOURCE", 60)
+    queue: ControllerQueue[str] = ControllerQueue()
+    assert [queue.push("x", "one", 30) for _ in range(3)] == [True, True, False]
+    assert [queue.push("y", "other", 30) for _ in range(2)] == [True, False]
+    assert [queue.push("n", None, 50) for _ in range(3)] == [True, True, False], (
+        "the nodes have a bound of their own"
+    )
+    assert queue.push("y", "other", 10)
+    assert sorted(popped(queue)) == ["n", "n", "x", "x", "y", "y"]
+    assert [queue.push("x", "one", 60) for _ in range(2)] == [True, False], "all bytes are free"
+    assert queue.clear() == ["x"]
+    assert queue.push("x", "one", 60) and queue.push("n", None, 100)
+
+
+def test_a_request_of_any_size_may_wait_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_queue, "MAX_QUEUED_BYTES", 100)
+    queue: ControllerQueue[str] = ControllerQueue()
+    assert queue.push("large", "one", 1000)
+    assert not queue.push("small", "one", 1) and not queue.push("small", "other", 1)
+    assert queue.push("large", None, 1000)
+    assert not queue.push("small", None, 1)
+    assert popped(queue) == ["large", "large"]
+    assert queue.push("small", "other", 1)

@@ -404,6 +404,30 @@ def test_what_waits_for_a_commit_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert each.committed_image.last.offset == 4, "the newest image is kept"
 
 
+def test_the_bytes_of_what_waits_for_a_commit_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_shell, "MAX_UNCOMMITTED_BYTES", 100)
+    each = Shell()
+
+    def submit(name: str, encode: Callable[[object], object], size_bytes: int) -> None:
+        each.shell.submit(
+            Result([config(len(name))]),
+            partial(each.answers.__setitem__, name),
+            encode=encode,
+            size_bytes=size_bytes,
+        )
+        each.run()
+
+    submit("bytes", lambda response: bytes(60), 0)
+    submit("object", lambda response: response, 60)
+    submit("late", lambda response: response, 0)
+    assert each.answers == {"late": Refusal.NOT_CONTROLLER}
+    each.commit()
+    submit("again", lambda response: response, 0)
+    each.commit()
+    assert each.answers["again"] is not Refusal.NOT_CONTROLLER
+    assert each.shell._decisions.waiting_bytes == 0
+
+
 def test_a_request_that_waits_longer_than_its_timeout_is_not_decided() -> None:
     """The queue was not served for a while. Requests without a timeout wait (KIP-500)."""
     shell = Shell()

@@ -60,8 +60,14 @@ class Controller:
         self.envelopes = Envelopes(self.clock, None, self._ask, self._failed)
 
     def _ask(
-        self, request: Any, caller: Caller, source: Hashable, answer: Callable[[object], None]
+        self,
+        request: Any,
+        caller: Caller,
+        source: Hashable,
+        size_bytes: int,
+        answer: Callable[[object], None],
     ) -> None:
+        assert size_bytes > 0
         self.clock.time_ms += self.cost_ms
         self.asked.append(caller.client_id)
         self.requests.append(request)

@@ -14,7 +14,7 @@ from quorate.quorum.log.disks.retried_work import RETRY_MS
 from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.log_limit import INTERVAL_MS
 from quorate.quorum.metadata.snapshot_file import SnapshotContents, write_snapshot
-from quorate.quorum.node.replica.metadata_replica import MetadataReplica
+from quorate.quorum.node.replica.metadata_replica import MAX_HELD, MetadataReplica
 from quorate.quorum.node.replica.replica_listener import ReplicaListener, VoterLinks
 from quorate.quorum.raft import effects
 from quorate.quorum.raft.effects import Effect
@@ -201,6 +201,21 @@ def test_an_exception_inside_a_change_leaves_the_state_in_doubt(
     node.core.link_lost = fail  # type: ignore[method-assign]
     with pytest.raises(raised):
         node.link_lost(1)
+
+
+def test_requests_do_not_pile_up_while_the_log_is_replaced() -> None:
+    node = ReplicaBench()
+    node.receive(node.content())
+    node.work_until(lambda: "checked" in node.core.put)
+    taken: list[int] = []
+    node.core.request = lambda now_ms, token, message: taken.append(token)  # type: ignore[attr-defined]
+    for _ in range(MAX_HELD + 500):
+        node.replica.request(cast(Any, None), lambda response: None)
+    assert len(node.replica._held) == len(node.replica._replies) == MAX_HELD
+    node.work_until(lambda: not node.works)
+    assert len(taken) == MAX_HELD
+    node.replica.request(cast(Any, None), lambda response: None)
+    assert len(taken) == MAX_HELD + 1
 
 
 @pytest.mark.parametrize("operation", ["pread", "sync", "sync_dir", "open"])
