@@ -105,10 +105,19 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 """The arguments of the examples, without the name of the command."""
 
 
+NOT_IN_GROUPS = {"chaos schema", "chaos steps"}
+"""The commands whose name says all, which the help of their group does not repeat."""
+
+
 def epilog_of(path: str) -> str | None:
-    """Return the end of the help of the command at `path`, such as "cluster unregister"."""
-    found = EXAMPLES.get(path)
-    if found is None:
+    """Return the end of the help of the command at `path`, such as "cluster unregister". The help
+    of a group has the first example of each of its commands. Return None if there is no example."""
+    found = [f"{path} {each}" for each in EXAMPLES.get(path, ())] or [
+        f"{inner} {each[0]}"
+        for inner, each in EXAMPLES.items()
+        if inner.startswith(f"{path} ") and inner not in NOT_IN_GROUPS
+    ]
+    if not found:
         return None
     title = "Example:" if len(found) == 1 else "Examples:"
-    return "\n".join(("\b", title, *(f"  quorate {path} {each}".rstrip() for each in found)))
+    return "\n".join(("\b", title, *(f"  quorate {each}".rstrip() for each in found)))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+MAX_SENTENCE = 1000
+"""The longest first sentence of a command's help, in characters."""
+
 
 class SuggestingGroup(click.Group):
     """A click group. Click itself suggests only options."""
@@ -11,6 +14,19 @@ class SuggestingGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command, with its examples as the end of its help, or None."""
         return with_examples(super().get_command(ctx, cmd_name), ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the whole first sentence of each command, which click would cut to one line."""
+        names = self.list_commands(ctx)
+        found = [(name, self.get_command(ctx, name)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(MAX_SENTENCE))
+                    for name, command in found
+                    if command is not None and not command.hidden
+                ]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -84,8 +84,15 @@ def schema() -> None:
     echo(json.dumps(SCHEMA, indent=2))
 
 
+def scenario_names(context: click.Context, argument: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of scenarios that begin with `incomplete`, for the completion of a shell.
+    `quorate chaos run` also takes ALL."""
+    names = [*bundled_scenarios(), *([ALL] if context.info_name == "run" else [])]
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 @chaos.command()
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=scenario_names)
 def describe(scenario: str) -> None:
     """Print the steps of SCENARIO, its bounds, and the checks of its verdict.
 
@@ -96,7 +103,7 @@ def describe(scenario: str) -> None:
 
 
 @chaos.command()
-@click.argument("scenario")
+@click.argument("scenario", shell_complete=scenario_names)
 @click.option(
     "--dir",
     "directory",

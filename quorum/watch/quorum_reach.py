@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from quorate.quorum.seams import Address
-from quorate.quorum.watch.node_view import NodeView
+
+if TYPE_CHECKING:  # a command that needs LOST must not import a node
+    from quorate.quorum.watch.node_view import NodeView
 
 
 @dataclass(frozen=True, slots=True)

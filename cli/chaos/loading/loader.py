@@ -25,6 +25,7 @@ from quorate.cli.chaos.scenario.scenario import (
     Workload,
 )
 from quorate.cli.chaos.scenario.steps import STEPS
+from quorate.config.did_you_mean import did_you_mean
 from quorate.config.key import ConfigError
 from quorate.config.node_keys import NODE_KEYS
 
@@ -51,8 +52,8 @@ def load(name_or_path: str) -> Scenario:
     path = Path(name_or_path)
     if path.suffix != SUFFIX:
         raise ScenarioError(
-            f"{name_or_path}: no such scenario; it must be one of {', '.join(known)}, "
-            f"or the path of a {SUFFIX} file"
+            f"{name_or_path}: no such scenario.{did_you_mean(name_or_path, known)} It must be one "
+            f"of {', '.join(known)}, or the path of a {SUFFIX} file"
         )
     try:
         content = path.read_text("utf-8")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -100,6 +103,57 @@ def test_the_help_of_every_command_has_examples_that_parse(path: str) -> None:
 
 def test_every_example_has_its_command() -> None:
     assert set(EXAMPLES) == {path for path, _, _ in LEAVES}
+
+
+def groups(command: click.Group, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Yield the path of each group below `command`."""
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        if isinstance(inner, click.Group):
+            yield " ".join((*path, name))
+            yield from groups(inner, (*path, name))
+
+
+@pytest.mark.parametrize("path", sorted(groups(main)))
+def test_the_help_of_a_group_has_examples_and_whole_sentences(path: str) -> None:
+    result = CliRunner().invoke(main, [*path.split(), "--help"])
+    assert f"\n    quorate {path} " in result.output
+    assert "..." not in result.output.partition("\nCommands:")[2].replace("HOST:PORT,...", "")
+
+
+SESSION = """
+eval "$(quorate completion bash)"
+complete -p quorate
+for words in 'quorate reass' 'quorate cluster un' 'quorate chaos run leader-k' 'quorate up --det'
+do
+    COMP_WORDS=($words) COMPREPLY=()
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _quorate_completion quorate
+    echo "$words: ${COMPREPLY[*]}"
+done
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_options_and_names_of_scenarios() -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", SESSION],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": path},
+    )
+    assert done.stderr == ""
+    registered, *completed = done.stdout.splitlines()
+    assert "-F _quorate_completion" in registered
+    assert completed == [
+        "quorate reass: reassign-partitions",
+        "quorate cluster un: unregister",
+        "quorate chaos run leader-k: leader-kill",
+        "quorate up --det: --detach",
+    ]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

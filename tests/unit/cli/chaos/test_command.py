@@ -94,7 +94,7 @@ def test_the_list_of_steps() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("nonsense",), 1, "no such scenario; it must be one of client-links"),
+        (("nonsense",), 1, "no such scenario. It must be one of client-links"),
         (("leader-kill", "--variant", "x"), 2, "--variant: value 'x' must be one of kill"),
         (("leader-kill", "--partitions", "0"), 2, "0 is not in the range"),
         (("leader-kill", "--override", "x"), 2, "'x' must be KEY=VALUE"),
