@@ -27,6 +27,8 @@ LATEST = "latest_ms"
 """A column of logs that end with times which have not come yet: the latest possible time."""
 SEQUENCE = ("offset", "snapshot_index")
 """The columns that order the rows."""
+BUCKET = 1 << 16
+"""The number of offsets of one cluster that one task sorts, if the order is that of the log."""
 INTERVAL = (
     "start_offset", "start_time", "start_ms", "end_offset", "end_time", "end_ms", "duration_ms",
 )  # fmt: skip

@@ -20,8 +20,9 @@ from quorate.quorum.analytics.tables.events import (
 from quorate.quorum.analytics.tables.min_isr import (
     capped,
     is_below,
-    setting_in_force,
-    settings_by_topic,
+    own_or_default,
+    settings_of_topics,
+    with_default,
 )
 from quorate.quorum.analytics.tables.partition_states import partition_states
 
@@ -60,10 +61,10 @@ def isr(records: DataFrame) -> DataFrame:
         .where((f.size("added") > 0) | (f.size("removed") > 0))
         .drop("topic", "name", "value")
     )
-    settings = settings_by_topic(records).drop("timestamp_ms")
+    settings = settings_of_topics(records).drop("timestamp_ms", "cluster_min_isr")
     return (
-        settings.unionByName(changes, allowMissingColumns=True)
-        .withColumn("setting", setting_in_force("topic_id"))
+        settings.unionByName(with_default(changes, records), allowMissingColumns=True)
+        .withColumn("setting", own_or_default("topic_id"))
         .where(f.col("isr").isNotNull())
         .withColumn("min_isr", capped(f.col("setting"), f.col("replicas")))
         .withColumn("size", f.size("isr"))

@@ -16,7 +16,7 @@ from quorate.quorum.analytics.log.damage import (
 )
 from quorate.quorum.analytics.spark.columns import SNAPSHOT_NAME, UNKNOWN_TYPE, UNKNOWN_VERSION
 from quorate.quorum.analytics.spark.remarks import REMARK
-from quorate.quorum.analytics.tables.events import CLUSTER, LATEST
+from quorate.quorum.analytics.tables.events import BUCKET, CLUSTER, LATEST
 from quorate.quorum.analytics.tables.min_isr import BROKER_RESOURCE, MIN_ISR
 from quorate.quorum.analytics.tables.quorum import LEADER_CHANGE, VOTERS
 
@@ -39,8 +39,6 @@ KINDS = {
 
 An error means that records are missing or contradict each other, so rows of the tables may be
 wrong. A note means that a duration, or the newest rows, may be."""
-BUCKET = 1 << 16
-"""The number of offsets whose order one task compares."""
 COLUMNS = (
     CLUSTER,
     "kind",

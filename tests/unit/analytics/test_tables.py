@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-from contextlib import nullcontext
+import re
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -22,13 +24,14 @@ from quorate.cli.main import main
 from quorate.quorum import analytics
 from quorate.quorum.analytics.page import report
 from quorate.quorum.analytics.spark import session
-from quorate.quorum.analytics.tables import TABLES, read_tables
+from quorate.quorum.analytics.tables import TABLES, min_isr, read_tables
 from tests.unit.analytics.check_tables import (
     ALONE,
     IN_GROUPS,
     TOGETHER,
     Groups,
     assert_as_the_oracle_says,
+    in_order,
 )
 from tests.unit.analytics.logs import batches, write_segment
 from tests.unit.analytics.oracle import Oracle, every, logged
@@ -243,3 +246,25 @@ def test_rankings_do_not_mix_clusters(spark: SparkSession, tmp_path: Path) -> No
 def assert_same_rows(one: DataFrame, other: DataFrame, name: str) -> None:
     rows = [sorted(map(repr, each.collect())) for each in (one, other)]
     assert rows[0] == rows[1], name
+
+
+@pytest.mark.long
+def test_isr_takes_work_in_proportion_to_settings_and_topics(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every join has a key besides the cluster. Defaults reach rows of later buckets too."""
+    monkeypatch.setattr(min_isr, "BUCKET", 8)
+    seed, steps = VARIED
+    data = Varied(seed).run(steps)
+    write_segment(tmp_path, 0, data)
+    made = read_tables(spark, tmp_path, only=("isr",))["isr"]
+    text = io.StringIO()
+    with redirect_stdout(text):
+        made.explain(mode="formatted")
+    keys = re.findall(r"^Left keys \[(\d+)\]", text.getvalue(), re.MULTILINE)
+    assert keys and "1" not in keys and "NestedLoop" not in text.getvalue()
+    expected = Oracle().fold(logged(data)).tables["isr"]
+    assert {row["min_isr"] for row in expected} >= {None, 1, 2}
+    names = ("offset", "topic_id", "partition", "min_isr", "below_min")
+    seen = [row.asDict() for row in made.select(*names).collect()]
+    assert in_order(seen) == in_order([{name: row[name] for name in names} for row in expected])
