@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable, Generator, Iterator
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from quorate.broker.groups import loading
+from quorate.broker.partition import isr_membership, leadership
 from quorate.broker.partition.leadership import Leadership
 from quorate.broker.partition.producer_state import ProducerStates
 from quorate.cli.main import main
@@ -24,6 +26,7 @@ from quorate.quorum.controller.partitions.reassignment_completion import Complet
 from quorate.quorum.controller.state.sessions import NEVER_MS, Sessions
 from quorate.quorum.controller.topics import placement
 from quorate.quorum.faults.clock import FaultClock
+from quorate.quorum.faults.link import FaultLink
 from quorate.quorum.log.batches.batch import batches
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.flush import Flush
@@ -33,6 +36,7 @@ from quorate.quorum.metadata.records import BrokerRegistrationChangeRecord
 from quorate.quorum.node.controller.controller_shell import ControllerShell
 from quorate.quorum.node.node_core import NodeCore
 from quorate.quorum.raft import check_quorum, follower, high_watermark
+from quorate.quorum.raft.core import Core
 from quorate.quorum.raft.vote import campaign
 
 
@@ -81,8 +85,11 @@ def flush_without_errors(self: Flush) -> None:
 
 
 def without_racks(image: Any) -> list[placement.UsableBroker]:
-    """Return the usable brokers as if none had a rack."""
-    return [replace(each, rack=None) for each in USABLE(image)]
+    """Return the usable brokers as if those of the first rack were in racks of their own, and all
+    others in one. Each partition then has two replicas in the first rack."""
+    found = USABLE(image)
+    first = found[0].rack
+    return [replace(each, rack=str(each.id) if each.rack == first else "-") for each in found]
 
 
 def complete_early(
@@ -92,11 +99,11 @@ def complete_early(
     removing: tuple[int, ...],
     adding: tuple[int, ...],
 ) -> Completion | None:
-    """Return a completion whose new replicas count as in sync, although they lack records."""
+    """Return a completion whose new replicas are the ISR, although they lack records."""
     if not removing and not adding:
         return None
     kept = tuple(each for each in replicas if each not in removing)
-    return Completion(kept, kept)
+    return Completion(adding or kept, kept)
 
 
 def load_nothing(self: Any, data: memoryview) -> None:
@@ -112,13 +119,38 @@ def answer_from_memory(self: ControllerShell, *arguments: Any, **options: Any) -
 
 SUBMIT = ControllerShell.submit
 RUN, USABLE = Flush.run, placement.usable_brokers
+SINCE_S, SETTLED_S = time.monotonic(), 8.0
+"""The start of this process, and the time after which all nodes know each other."""
+
+
+def count_absent_voters(self: Core, ids: Collection[int]) -> int:
+    """Count the voters among `ids`, and those without a link as if they agreed."""
+    settled = time.monotonic() - SINCE_S > SETTLED_S
+    here = {*self.connected, self.me.id} if settled else self.voters.ids
+    return sum(each in ids or each not in here for each in self.voters.ids)
+
+
+def lagging_soon(
+    followers: Iterable[int], replicas: Any, end_offset: int, now_ms: int, lag_ms: int
+) -> tuple[int, ...]:
+    """Return the members of the ISR that are 100 ms behind."""
+    return LAGGING(followers, replicas, end_offset, now_ms, min(lag_ms, 100))
+
+
+LAGGING = isr_membership.lagging
 Ablation = tuple[Any, str, Any]
+"""An object, the name of its attribute, and the value instead."""
+ALSO: dict[str, Ablation] = {"absent-voters": (high_watermark, "majority_offset", max)}
+"""The second replacement of a safeguard."""
 ABLATIONS: dict[str, Ablation] = {
     "fencing": (broker_changes, "fence", fence_alone),
     "session-expiry": (Sessions, "_first", lambda self: (NEVER_MS, -1)),
     "acks-all": (Leadership, "next_high_watermark", lambda self, high, end, now_ms: end),
     "election": (follower, "campaign", once(campaign)),
     "isr-expansion": (Leadership, "maybe_expand", lambda self, replica, high_watermark: None),
+    "lag-time": (leadership, "lagging", lagging_soon),
+    "absent-voters": (Core, "count_voters", count_absent_voters),
+    "late-frames": (FaultLink, "_delay_ms", lambda self: 0),
     "isr-shrink": (Leadership, "maybe_shrink", lambda self, end_offset, now_ms: None),
     "linearizable-reads": (ControllerShell, "submit", answer_from_memory),
     "check-quorum": (check_quorum, "has_expired", lambda core, state: False),
@@ -141,9 +173,9 @@ ABLATIONS: dict[str, Ablation] = {
 
 def ablate(rule: str) -> None:
     """Replace the rule in this process. Raise KeyError if there is no such rule."""
-    owner, name, instead = ABLATIONS[rule]
-    assert hasattr(owner, name)
-    setattr(owner, name, instead)
+    for owner, name, instead in (ABLATIONS[rule], *([ALSO[rule]] if rule in ALSO else [])):
+        assert hasattr(owner, name)
+        setattr(owner, name, instead)
 
 
 if __name__ == "__main__":

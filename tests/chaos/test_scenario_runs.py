@@ -16,6 +16,7 @@ import pytest
 
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load
 from quorate.cli.chaos.results.progress import progress_of
+from quorate.cli.chaos.scenario.scenario import Ablation
 from quorate.cli.nodes.cluster_dir import ClusterDir
 from tests.chaos.ablated import ABLATIONS
 from tests.chaos.expected_events import EVENTS
@@ -30,6 +31,21 @@ FAST_SESSIONS = (
     "--override=broker.heartbeat.interval.ms=200",
 )
 RUN_TIMEOUT_S = 400.0
+
+
+VARIANTS = [
+    (scenario, variant.name)
+    for scenario in bundled_scenarios()
+    for variant in load(scenario).variants
+]
+
+
+def ablation_of(scenario: str, variant: str) -> Ablation:
+    """Return the safeguard of a variant."""
+    loaded = load(scenario)
+    (found,) = [loaded.ablation_of(each) for each in loaded.variants if each.name == variant]
+    assert found is not None
+    return found
 
 
 @contextmanager
@@ -131,24 +147,60 @@ def test_without_it_a_silent_leader_does_harm(rule: str, tmp_path: Path) -> None
 
 @pytest.mark.long
 @pytest.mark.timeout(RUN_TIMEOUT_S)
-@pytest.mark.parametrize("scenario", bundled_scenarios())
-def test_without_its_safeguard_a_scenario_is_bad_by_the_check_that_it_names(
-    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("scenario", "variant"), VARIANTS)
+def test_without_its_safeguard_a_variant_is_bad_by_the_check_that_it_names(
+    scenario: str, variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ablation = load(scenario).ablation
-    assert ablation is not None
+    """Each variant runs alone, because a run ends at its first step that fails."""
+    ablation = ablation_of(scenario, variant)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     ablate_nodes(monkeypatch, ablation.safeguard)
-    found = run_scenario(scenario)
+    found = run_scenario(scenario, "--variant", variant)
     assert found["verdict"] == "bad"
-    assert ablation.check in bad(found)
+    assert ablation.check in bad(found), f"{bad(found)}\n{what(found)}"
 
 
-def test_every_safeguard_of_a_scenario_exists() -> None:
-    for scenario in bundled_scenarios():
-        ablation = load(scenario).ablation
-        assert ablation is not None
+@pytest.mark.long
+@pytest.mark.timeout(RUN_TIMEOUT_S)
+@pytest.mark.parametrize(
+    ("scenario", "variant"), [each for each in VARIANTS if len(load(each[0]).variants) > 1]
+)
+def test_a_variant_alone_is_good(
+    scenario: str, variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    found = run_scenario(scenario, "--variant", variant)
+    assert bad(found) == set(), what(found)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(RUN_TIMEOUT_S)
+def test_a_controller_that_answers_from_memory_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It resigns in time, so only its stale answers make the verdict bad."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    ablate_nodes(monkeypatch, "linearizable-reads")
+    assert bad(run_scenario("controller-partition")) == {"stale answers"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(RUN_TIMEOUT_S)
+def test_the_same_seed_repeats_the_faults_of_a_run(tmp_path: Path) -> None:
+    found = [run_scenario("flapping-isr", "--seed", seed) for seed in ("1", "1", "2")]
+    assert [each["seed"] for each in found] == [1, 1, 2]
+    assert [bad(each) for each in found] == [set(), set(), set()]
+    first, again, other = ([(f["kind"], f["node"]) for f in each["faults"]] for each in found)
+    assert first == again
+    assert first != other
+
+
+def test_every_safeguard_of_a_variant_exists_and_names_a_check_of_its_own() -> None:
+    """`steps` says only that something did not happen in time."""
+    for scenario, variant in VARIANTS:
+        ablation = ablation_of(scenario, variant)
         assert ablation.safeguard in ABLATIONS
+        assert ablation.check != "steps"
 
 
 @pytest.mark.long

@@ -36,6 +36,9 @@ def description(scenario: Scenario) -> Iterator[str]:
         width = max(map(len, texts))
         for number, (step, text) in enumerate(zip(variant.steps, texts, strict=True), 1):
             yield f"{number:>8}  {text:<{width}}  {STEPS[step.do].doc}"
+        if variant.expect:
+            shown = ", ".join(f"{name} = {bound:,}" for name, bound in variant.expect.items())
+            yield f"{'':>10}expected, if this variant runs alone: {shown}"
     yield ""
     yield "expected"
     for name, bound in bounds(scenario).items():
@@ -44,10 +47,13 @@ def description(scenario: Scenario) -> Iterator[str]:
     yield "checks, of which those apply that concern the run"
     for family in FAMILIES:
         yield f"          {', '.join(family.names)}: {family.doc}"
-    if scenario.ablation is not None:
-        yield ""
-        yield f"ablation  {scenario.ablation.what}"
-        yield f"          The verdict is then bad, by the check: {scenario.ablation.check}"
+    for variant in scenario.variants:
+        ablation = scenario.ablation_of(variant)
+        if ablation is not None:
+            yield ""
+            of = f" of {variant.name}" if len(scenario.variants) > 1 else ""
+            yield f"ablation{of}: {ablation.what}"
+            yield f"          The verdict is then bad, by the check: {ablation.check}"
 
 
 def step_text(step: Step) -> str:

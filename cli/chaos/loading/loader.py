@@ -109,17 +109,17 @@ class _ScenarioReading(Reading):
             expect=Expected(**expect),
             variants=variants,
             origin=self.origin,
-            ablation=self._ablation(top["ablation"]),
+            ablation=self._ablation(("ablation",), top["ablation"]),
         )
 
-    def _ablation(self, values: Mapping[str, Any]) -> Ablation | None:
+    def _ablation(self, path: KeyPath, values: Mapping[str, Any]) -> Ablation | None:
         if not values:
             return None
-        checked = self.checked(("ablation",), values, scenario.ABLATION)
+        checked = self.checked(path, values, scenario.ABLATION)
         known = [name for family in FAMILIES for name in family.names]
         if checked["check"] not in known:
             self.refuse(
-                ("ablation", "check"),
+                (*path, "check"),
                 f"check: value {checked['check']!r} must be one of {', '.join(known)}",
             )
         return Ablation(**checked)
@@ -133,7 +133,15 @@ class _ScenarioReading(Reading):
             check_order(steps)
         except WrongOrder as wrong:
             raise ScenarioError(f"{self.origin}:{wrong.line}: {wrong}") from None
-        return Variant(checked["name"], checked["title"], steps)
+        own, expect = checked["expect"], (*path, "expect")
+        bounds = self.checked(expect, own, scenario.EXPECT)
+        return Variant(
+            checked["name"],
+            checked["title"],
+            steps,
+            expect={key: bounds[key] for key in own},
+            ablation=self._ablation((*path, "ablation"), checked["ablation"]),
+        )
 
     def _step(self, path: KeyPath, values: Mapping[str, Any]) -> Step:
         do = values.get("do")
@@ -183,6 +191,16 @@ class _ScenarioReading(Reading):
         for (table, key), needed in needs.items():
             if key in document.get(table, {}):
                 self.refuse((table, key), f"{key} has no effect without {needed}")
+            for index, variant in enumerate(variants if table == "expect" else ()):
+                if key in variant.expect:
+                    path = ("variants", index, table, key)
+                    self.refuse(path, f"{key} has no effect without {needed}")
+        for index, variant in enumerate(variants if len(variants) == 1 else ()):
+            if variant.expect:
+                self.refuse(
+                    ("variants", index, "expect"),
+                    "expect has no effect in the only variant: use the table [expect]",
+                )
 
     def _config(self, values: Mapping[str, Any]) -> dict[str, str]:
         """Return the configs of a cluster's nodes, checked with the nodes' own table of keys."""

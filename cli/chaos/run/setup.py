@@ -16,7 +16,7 @@ from quorate.cli.chaos.actions.scenario_run import ScenarioRun
 from quorate.cli.chaos.control.cluster import Cluster
 from quorate.cli.chaos.control.fault_sockets import LEASE_MS
 from quorate.cli.chaos.results.view import STATUS_PERIOD_S, View
-from quorate.cli.chaos.scenario.scenario import ACKS, Scenario, Variant, Workload
+from quorate.cli.chaos.scenario.scenario import ACKS, Expected, Scenario, Variant, Workload
 from quorate.cli.chaos.timeline.cluster_states import ClusterStates
 from quorate.cli.chaos.workload.admin_load import AdminLoad
 from quorate.cli.chaos.workload.brokers import Brokers
@@ -56,6 +56,11 @@ class Plan:
     topic: str
     seed: int = 0
     """The seed of all random choices of the run."""
+
+    @property
+    def expect(self) -> Expected:
+        """Return the bounds of the run."""
+        return self.scenario.expect_of(self.variants)
 
 
 @contextlib.asynccontextmanager

@@ -6,7 +6,7 @@ these tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -137,6 +137,8 @@ ABLATION: Table = {
 VARIANT: Table = {
     "name": Rule("The name for --variant.", text, required=True),
     "title": Rule("The difference from other variants.", text, default="-"),
+    "expect": Rule("The limits that differ if only this variant runs.", table, default={}),
+    "ablation": Rule("The safeguard of this variant, if it has its own.", table, default={}),
     "steps": Rule("The steps, in order.", tables, required=True),
 }
 TABLES: Mapping[str, Table] = {
@@ -171,6 +173,18 @@ class Step:
     line: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ablation:
+    """A safeguard of the nodes without which the verdict must be bad."""
+
+    safeguard: str
+    """The name of the safeguard in the tests (`tests/chaos/ablated.py`)."""
+    what: str
+    """A sentence about the nodes without it."""
+    check: str
+    """The name of a check that is then bad."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """One sequence of steps of a scenario."""
@@ -178,6 +192,10 @@ class Variant:
     name: str
     title: str
     steps: tuple[Step, ...]
+    expect: Mapping[str, int] = field(default_factory=dict)
+    """The bounds that differ from those of the scenario if only this variant runs."""
+    ablation: Ablation | None = None
+    """The safeguard of this variant, if it differs from that of the scenario."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,18 +255,6 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ablation:
-    """A safeguard of the nodes without which the verdict must be bad."""
-
-    safeguard: str
-    """The name of the safeguard in the tests (`tests/chaos/ablated.py`)."""
-    what: str
-    """A sentence about the nodes without it."""
-    check: str
-    """The name of a check that is then bad."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """A scenario, as read from its file."""
 
@@ -272,6 +278,16 @@ class Scenario:
     def with_bounds(self, bounds: Mapping[str, int]) -> Scenario:
         """Return the scenario with other values of some keys of EXPECT."""
         return replace(self, expect=replace(self.expect, **bounds))
+
+    def expect_of(self, variants: Sequence[Variant]) -> Expected:
+        """Return the bounds of a run of some variants. A variant that runs alone has its own."""
+        if len(variants) != 1 or len(self.variants) == 1:
+            return self.expect
+        return replace(self.expect, **variants[0].expect)
+
+    def ablation_of(self, variant: Variant) -> Ablation | None:
+        """Return the safeguard without which a run of this variant alone must be bad."""
+        return variant.ablation or self.ablation
 
     @property
     def needs_faults(self) -> bool:

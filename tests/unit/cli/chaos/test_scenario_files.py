@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from quorate.cli.chaos.actions.table import ACTIONS
+from quorate.cli.chaos.loading.describe import description
 from quorate.cli.chaos.loading.loader import bundled_scenarios, load, parse
 from quorate.cli.chaos.loading.reading import ScenarioError
 from quorate.cli.chaos.loading.toml_lines import line_of, lines_of
@@ -136,6 +137,65 @@ def test_a_key_without_effect_is_refused(table: str, key: str, needed: str) -> N
     assert str(refused.value) == f"mine.toml:{line + 1}: {key} has no effect without {needed}"
 
 
+SECOND = """\
+[[variants]]
+name = "two"
+[variants.expect]
+max_unavailable_ms = 7
+min_leader_moves = 0
+[variants.ablation]
+safeguard = "x"
+what = "It is gone."
+check = "leaders"
+[[variants.steps]]
+do = "kill-all"
+"""
+BOTH = "[expect]\nmin_leader_moves = 1\n[ablation]\nsafeguard = 'y'\nwhat = 'w'\ncheck = 'lost'\n"
+
+
+def test_a_variant_that_runs_alone_has_its_own_bounds_and_its_own_safeguard() -> None:
+    found = parse(GOOD.replace("[workload]", f"{BOTH}[workload]") + SECOND, "m.toml", "m")
+    one, two = found.variants
+    assert [found.expect_of(each).min_leader_moves for each in ((one,), (two,), (one, two))] == [
+        1,
+        0,
+        1,
+    ]
+    assert found.expect_of((two,)).max_unavailable_ms == 7
+    assert found.expect_of((two,)).max_unread_ms == found.expect.max_unread_ms
+    checks = [each.check for each in map(found.ablation_of, found.variants) if each is not None]
+    assert checks == ["lost", "leaders"]
+    told = "\n".join(description(found))
+    assert "expected, if this variant runs alone: max_unavailable_ms = 7, min_leader" in told
+    assert (
+        "ablation of two: It is gone.\n          The verdict is then bad, by the check: lead"
+        in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "said"),
+    [
+        ("max_unavailable_ms", "max_unavailable", 19, "'max_unavailable' is an unknown key"),
+        ("min_leader_moves", "max_resign_ms", 20, "max_resign_ms: value 0 must be"),
+        ("min_leader_moves = 0", "max_resign_ms = 9", 20, "max_resign_ms has no effect without"),
+        ('"leaders"', '"leader"', 24, "check: value 'leader' must be one of steps, end"),
+    ],
+)
+def test_a_mistake_in_the_own_keys_of_a_variant(
+    before: str, after: str, line: int, said: str
+) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        parse(GOOD + SECOND.replace(before, after, 1), "m.toml", "m")
+    assert str(refused.value).startswith(f"m.toml:{line}: {said}")
+
+
+def test_bounds_of_the_only_variant_are_those_of_the_scenario() -> None:
+    own = GOOD.replace('name = "one"\n', 'name = "one"\n[variants.expect]\nmin_leader_moves = 1\n')
+    with pytest.raises(ScenarioError, match=r"m\.toml:10: expect has no effect in the only var"):
+        parse(own, "m.toml", "m")
+
+
 def test_a_variant_stands_once() -> None:
     again = GOOD + '[[variants]]\nname = "one"\n[[variants.steps]]\ndo = "kill-all"\n'
     with pytest.raises(ScenarioError, match=r"m\.toml:17: two variants have the name 'one'"):
@@ -143,7 +203,7 @@ def test_a_variant_stands_once() -> None:
 
 
 def test_neither_a_name_nor_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="it must be one of client-links, clock-skew,"):
+    with pytest.raises(ScenarioError, match="[iI]t must be one of client-links, clock-skew,"):
         load("leader-kil")
     with pytest.raises(ScenarioError, match="cannot be read"):
         load(str(tmp_path / "none.toml"))
