@@ -113,6 +113,11 @@ WORK_CPU = Counter("quorate_work_cpu_seconds_total", "CPU time of sliced request
 WORK_SLICES = Counter("quorate_work_slices_total", "Slices of sliced requests.")
 WORK_CUT_OFF = Counter("quorate_work_cut_off_total", "Requests cut off because of their CPU time.")
 WORK_WAITING = Gauge("quorate_work_waiting", "Connections whose sliced work waits.")
+REQUESTS_REFUSED = Counter(
+    "quorate_requests_refused_total",
+    "Kafka requests that closed their connection, because they were malformed or are not served.",
+    ("request",),
+)
 NODE_LINKS_REFUSED = Counter(
     "quorate_node_links_refused_total",
     "Links that this node accepted or opened, and that one end refused in the handshake of nodes.",

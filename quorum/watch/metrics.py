@@ -169,6 +169,8 @@ class NodeMetrics:
 
     def _refused(self) -> Iterator[Metric]:
         """Yield the counts of failed and refused requests of other nodes."""
+        refused = self._node.resources.refusals.items()
+        yield table.REQUESTS_REFUSED.each(((name,), count) for name, count in refused)
         failed = self._node.failed_requests.items()
         yield table.NODE_REQUESTS_FAILED.each(((name,), count) for name, count in failed)
         links = self._node.link_counts.refused.items()

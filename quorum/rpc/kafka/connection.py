@@ -22,11 +22,11 @@ from quorate.quorum.protocol.codec import decode_steps, reader
 from quorate.quorum.protocol.varint import DecodeError
 from quorate.quorum.rpc.budget import SMALL_BYTES
 from quorate.quorum.rpc.kafka.connection_quotas import ALWAYS_TAKEN
-from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, RequestContext
+from quorate.quorum.rpc.kafka.context import ELEMENT_BYTES, NO_FRAME, RequestContext
 from quorate.quorum.rpc.kafka.reading_pause import ReadingPause
 from quorate.quorum.rpc.kafka.server_state import Route, ServerState
-from quorate.quorum.rpc.kafka.unsupported_version import unsupported_api_versions
-from quorate.quorum.seams import Address, Link, PeerIdentity
+from quorate.quorum.rpc.kafka.unsupported_version import unsupported, unsupported_api_versions
+from quorate.quorum.seams import Address, Buffer, Link, PeerIdentity
 
 logger = logging.getLogger("quorate.kafka")
 CLOSE_TIMEOUT_MS = 5000
@@ -107,14 +107,12 @@ class Connection:
 
     @property
     def request_bytes(self) -> int:
-        """Return the bytes of requests in flight, of their decoded elements if they are large, and
-        of an unfinished frame."""
+        """Return the bytes of requests in flight, decoded or not, and of an unfinished frame."""
         return self._in_flight_bytes + self._buffered_bytes
 
     @property
     def response_bytes(self) -> int:
-        """Return the bytes of responses in memory: those that are being built, wait for earlier
-        ones, or wait for a client that does not read them."""
+        """Return the bytes of responses that are being built, wait, or are not read."""
         return self._ready_bytes + (self.link.pending_bytes if self._undrained else 0)
 
     @property
@@ -128,21 +126,21 @@ class Connection:
         handler raises an exception, the request fails with an error code (`boundary.py`).
         Raise only exceptions about the node's own state, which must stop the node."""
         if self._refused:
-            return
+            return None
         self._buffered_bytes = 0  # the frame is in flight now; the link reports the bytes after it
         if len(frame) > (most := self.server.settings.max_request_bytes):
-            self.refuse(f"malformed request: {len(frame)} bytes, more than {most}")
-            return
+            reason = f"malformed request: {len(frame)} bytes, more than {most}"
+            return self.refuse(reason, frame=frame)
         try:
             context = self._context(frame)
         except DecodeError as error:
-            self.refuse(f"malformed request: {error}")
-            return
+            return self.refuse(f"malformed request: {error}", frame=frame)
         if context is not None:
             try:
                 self._dispatch(context, frame)
             except Exception as error:
                 context.fail_with(error)
+        return None
 
     def on_closed(self, error: Exception | None) -> None:
         """Abandon all requests, and release the memory and CPU of the connection."""
@@ -183,23 +181,30 @@ class Connection:
         self._refused = True
         self.link.abort()
 
-    def refuse(self, reason: str) -> None:
-        """Log `reason` as a warning and close the connection, as `close_with` does."""
-        self.close_with(reason, logging.WARNING)
+    def refuse(
+        self, reason: str, context: RequestContext | None = None, frame: Buffer = NO_FRAME
+    ) -> None:
+        """Count and log a refused request (`boundary.py`), and close the connection as `close_with`
+        does. `context` is None if the header was not read."""
+        if not self.closed and not self._refused:
+            self.server.boundary.refused(reason, self, context, frame)
+            self._end()
 
     def close_with(self, reason: str, level: int) -> None:
         """Close the connection, and log `reason` at `level`. A second call does nothing.
 
-        The client still receives the responses that were sent to the link. It receives none for
-        the requests in the queue, even if their responses are ready."""
+        The client still receives the responses that were sent to the link, but none of others."""
         if not self.closed and not self._refused:
             logger.log(level, "closing the connection from %s: %s", self.link.peer, reason)
-            self._refused = True
-            self.server.resources.scheduler.end(self.work)
-            self.server.quotas.remove(self)
-            self.link.close()
-            if self.link.pending_bytes:
-                self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
+            self._end()
+
+    def _end(self) -> None:
+        self._refused = True
+        self.server.resources.scheduler.end(self.work)
+        self.server.quotas.remove(self)
+        self.link.close()
+        if self.link.pending_bytes:
+            self.clock.call_later(CLOSE_TIMEOUT_MS, self.link.abort)
 
     def pause_reading_for(self, delay_ms: int) -> None:
         """Pause reading for `delay_ms`, or longer if another pause or bound demands it."""
@@ -257,10 +262,10 @@ class Connection:
         api_key, version, correlation_id = headers.read_fixed(frame)
         route = self.server.routes.get(api_key)
         if route is None:
-            self.refuse(f"this port does not serve API key {api_key}")
+            self.refuse(f"this port does not serve API key {api_key}", frame=frame)
             return None
         if not route.api.serves(version):
-            self._unsupported(route.api, version, correlation_id)
+            self._unsupported(route.api, version, correlation_id, frame)
             return None
         route.requests += 1
         context = self.server.new_context(self, api_key, version, correlation_id)
@@ -315,18 +320,13 @@ class Connection:
         self._spoke = True
         self.server.quotas.sent_valid_request(self)
 
-    def _unsupported(self, api: Api, version: int, correlation_id: int) -> None:
+    def _unsupported(self, api: Api, version: int, correlation_id: int, frame: Buffer) -> None:
         if api.key != ApiKey.API_VERSIONS:
-            self.refuse(
-                f"{api.name} version {version} is not supported, "
-                f"only {api.min_version} to {api.max_version}"
-            )
-            return
-        # Only the fixed part of an unknown version's header can be read. Every client can read a
-        # response of version 0, and its one entry names the versions to use (KIP-511).
+            return self.refuse(unsupported(api, version), frame=frame)
+        # Every client can read version 0, and its one entry names the versions to use (KIP-511).
         context = RequestContext(self, api.key, 0, correlation_id)
         self._enqueue(context)
-        context.respond(unsupported_api_versions(api))
+        return context.respond(unsupported_api_versions(api))
 
     def _enqueue(self, context: RequestContext) -> None:
         self._queue.append(context)

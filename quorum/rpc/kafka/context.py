@@ -49,8 +49,11 @@ class RequestConnection(Protocol):
     def peer(self) -> Address:
         """Return the address of the client."""
 
-    def refuse(self, reason: str) -> None:
-        """Close the connection after the responses that were sent to the link."""
+    def refuse(
+        self, reason: str, context: RequestContext | None = None, frame: Buffer = NO_FRAME
+    ) -> None:
+        """Close the connection after the responses that were sent to the link. `context` and
+        `frame` are those of the refused request."""
 
     def update_reading(self) -> None:
         """Pause or resume reading, as the bounds now require."""
@@ -174,7 +177,8 @@ class RequestContext:
             self.respond_raw(body)
         else:
             reason = message if message is not None else error.message
-            self.connection.refuse(f"{APIS[self.api_key].name} failed: {error.name}: {reason}")
+            failure = f"{APIS[self.api_key].name} failed: {error.name}: {reason}"
+            self.connection.refuse(failure, self, self.frame)
 
     def abandon(self) -> None:
         """Discard the state that waits for the request, because it has failed or its connection
@@ -247,7 +251,7 @@ class RequestContext:
         if isinstance(error, KafkaError):
             self.fail(error.code, error.message)
         elif isinstance(error, DecodeError):
-            self.connection.refuse(f"malformed request: {error}")
+            self.connection.refuse(f"malformed request: {error}", self, self.frame)
         elif is_node_failure(error):
             raise error
         else:
@@ -265,7 +269,7 @@ class RequestContext:
             return
         if self.parts is not None:
             self._failed_by(RuntimeError("the request was answered twice"))
-            self.connection.refuse(f"{APIS[self.api_key].name} was answered twice")
+            self.connection.refuse(f"{APIS[self.api_key].name} was answered twice", self)
             return
         self.parts = parts
         self.frame = NO_FRAME

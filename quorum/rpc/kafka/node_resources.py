@@ -4,6 +4,7 @@ ports.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ class NodeResources:
         """Create the resources, with default limits for those that are not given."""
         self.scheduler = RequestScheduler(clock) if scheduler is None else scheduler
         self.memory = Memory(clock) if memory is None else memory
+        self.refusals: Counter[str] = Counter()
+        """The requests that closed their connections (`boundary.py`), by the name of the API."""
 
     @classmethod
     def of(cls, clock: Clock, node: Mapping[str, Any]) -> NodeResources:

@@ -81,7 +81,7 @@ class ServerState:
         self.settings = settings or ServerSettings()
         self.quotas = ConnectionQuotas(clock) if quotas is None else quotas
         self.resources = NodeResources(clock) if resources is None else resources
-        self.boundary = Boundary(clock)
+        self.boundary = Boundary(clock, self.resources.refusals)
         self.new_context: NewContext = RequestContext
         """Creates the context of each request. Metering (`metering.py`) replaces it."""
 

@@ -19,3 +19,11 @@ def unsupported_api_versions(api: Api) -> Message:
             ),
         ),
     )
+
+
+def unsupported(api: Api, version: int) -> str:
+    """Return the reason why a request of this version closes its connection."""
+    return (
+        f"{api.name} version {version} is not supported, only {api.min_version} to "
+        f"{api.max_version}"
+    )

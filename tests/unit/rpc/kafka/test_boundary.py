@@ -24,7 +24,7 @@ from quorate.quorum.rpc.kafka.boundary import HASHED_BYTES, Boundary
 from quorate.quorum.rpc.kafka.server import RequestContext
 from quorate.quorum.rpc.tracebacks import drop_stack_frames
 from quorate.quorum.state_in_doubt import StateInDoubt, changing
-from tests.unit.rpc.kafka.fakes import FakeClock
+from tests.unit.rpc.kafka.fakes import FakeClock, FakeLink
 from tests.unit.rpc.kafka.test_server import METADATA, Served, answer, frame
 
 CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
@@ -186,3 +186,42 @@ def test_an_exception_that_is_kept_keeps_no_frames() -> None:
         assert reference() is None
     finally:
         gc.enable()
+
+
+MALFORMED = frame(METADATA, 9)[:-2]
+
+
+def test_a_malformed_request_has_a_line_with_its_api_version_principal_and_hash(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served = raising(ValueError("x"))
+    served.receive(MALFORMED)
+    assert served.link.closed
+    (line,) = caplog.messages
+    digest = hashlib.sha256(MALFORMED).hexdigest()[:12]
+    assert line.startswith("closing the connection from 10.0.0.1:5000 of User:ANONYMOUS: malformed")
+    assert line.endswith(f"(Metadata v9, frame of {len(MALFORMED)} bytes, sha256 {digest})")
+    assert served.server.resources.refusals == {"Metadata": 1}
+
+
+def test_connections_with_malformed_requests_share_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = raising(ValueError("x")).server
+    for _ in range(100):
+        link = FakeLink()
+        server.accept(link).on_frame(memoryview(MALFORMED))
+        assert link.closed
+    assert len(caplog.messages) == 1
+    assert server.resources.refusals == {"Metadata": 100}
+
+
+@pytest.mark.parametrize("request_frame", [b"", b"\x00\x03\x7f\xff\x00\x00\x00\x01", b"\x7f" * 20])
+def test_a_request_without_a_readable_header_is_counted(
+    request_frame: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = raising(ValueError("x"))
+    served.receive(memoryview(request_frame))
+    assert served.link.closed and len(caplog.messages) == 1
+    assert served.server.resources.refusals == {"unknown": 1}
+    assert ("sha256" in caplog.text) == bool(request_frame)
