@@ -4,9 +4,9 @@ A handler is a coroutine from query parameters to a response. Each request is a 
 cancelled when the client disconnects.
 
 A connection carries one request, and the node closes it after the response. A request is in flight
-until its connection is closed. If MAX_OPEN requests are in flight, the next one is refused with
-503. The handlers in `always` are never refused, because an orchestrator that gets no health check
-restarts the node.
+until its connection is closed. If MAX_OPEN requests are in flight, or the responses that clients
+have not taken have MAX_UNREAD_BYTES, the next one is refused with 503. The handlers in `always` are
+never refused, because an orchestrator that gets no health check restarts the node.
 
 If a handler fails, the response is 500 and the error is logged. It never stops the node.
 """
@@ -27,6 +27,9 @@ from quorate.quorum.watch.http_access import HttpAccess
 
 MAX_OPEN = 64
 """Maximum number of requests in flight."""
+MAX_UNREAD_BYTES = 64 << 20
+"""Bytes of responses on connections that are not closed yet, above which requests are refused. No
+budget of the node counts them. The responses that are being made then may exceed it."""
 MAX_PARAMETERS = 32
 """Maximum number of parameters in a query."""
 JSON = "application/json"
@@ -67,6 +70,8 @@ class HttpDispatch:
         self.access = access
         self.open = 0
         """The number of requests in flight, also of those that are never refused."""
+        self.unread_bytes = 0
+        """The bytes of their responses."""
         self.refused = 0
         """The number of requests without a certificate or token that this node demands."""
         self.log_limit = LogLimit(clock)
@@ -80,13 +85,16 @@ class HttpDispatch:
 
     async def answer(self, target: str) -> HttpResponse:
         """Return the response to a request target (path and query): 404 for an unknown path, 503
-        above MAX_OPEN, the status of a BadQuery, and 500 for any other error."""
+        above MAX_OPEN or MAX_UNREAD_BYTES, the status of a BadQuery, and 500 for any other
+        error."""
         path, _, query = target.partition("?")
         handler = self._handlers.get(path)
         if handler is None:
             return refusal(404, f"no {path} here; there are {', '.join(self._handlers)}")
         if self.open > MAX_OPEN and path in self._bounded:
             return refusal(503, f"{MAX_OPEN} requests are under way; come back later")
+        if self.unread_bytes >= MAX_UNREAD_BYTES and path in self._bounded:
+            return refusal(503, f"clients leave {self.unread_bytes} bytes unread; come back later")
         try:
             return await handler(parameters(query))
         except BadQuery as error:
@@ -116,6 +124,7 @@ class Exchange:
         self._dispatch = dispatch
         self._link = link
         self._task: asyncio.Task[None] | None = None
+        self._unread_bytes = 0
         dispatch.open += 1
 
     def on_frame(self, frame: memoryview) -> None:
@@ -127,6 +136,7 @@ class Exchange:
     def on_closed(self, error: Exception | None) -> None:
         """Cancel the task if it still runs."""
         self._dispatch.open -= 1
+        self._dispatch.unread_bytes -= self._unread_bytes
         if self._task is not None:
             self._task.cancel()
 
@@ -141,6 +151,8 @@ class Exchange:
                     "the response to GET %s cannot be encoded%s", quoted(target), left_out
                 )
             encoded = refusal(500, "failed; the node's log says why").encoded()
+        self._unread_bytes = len(encoded)
+        self._dispatch.unread_bytes += self._unread_bytes
         self._link.send(encoded)
         self._link.close()
 

@@ -83,3 +83,27 @@ async def test_no_more_requests_than_allowed_are_under_way() -> None:
         each.on_closed(None)
     assert dispatch.open == 0
     assert (await exchanged(dispatch, b"/fast")).startswith(b"HTTP/1.1 410 ")
+
+
+async def test_responses_that_clients_do_not_take_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("quorate.quorum.watch.http_dispatch.MAX_UNREAD_BYTES", 10_000)
+
+    async def large(query: Query) -> HttpResponse:
+        return HttpResponse(bytes(4000))
+
+    dispatch = HttpDispatch(FakeClock(), {"/large": large}, always={"/health": large})
+    held = []
+    for _ in range(3):
+        link = ExchangeLink()
+        exchange = dispatch.accept(link)  # type: ignore[arg-type]
+        exchange.on_frame(memoryview(b"/large"))
+        await link.done.wait()
+        held.append(exchange)
+    assert (await exchanged(dispatch, b"/large")).startswith(b"HTTP/1.1 503 ")
+    assert (await exchanged(dispatch, b"/health")).startswith(b"HTTP/1.1 200 ")
+    for each in held:
+        each.on_closed(None)
+    assert dispatch.unread_bytes == 0
+    assert (await exchanged(dispatch, b"/large")).startswith(b"HTTP/1.1 200 ")
