@@ -33,10 +33,13 @@ def racked(root: Path) -> Iterator[tuple[ProcessCluster, int, int]]:
             cluster.kill(node["id"])
             cluster.restart(node["id"])
         leader, follower = (node["id"] for node in cluster.entry()["brokers"])
-        admin = librdkafka.admin(cluster.bootstrap)
 
         def racks_are_known() -> bool:
-            known = {each.id: each.rack for each in admin.describe_cluster().result(30).nodes}
+            admin = librdkafka.admin(cluster.bootstrap)
+            try:
+                known = {each.id: each.rack for each in admin.describe_cluster().result(5).nodes}
+            except TimeoutError:
+                return False  # the client waits long after it met brokers that were not back yet
             return known == {each: f"rack-{each}" for each in (leader, follower)}
 
         wait_for(racks_are_known, "both brokers are back")
