@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from quorate.broker.metrics.scrape import broker_metrics
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.protocol.errors import ErrorCode
 from quorate.quorum.protocol.schemas import cluster, configs, fetch, metadata
@@ -52,6 +53,19 @@ def test_topics_are_created_if_allowed(allowed: bool) -> None:
 def test_a_broker_tells_its_rack() -> None:
     with running(broker_rack="r7") as node:
         assert [each.rack for each in described(node).brokers] == ["r7"]
+
+
+@pytest.mark.parametrize("bound", [0, 2])
+def test_so_many_partitions_have_metrics_of_their_own(bound: int) -> None:
+    with running(metrics_per_partition=str(bound)) as node:
+        node.ask(node.connect(node.broker_port), create("many", partitions=5), 7)
+        node.run(1.0)
+        process = node.cluster.brokers[0].process
+        assert process is not None and process.broker is not None
+        families = {each.name: each.samples for each in broker_metrics(process.broker)}
+        (left_out,) = families["quorate_metrics_left_out_partitions"]
+        assert left_out.value == 5 - bound
+        assert len(families["kafka_cluster_partition_replicascount"]) == bound
 
 
 @pytest.mark.parametrize("enabled", [True, False], ids=["enabled", "disabled"])

@@ -17,7 +17,10 @@ from quorate.config.node_keys import ALIASES, NODE_KEYS
 from quorate.config.not_in_effect import NOT_YET, REASONS, why_not_in_effect
 from quorate.config.refused_keys import may_be_refused
 from quorate.config.topic_keys import TOPIC_KEYS
+from tests.unit.config.test_key_wiring import NODE, TOPIC
 
+LEVELS = tuple(f"compression.{codec}.level" for codec in ("gzip", "lz4", "zstd"))
+"""The keys of test_a_compression_level_reaches_its_settings."""
 TESTS = Path(__file__).parents[2]
 TABLE = Path(__file__).parent / "key_effects.txt"
 KAFKA_NODE_KEYS = [
@@ -94,6 +97,41 @@ def test_every_line_names_tests_that_exist(entry: str) -> None:
     for test in EFFECTS[entry]:
         file, _, name = test.partition("::")
         assert name in functions_of(file), f"{entry}: there is no test {test}"
+
+
+WITH_NODES = ("ports/", "clients/", "testing/")
+"""The folders whose tests set properties of nodes that run."""
+WITH_TEXTS = (
+    # The key names of this file become settings that a listener reads.
+    "unit/rpc/tls/test_settings.py::test_each_key_reaches_its_setting",
+    "unit/config/test_sasl_keys.py::test_the_settings_of_oauthbearer_and_their_prefixes",
+    # A properties file becomes a configuration, whose attribute the node uses.
+    "unit/config/test_loader.py::test_the_data_directory",
+    "unit/cli/test_log_format.py::test_the_level_and_the_format_of_the_configuration_are_in_effect",
+    # Requests of clients set the configs that the controller's rules read.
+    "unit/controller/test_unclean_recovery.py::test_the_longest_log_leads",
+    "unit/controller/test_unclean_recovery.py::test_none_elects_the_last_leader_only",
+    # These read the configuration of a node as its start does.
+    "unit/replication/test_recompressions.py::test_the_level_of_the_topic_counts",
+)
+"""Tests without a running node that begin with the text of a key."""
+
+
+def begins_with_the_text(name: str, tests: list[str]) -> bool:
+    """Return True if the text of a key, and not only a setting that a test makes, is shown to have
+    the effect: by the table of test_key_wiring.py or by a test that sets the text."""
+    wired = name in NODE or name in TOPIC or name in LEVELS or SYNONYM_OF.get(name) in TOPIC
+    return wired or any(each.startswith(WITH_NODES) or each in WITH_TEXTS for each in tests)
+
+
+@pytest.mark.parametrize("entry", EFFECTS)
+def test_every_effect_begins_with_the_text_of_its_key(entry: str) -> None:
+    """Otherwise the key could be read under another name, or not at all."""
+    name = entry.split()[1]
+    assert begins_with_the_text(name, EFFECTS[entry]), (
+        f"{name} needs a row in test_key_wiring.py, or a test with a running node in "
+        "key_effects.txt"
+    )
 
 
 @pytest.mark.parametrize("name", KAFKA_NODE_KEYS)

@@ -68,6 +68,11 @@ def topic(config: NodeConfig, overrides: Mapping[str, str] | None = None) -> Top
 
 NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
     # key: (text, the value that the code reads, the expected value)
+    "advertised.listeners": (
+        "PLAINTEXT://seen:1234",
+        lambda c: [(each.host, each.port) for each in c.listeners.advertised][:1],
+        [("seen", 1234)],
+    ),
     "auto.leader.rebalance.enable": ("false", lambda c: controller(c).auto_leader_rebalance, False),
     "broker.heartbeat.interval.ms": (
         "77",
@@ -286,6 +291,14 @@ NODE: dict[str, tuple[str, Callable[[NodeConfig], object], object]] = {
         lambda c: topic(c).partition.producer_id_expiration_ms,
         77,
     ),
+    "log.dirs": ("/p,/q", lambda c: c.log_dirs, ("/p", "/q")),
+    "quorate.http.host.names": ("metrics.here", lambda c: "metrics.here" in c.host_names, True),
+    "quorate.state.change.log.enable": ("true", lambda c: replication(c).state_change_log, True),
+    "unclean.recovery.strategy": (
+        "balanced",
+        lambda c: controller(c).topic_defaults["unclean.recovery.strategy"],
+        "balanced",
+    ),
     "queued.max.request.bytes": ("77", lambda c: MemoryLimits.of(c).request_bytes, 77),
     "quota.window.num": ("7", lambda c: Windows.of(c).count, 7),
     "quota.window.size.seconds": ("7", lambda c: Windows.of(c).size_ms, 7000),
@@ -366,6 +379,16 @@ TOPIC: dict[str, tuple[str, Callable[[TopicSettings], object], object]] = {
     "file.delete.delay.ms": ("77", lambda t: t.log.file_delete_delay_ms, 77),
     "flush.messages": ("77", lambda t: t.log.flush_messages, 77),
     "flush.ms": ("77", lambda t: t.log.flush_ms, 77),
+    "follower.replication.throttled.replicas": (
+        "3:4,5:6",
+        lambda t: [each in t.follower_throttled for each in (3, 5)],
+        [True, False],
+    ),
+    "leader.replication.throttled.replicas": (
+        "3:4,5:6",
+        lambda t: [each in t.leader_throttled for each in (3, 5)],
+        [True, False],
+    ),
     "index.interval.bytes": ("77", lambda t: t.log.index_interval_bytes, 77),
     "internal.segment.bytes": ("77", lambda t: t.log.segment_bytes, 77),
     "max.compaction.lag.ms": ("77", lambda t: t.partition.compaction.max_lag_ms, 77),

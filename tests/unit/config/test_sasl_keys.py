@@ -157,6 +157,11 @@ def test_the_settings_of_oauthbearer_and_their_prefixes() -> None:
     assert (found.audiences, found.issuer, found.user_claim) == (
         *(("node",), "listener", "mechanism"),
     )
+    times = ("refresh.ms", "retry.backoff.ms", "retry.backoff.max.ms")
+    timed = {f"sasl.oauthbearer.jwks.endpoint.{each}": f"{len(each)}" for each in times}
+    found = with_settings({**OAUTHBEARER, **timed}).sasl["IN"].oauthbearer
+    assert found is not None
+    assert [found.refresh_ms, found.retry_backoff_ms, found.retry_backoff_max_ms] == [10, 16, 20]
 
 
 def test_the_truststore_in_the_jaas_value_of_oauthbearer() -> None:

@@ -70,6 +70,8 @@ def test_each_key_reaches_its_setting() -> None:
     assert (found.client_auth, found.protocols) == ("requested", ("TLSv1.2",))
     assert found.cipher_suites == ("TLS_AES_128_GCM_SHA256",)
     assert (found.allow_dn_changes, found.allow_san_changes) == (True, False)
+    names = loaded(**TEXTS, **{"allow.san.changes": "true"})
+    assert TlsSettings.of(partial(names.of_listener, "OUT")).allow_san_changes
     other = settings_of("IN.SIDE")
     assert (other.keystore.location, other.keystore.pem, other.client_auth) == (
         "/of/all",
