@@ -78,5 +78,5 @@ def test_features(cluster: ProcessCluster) -> None:
     assert "Feature: eligible.leader.replicas.version\tSupportedMinVersion: 0" in elr
     assert "FinalizedVersionLevel: 1" in elr
     assert "Feature: kraft.version\tSupportedMinVersion: 0\tSupportedMaxVersion: 1" in raft
-    assert "Feature: metadata.version\tSupportedMinVersion: 3.3-IV3" in metadata
+    assert "Feature: metadata.version\tSupportedMinVersion: 4.0-IV1" in metadata
     assert "FinalizedVersionLevel: 4.1-IV1" in metadata

@@ -15,9 +15,10 @@ from quorate.quorum.metadata.image import ELIGIBLE_LEADER_REPLICAS, METADATA_VER
 from quorate.quorum.metadata.records import MetadataRecord
 from quorate.quorum.quotas.sampled_rate import Windows
 
-SUPPORTED_FEATURES = {METADATA_VERSION: (7, 27), ELIGIBLE_LEADER_REPLICAS: (0, 1)}
+SUPPORTED_FEATURES = {METADATA_VERSION: (23, 27), ELIGIBLE_LEADER_REPLICAS: (0, 1)}
 """The lowest and the highest supported level of each feature. metadata.version is supported from
-3.3-IV3 to 4.1-IV1. Other features of Kafka are absent because Quorate does not implement them."""
+4.0-IV1 to 4.1-IV1, because all these levels have the record versions that a node writes. Other
+features of Kafka are absent because Quorate does not implement them."""
 NEW_CLUSTER_FEATURES = {METADATA_VERSION: 27, ELIGIBLE_LEADER_REPLICAS: 1}
 """The level of each feature in a new cluster."""
 

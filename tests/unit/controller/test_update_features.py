@@ -70,11 +70,9 @@ def test_a_dry_run_says_the_same_and_writes_nothing() -> None:
 REFUSED = {
     "down without saying so": (to(24), "Can't downgrade the version of this feature without"),
     "up with a downgrade": (to(27, SAFE), "Can't downgrade to a newer version."),
-    "past a level that changed the log": (to(22, SAFE), "it might delete metadata information"),
-    "the same, unsafely": (to(22, UNSAFE), "Unsafe metadata downgrade is not supported"),
-    "not supported": (to(28), "Local controller 3000 only supports versions 7-27"),
-    "too old": (to(6, SAFE), "only supports versions 7-27"),
-    "disabled": (to(0, SAFE), "only supports versions 7-27"),
+    "not supported": (to(28), "Local controller 3000 only supports versions 23-27"),
+    "too old": (to(22, SAFE), "only supports versions 23-27"),
+    "disabled": (to(0, SAFE), "only supports versions 23-27"),
     "negative": (to(-1, SAFE), "A feature version cannot be less than 0."),
     "unknown type": (to(27, 9), "does not support the given upgrade type"),
     "unknown feature": (
@@ -95,6 +93,22 @@ def test_refused(update: FeatureUpdateKey, why: str) -> None:
     assert response.error_message.startswith("The update failed for all features since")
     assert why in response.error_message
     assert level_of(driver) == 25, "all or nothing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (SAFE, "it might delete metadata information"),
+        (UNSAFE, "Unsafe metadata downgrade is not supported"),
+    ],
+)
+def test_no_downgrade_passes_a_level_that_changed_the_log(kind: UpgradeType, why: str) -> None:
+    """Only a release that supports levels below 23 can be asked for one."""
+    driver = Driver(replace(Driver().settings, supported_features={METADATA_VERSION: (7, 27)}))
+    driver.start(1)
+    driver.append([FeatureLevelRecord(name=METADATA_VERSION, feature_level=25)])
+    assert why in (ask(driver, to(22, kind)).error_message or "")
+    assert level_of(driver) == 25
 
 
 def test_every_broker_must_support_the_level() -> None:
