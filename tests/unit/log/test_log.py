@@ -320,10 +320,13 @@ def test_retention_by_size_keeps_at_least_what_is_allowed(disk: SimDisk) -> None
     assert 500 <= log.size_bytes < 700 < before
 
 
-@pytest.mark.parametrize("limit", [{"retention_ms": 0}, {"retention_bytes": 0}])
-def test_both_limits_may_remove_the_active_segment(disk: SimDisk, limit: dict[str, int]) -> None:
+@pytest.mark.parametrize(("retention_ms", "retention_bytes"), [(0, -1), (-1, 0)])
+def test_both_limits_may_remove_the_active_segment(
+    disk: SimDisk, retention_ms: int, retention_bytes: int
+) -> None:
     """KAFKA-16414."""
-    log = open_log(disk, replace(SMALL, **({"retention_ms": -1} | limit)))
+    limits = replace(SMALL, retention_ms=retention_ms, retention_bytes=retention_bytes)
+    log = open_log(disk, limits)
     filled(log, 3)
     assert delete_expired(log, high_watermark=3, wall_ms=10**9) == 1
     assert (log.start_offset, log.end_offset) == (3, 3)
