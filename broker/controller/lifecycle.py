@@ -271,7 +271,12 @@ class BrokerLifecycle:
         if state is not self.state:
             allowed = (self.state, state) in TRANSITIONS
             assert allowed, f"a broker must not change from {self.state} to {state}"
-            logger.info("broker %d is %s", self._registration.broker_id, state.value)
+            logger.info(
+                "broker %d is %s",
+                self._registration.broker_id,
+                state.value,
+                extra={"event": "broker-state"},
+            )
             self.state = state
             self._on_state(state)
 
@@ -323,6 +328,7 @@ class BrokerLifecycle:
                 "broker %d registered with epoch %d",
                 self._registration.broker_id,
                 self.broker_epoch,
+                extra={"event": "registered"},
             )
             self._next(0)
             return

@@ -38,3 +38,11 @@ class NotReachable(Failure):
     """No node answered in time."""
 
     exit_code = 3
+
+
+def said_once(error: OSError | UnicodeDecodeError, path: object = "") -> str:
+    """Return the path of a file and the reason why it cannot be read or written. `path` is used if
+    the error names none. The text of an OSError itself has a number, and the path at its end."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"{path}: it is not UTF-8 text"
+    return f"{error.filename or path}: {error.strerror or error}"

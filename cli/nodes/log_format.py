@@ -1,16 +1,18 @@
 """The two formats of a node's log lines: plain text, and JSON with one schema of fields.
 
-A JSON line is an object with exactly the fields of FIELDS, in that order. `event` is the fixed name
-of what happened, such as "broker-fenced", or null. `error` is a traceback, or null."""
+The times of both are in UTC, with milliseconds, so that their lines can be compared. A JSON line is
+an object with exactly the fields of FIELDS, in that order. `event` is the fixed name of what
+happened, such as "broker-fenced", or null. `error` is a traceback, or null."""
 
 from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-TEXT_FORMAT = "%(asctime)s %(levelname)s [{node}] %(name)s: %(message)s"
+TEXT_FORMAT = "%(asctime)sZ %(levelname)s [{node}] %(name)s: %(message)s"
 FIELDS = ("time", "level", "node_id", "roles", "logger", "event", "message", "error")
 
 
@@ -18,7 +20,9 @@ def formatter_of(name: str, node_id: int, roles: Sequence[str]) -> logging.Forma
     """Return the formatter of the key log.format: "text" or "json"."""
     if name == "json":
         return JsonFormatter(node_id, roles)
-    return logging.Formatter(TEXT_FORMAT.format(node=f"{roles[0]} {node_id}"))
+    formatter = logging.Formatter(TEXT_FORMAT.format(node=f"{roles[0]} {node_id}"))
+    formatter.converter = time.gmtime
+    return formatter
 
 
 class JsonFormatter(logging.Formatter):
@@ -31,9 +35,9 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without a line end."""
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         values = (
-            time.replace("+00:00", "Z"),
+            at.replace("+00:00", "Z"),
             record.levelname,
             self._node_id,
             self._roles,

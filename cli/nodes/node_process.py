@@ -116,11 +116,13 @@ def run_to_end(config: NodeConfig, faults: Path | None) -> int:
         return 1
     except Exception as error:
         if getattr(error, "for_operator", False):
-            logger.error("the node stops: %s", error)
+            logger.error("the node stops: %s", error, extra={"event": "stopped"})
         else:
-            logger.exception("the node stops because an invariant is broken")
+            logger.exception(
+                "the node stops because an invariant is broken", extra={"event": "stopped"}
+            )
         return 1
-    logger.info("stopped")
+    logger.info("stopped", extra={"event": "stopped"})
     return 0
 
 
@@ -140,7 +142,9 @@ async def serve(config: NodeConfig, faults: Path | None) -> None:
         clock=AsyncioClock(), random=random.SystemRandom(), transport=transport, disk=OsDisk()
     )
     role = "broker" if config.is_broker else "controller"
-    logger.info("node %d starts with the roles %s", config.node_id, ",".join(config.roles))
+    roles = ",".join(config.roles)
+    started = {"event": "started"}
+    logger.info("node %d starts with the roles %s", config.node_id, roles, extra=started)
     if faults is None:
         await node_module(role).run(config, seams, stop)
         return
@@ -157,14 +161,17 @@ def on_signal(stop: asyncio.Event) -> None:
     Repeated signals have no effect, because a supervisor and a service manager may both send
     one."""
     if not stop.is_set():
-        logger.info("received a signal to stop")
+        logger.info("received a signal to stop", extra={"event": "stop-requested"})
         stop.set()
 
 
 def on_interrupt(stop: asyncio.Event) -> None:
     """Request a stop. If one is already requested, end the process with exit code 1."""
     if stop.is_set():
-        logger.warning("received a second interrupt: the node ends without a clean shutdown")
+        logger.warning(
+            "received a second interrupt: the node ends without a clean shutdown",
+            extra={"event": "stopped"},
+        )
         os._exit(1)
     on_signal(stop)
 

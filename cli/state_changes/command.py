@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.options import format_option
 from quorate.cli.history.options import moment_ms
 from quorate.cli.history.source import history_in
@@ -84,7 +84,8 @@ def merge(
     directory, a metadata log, or an archive. The nodes write a line for each change that they act
     on if `quorate.state.change.log.enable` is true. Logs of Kafka's brokers can be given, too.
 
-    The times of logs are read as local times of this machine, and printed in UTC.
+    Times are printed in UTC. Those in logs of Kafka's brokers, and of versions of Quorate whose
+    lines have no Z after the time, are read as local times of this machine.
 
     \b
     quorate state-changes merge quorate-data --topic orders --partition 0
@@ -103,7 +104,7 @@ def merge(
                 streams.append(metadata_entries(source, wanted))
             show(merged(streams), output)
     except OSError as error:
-        raise Refused(f"a log cannot be read: {error}") from None
+        raise Refused(f"a log cannot be read: {said_once(error)}") from None
 
 
 def log_files(directory: Path | None, logs: str | None, expression: str | None) -> list[Path]:

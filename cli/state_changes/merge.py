@@ -1,9 +1,9 @@
 """Merges the lines of node logs about the partitions of one topic with their metadata history.
 
 A line of a log belongs to a partition if it contains TOPIC-PARTITION, as the lines of the logger
-`state.change` do. Each log is read line by line, so its size does not matter. The times of a log
-are local times of its node; they are read as local times of this machine. Lines of log.format=json
-have UTC times. The metadata log has the times of the controllers' clocks."""
+`state.change` do. Each log is read line by line, so its size does not matter. The times of logs are
+in UTC. Those of Kafka's brokers and of earlier versions are local times of their node, and are read
+as local times of this machine. The metadata log has the times of the controllers' clocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from quorate.quorum.analytics.replay.story import Stories
@@ -21,7 +21,7 @@ MAX_LINE_BYTES = 1 << 20
 """The most bytes of a line that are read. The rest of a longer line is skipped."""
 METADATA = "metadata"
 LINE = re.compile(
-    r"\[?(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]?"
+    r"\[?(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}Z?)\]?"
     r" (?P<level>[A-Z]+) (?:\[(?P<node>[\w ,]+)\] )?(?P<text>.*)"
 )
 """The first line of an entry: Quorate's log lines, and those of Kafka's default layout."""
@@ -120,7 +120,7 @@ def head_of(line: str) -> tuple[int, str, str] | None:
             return None
         return round(moment.timestamp() * 1000), node, text
     head = LINE.fullmatch(line)
-    return None if head is None else (local_ms(head["time"]), head["node"] or "", head["text"])
+    return None if head is None else (ms_of(head["time"]), head["node"] or "", head["text"])
 
 
 def lines_of(file: Path) -> Iterator[bytes]:
@@ -133,9 +133,11 @@ def lines_of(file: Path) -> Iterator[bytes]:
             begins = piece.endswith(b"\n")
 
 
-def local_ms(text: str) -> int:
-    """Return the time of a log line, a local time, in ms since 1970."""
-    moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").astimezone()
+def ms_of(text: str) -> int:
+    """Return the time of a log line in ms since 1970. With a Z it is in UTC, and otherwise a local
+    time, as Kafka and earlier versions write it."""
+    moment = datetime.strptime(text.removesuffix("Z"), "%Y-%m-%d %H:%M:%S,%f")
+    moment = moment.replace(tzinfo=UTC) if text.endswith("Z") else moment.astimezone()
     return round(moment.timestamp() * 1000)
 
 

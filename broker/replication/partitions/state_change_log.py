@@ -2,32 +2,36 @@
 
 The counts of the changes are logged at most once in SUMMARY_INTERVAL_MS. With
 `quorate.state.change.log.enable`, the logger `state.change` also gets a line for each partition,
-which `quorate state-changes merge` reads. Without it, a change costs an addition here."""
+which `quorate state-changes merge` reads. Without it, a change costs an entry of a dictionary."""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 
-from quorate.broker.replication.partitions.hosted_partition import HostedPartition
+from quorate.broker.replication.partitions.hosted_partition import HostedPartition, Key
 from quorate.broker.replication.partitions.partition_registry import PartitionRegistry
 from quorate.quorum.metadata.image import Partition
 from quorate.quorum.seams import Clock, Timer
 
 SUMMARY_INTERVAL_MS = 1000
+LED, FOLLOWED, UPDATED, REMOVED = "led", "followed", "updated", "removed"
+"""The changes of a partition. A summary counts each partition once, by its last change. An update
+does not replace another change."""
 
 logger = logging.getLogger("quorate.broker.replication")
 partition_logger = logging.getLogger("state.change")
 
 
 class StateChangeLog:
-    """The counts since the last summary. The event loop owns it."""
+    """The changes since the last summary. The event loop owns it."""
 
     def __init__(self, clock: Clock, hosted: PartitionRegistry, *, every_partition: bool) -> None:
         """`hosted` are the open partitions. If `every_partition`, write a line for each change."""
         self._clock = clock
         self._hosted = hosted
         self._every_partition = every_partition
-        self._led = self._followed = self._updated = self._removed = 0
+        self._changes: dict[Key, str] = {}
         self._end_offset = 0
         self._timer: Timer | None = None
 
@@ -37,12 +41,10 @@ class StateChangeLog:
         """Note that the replica has taken the role that `value` gives it. `end_offset` is the end
         of the applied metadata. `new_epoch` is True if a new leader epoch begins."""
         leads = hosted.partition.leadership is not None
-        if not new_epoch:
-            self._updated += 1
-        elif leads:
-            self._led += 1
+        if new_epoch:
+            self._changes[hosted.key] = LED if leads else FOLLOWED
         else:
-            self._followed += 1
+            self._changes.setdefault(hosted.key, UPDATED)
         self._note(end_offset)
         if self._every_partition:
             role = "leads" if leads else f"follows {broker_name(value.leader)}"
@@ -66,7 +68,7 @@ class StateChangeLog:
 
     def removed(self, hosted: HostedPartition, end_offset: int) -> None:
         """Note that this broker has removed its replica."""
-        self._removed += 1
+        self._changes[hosted.key] = REMOVED
         self._note(end_offset)
         if self._every_partition:
             partition_logger.info(
@@ -92,19 +94,18 @@ class StateChangeLog:
     def _summarize(self) -> None:
         self._timer = None
         leads = sum(each.partition.leadership is not None for each in self._hosted)
+        counts = Counter(self._changes.values())
         logger.info(
-            "acted on the metadata below offset %d: leads %d partitions from a new epoch, follows "
-            "%d, updates %d, removes %d. This broker now leads %d and follows %d",
+            "acted on the metadata below offset %d: of its partitions, this broker leads %d and "
+            "follows %d from a new epoch, updates %d, and removes %d. It now leads %d and follows "
+            "%d",
             self._end_offset,
-            self._led,
-            self._followed,
-            self._updated,
-            self._removed,
+            *(counts[each] for each in (LED, FOLLOWED, UPDATED, REMOVED)),
             leads,
             len(self._hosted) - leads,
             extra={"event": "roles-taken"},
         )
-        self._led = self._followed = self._updated = self._removed = 0
+        self._changes.clear()
 
 
 def broker_name(broker_id: int) -> str:

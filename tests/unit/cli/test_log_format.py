@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from quorate.cli.nodes.line_limit import MAX_LINES, LineLimit
 from quorate.cli.nodes.log_format import FIELDS, error_in, formatter_of
 from quorate.cli.nodes.node_process import configure_logging
 from quorate.cli.nodes.server import load_config
-from quorate.cli.state_changes.merge import Wanted, of_log
+from quorate.cli.state_changes.merge import Wanted, ms_of, of_log
 
 
 def record(text: str, *, event: str | None = None, error: bool = False) -> logging.LogRecord:
@@ -78,6 +79,23 @@ def test_both_formats_can_be_merged_with_the_metadata(tmp_path: Path) -> None:
         assert (entry.source, entry.text) == ("broker 4", f"quorate.cluster: {line}")
         times.append(entry.time_ms)
     assert abs(times[0] - times[1]) < 5000
+
+
+def test_the_lines_of_both_formats_have_their_time_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        made = record("it starts")
+        made.created, made.msecs = 1_767_225_599.5, 500.0
+        text = formatter_of("text", 4, ("broker",)).format(made)
+        as_json = json.loads(formatter_of("json", 4, ("broker",)).format(made))
+        assert text.startswith("2025-12-31 23:59:59,500Z INFO [broker 4] ")
+        assert as_json["time"] == "2025-12-31T23:59:59.500Z"
+        assert ms_of("2025-12-31 23:59:59,500Z") == 1_767_225_599_500
+        assert ms_of("2025-12-31 18:59:59,500") == 1_767_225_599_500, "a local time"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_flood_of_one_event_does_not_hide_another() -> None:

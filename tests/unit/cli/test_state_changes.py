@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from quorate.cli.main import main
-from quorate.cli.state_changes.merge import Wanted, lines_of, local_ms, of_log
+from quorate.cli.state_changes.merge import Wanted, lines_of, ms_of, of_log
 from tests.unit.analytics.logs import batches, write_segment
 
 B4 = """\
@@ -70,11 +70,11 @@ def test_the_story_of_a_partition_over_all_nodes(cluster: Path) -> None:
 def test_a_period_and_json(cluster: Path) -> None:
     done = run(
         *(cluster, "--topic", "a", "--partition", 1, "--format", "json"),
-        *("--from", "2027-01-15 08:00:06,001", "--to", local_ms("2027-01-15 08:00:07,000")),
+        *("--from", "2027-01-15 08:00:06,001", "--to", ms_of("2027-01-15 08:00:07,000")),
     )
     assert json.loads(done.output) == [
         {
-            "time_ms": local_ms("2027-01-15 08:00:06,300"),
+            "time_ms": ms_of("2027-01-15 08:00:06,300"),
             "source": "node.log",
             "partition": 1,
             "text": B5.split("INFO ")[1].strip(),
@@ -82,7 +82,7 @@ def test_a_period_and_json(cluster: Path) -> None:
             "offset": None,
         },
         {
-            "time_ms": local_ms("2027-01-15 08:00:07,000"),
+            "time_ms": ms_of("2027-01-15 08:00:07,000"),
             "source": "metadata",
             "partition": 1,
             "text": (
