@@ -12,7 +12,7 @@ import click
 
 from quorate.cli.client.admin import Admin, AdminSettings
 from quorate.cli.client.client_properties import client_security
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.terminal.progress import Background
 from quorate.config import properties
 from quorate.config.key import ConfigError
@@ -158,5 +158,5 @@ def read_client_config(path: str | None) -> dict[str, str]:
     except ConfigError as error:
         raise Refused(str(error)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{path}: {error}") from None
+        raise Refused(said_once(error, path)) from None
     return {entry.name: entry.value for entry in entries}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.options import format_option
 from quorate.cli.dump_log import lines as dump_lines
 from quorate.cli.terminal.safe_text import echo
@@ -78,7 +78,7 @@ def dump_log(
         max_bytes=max_bytes,
         show_secrets=show_secrets,
     )
-    faults = 0
+    faults = printed = 0
     for name in files.split(","):
         path = Path(name)
         try:
@@ -88,13 +88,19 @@ def dump_log(
                 faults += dump_index(path, verify_index_only, index_sanity_check)
             else:
                 echo(f"Ignoring unknown file {path}", err=True)
-        except (OSError, LogError) as error:
+                continue
+            printed += 1
+        except OSError as error:
+            raise Refused(said_once(error, path)) from None
+        except LogError as error:
             raise Refused(str(error)) from None
         except dump_lines.NoOffset:
             raise Refused(
                 f"{path}: the name must begin with the segment's base offset, such as "
                 f"00000000000000000000{path.suffix}"
             ) from None
+    if not printed:
+        raise Refused("no file was printed: names end with .log, .checkpoint, .index or .timeindex")
     if faults:
         raise SystemExit(1)
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from quorate.cli.client.admin import Admin
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.client.groups import Groups, Place
 from quorate.cli.groups.group_view import reset_lines
 from quorate.cli.log_ends import LogEnds, places_of
@@ -192,7 +192,7 @@ def offsets_in(path: str) -> list[tuple[str | None, Place, int]]:
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{path}: {error}") from None
+        raise Refused(said_once(error, path)) from None
     found: list[tuple[str | None, Place, int]] = []
     for number, line in enumerate(text.splitlines(), 1):
         *names, partition, offset = ["", "", *(each.strip() for each in line.split(","))]

@@ -129,6 +129,7 @@ class ClusterDir:
         self.root = root.absolute()
         self.file = self.root / "cluster.json"
         self.supervisor_file = self.root / "up.pid"
+        self.killed_file = self.root / "killed.json"
         self.chaos_progress = self.root / "chaos-progress.json"
 
     def node_file(self, node_id: int) -> Path:
@@ -219,6 +220,15 @@ class ClusterDir:
         names = set(values)
         kept = [line for line in file.read_text().splitlines(True) if name_of(line) not in names]
         replace_file(file, "".join(kept) + render(values))
+
+    def killed_nodes(self) -> set[int]:
+        """Return the nodes that the supervisor had to kill at its end, and remove their list."""
+        try:
+            found = json.loads(self.killed_file.read_text())
+            self.killed_file.unlink()
+        except (OSError, ValueError):
+            return set()
+        return {each for each in found if type(each) is int} if isinstance(found, list) else set()
 
     def read(self) -> ClusterEntry:
         """Return the content of cluster.json. Raise as `read_cluster` does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -39,11 +39,15 @@ def running_nodes(directory: ClusterDir) -> set[int]:
     return {node["id"] for node in nodes if node["pid"] and alive(node["pid"])}
 
 
-def wait_gone(pids: Sequence[int], timeout_s: float) -> bool:
-    """Wait until the processes have ended. Return False if `timeout_s` passes first."""
+def wait_gone(
+    pids: Sequence[int], timeout_s: float, waits: Callable[[], None] = lambda: None
+) -> bool:
+    """Wait until the processes have ended. Return False if `timeout_s` passes first. `waits` is
+    called repeatedly meanwhile."""
     deadline = time.monotonic() + timeout_s
     while any(alive(pid) for pid in pids):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
+        waits()
     return True

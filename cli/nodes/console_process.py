@@ -32,11 +32,15 @@ class ConsoleProcess:
         port: int,
         cluster_dir: Path | None = None,
         say: Callable[[str], None] = lambda line: None,
+        *,
+        actions: bool = False,
     ) -> None:
         """Prepare the console of the brokers `bootstrap`, on `port` or on a free one (0). It shows
-        earlier states from the logs in `cluster_dir`, and the chaos runs on this directory. If the
-        process ends by itself later, `say` is called with a line about it."""
-        self._options = options_of(bootstrap, command_config, port, cluster_dir)
+        earlier states from the logs in `cluster_dir`, and the chaos runs on this directory. With
+        `actions` it can change the cluster. If the process ends by itself later, `say` is called
+        with a line about it."""
+        options = options_of(bootstrap, command_config, port, cluster_dir)
+        self._options = (*options, "--allow-actions") if actions else options
         self._say = say
         self._process: Process | None = None
         self._watching: Task[None] | None = None

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 import click
 
 from quorate.cli.client.errors import NotReachable, Refused
-from quorate.cli.nodes.cluster_dir import ClusterDir, alive, set_pids
+from quorate.cli.nodes.cluster_dir import ClusterDir, ClusterEntry, alive, set_pids
 from quorate.cli.nodes.cluster_processes import (
     directory_option,
     running_nodes,
     supervisor_of,
     wait_gone,
 )
-from quorate.cli.terminal.progress import waiting_for
+from quorate.cli.terminal.progress import Progress
 from quorate.cli.terminal.safe_text import echo
 
 DOWN_TIMEOUT_S = 100.0
@@ -33,30 +34,64 @@ def down(root: str) -> None:
     if not directory.file.exists():
         raise Refused(f"{directory.root}: there is no cluster in this directory (no cluster.json)")
     supervisor, running = supervisor_of(directory), running_nodes(directory)
-    with waiting_for("stopping the cluster"):
+    progress = Progress("stopping the cluster")
+
+    def waits() -> None:
+        progress.note(lambda: waiting_text(directory))
+
+    directory.killed_nodes()  # of an earlier stop
+    try:
         if supervisor is None:
-            stop_orphans(directory)
+            stop_orphans(directory, waits)
         else:
             os.kill(supervisor, signal.SIGTERM)
-            if not wait_gone([supervisor], DOWN_TIMEOUT_S):
+            if not wait_gone([supervisor], DOWN_TIMEOUT_S, waits):
                 raise NotReachable(f"the supervisor, pid {supervisor}, did not end in time")
-    echo(stopped_text(directory, running))
+    finally:
+        progress.close()
+    echo(stopped_text(directory, running, directory.killed_nodes()))
 
 
-def stopped_text(directory: ClusterDir, stopped: set[int]) -> str:
-    """Return the sentence about the nodes that `down` stopped."""
+def waiting_text(directory: ClusterDir) -> str:
+    """Return the nodes that still run, and why the stop waits for them."""
+    running, entry = running_nodes(directory), directory.read()
+    brokers = nodes_text(entry, running, ("brokers",))
+    if brokers:
+        return f"waits for {brokers}, until other brokers lead their partitions"
+    controllers = nodes_text(entry, running, ("controllers",))
+    return f"waits for {controllers}" if controllers else "waits for the supervisor"
+
+
+def stopped_text(directory: ClusterDir, stopped: set[int], killed: set[int]) -> str:
+    """Return the sentence about the nodes that `down` stopped, and those that did not run before.
+    `killed` are those that did not stop in time."""
     if not stopped:
         return f"no node of {directory.root} was running"
     entry = directory.read()
+    every = {node["id"] for node in (*entry["brokers"], *entry["controllers"])}
+    text = f"stopped {nodes_text(entry, stopped)} of {directory.root}"
+    if killed:
+        text += f"; {nodes_text(entry, killed)} did not stop in time and had to be killed"
+    if every - stopped:
+        text += f"; {nodes_text(entry, every - stopped)} did not run before"
+    return f"{text}; `quorate up` starts them again"
+
+
+def nodes_text(
+    entry: ClusterEntry, ids: Set[int], roles: Sequence[str] = ("brokers", "controllers")
+) -> str:
+    """Return nodes as text, such as "broker 4 and controllers 1, 2"."""
+    lists = {"brokers": entry["brokers"], "controllers": entry["controllers"]}
     parts = []
-    for role in ("brokers", "controllers"):
-        ids = [str(node["id"]) for node in entry[role] if node["id"] in stopped]
-        if ids:
-            parts.append(f"{role} {', '.join(ids)}")
-    return f"stopped {' and '.join(parts)} of {directory.root}; `quorate up` starts them again"
+    for role in roles:
+        found = [str(node["id"]) for node in lists[role] if node["id"] in ids]
+        if found:
+            name = role if len(found) > 1 else role.removesuffix("s")
+            parts.append(f"{name} {', '.join(found)}")
+    return " and ".join(parts)
 
 
-def stop_orphans(directory: ClusterDir) -> None:
+def stop_orphans(directory: ClusterDir, waits: Callable[[], None]) -> None:
     """Stop nodes whose supervisor is gone, and nodes that the user started: brokers first.
 
     Raise NotReachable if one does not end in time. If it is a broker, the controllers still run."""
@@ -65,6 +100,6 @@ def stop_orphans(directory: ClusterDir) -> None:
         pids = [node["pid"] for node in group if node["pid"] and alive(node["pid"])]
         for pid in pids:
             os.kill(pid, signal.SIGTERM)
-        if not wait_gone(pids, DOWN_TIMEOUT_S / 2):
+        if not wait_gone(pids, DOWN_TIMEOUT_S / 2, waits):
             raise NotReachable(f"these processes did not end in time: {', '.join(map(str, pids))}")
         set_pids(directory.file, {node["id"]: None for node in group})

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import ctypes
 import gc
+import json
 import os
 import signal
 import sys
@@ -22,7 +23,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 
-from quorate.cli.nodes.cluster_dir import ClusterDir, alive, private, set_pids
+from quorate.cli.nodes.cluster_dir import ClusterDir, alive, private, replace_file, set_pids
 from quorate.cli.nodes.log_format import error_in
 from quorate.cli.nodes.node_process import (
     assert_forkable,
@@ -59,6 +60,7 @@ class Supervisor:
     pids: dict[int, int] = field(default_factory=dict)  # the running children, by node id
     stopping: bool = False
     ended: int = 0  # the number of nodes that ended without a request
+    killed: list[int] = field(default_factory=list)  # the nodes that did not stop in time
     failures: dict[int, str] = field(default_factory=dict)
     """A line about each node that ended without a request, by node id.
 
@@ -136,8 +138,12 @@ class Supervisor:
             if not any(alive(pid) for pid in pids.values()):
                 return
             await asyncio.sleep(0.01)
+        late = [node_id for node_id, pid in pids.items() if alive(pid)]
+        if late:  # `down` reads the list
+            self.killed += late
+            replace_file(self.directory.killed_file, json.dumps(self.killed))
         for node_id, pid in pids.items():
-            if alive(pid):
+            if node_id in late:
                 self.say(f"node {node_id} did not stop within {STOP_TIMEOUT_S:.0f} s and is killed")
                 send(pid, signal.SIGKILL)
 

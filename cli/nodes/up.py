@@ -83,6 +83,11 @@ READY_POLL_S = 0.03
     metavar="[PORT]",
     help=f"Also serve `quorate console`, on port {DEFAULT_PORT} or on this one. 0: a free port.",
 )
+@click.option(
+    "--allow-actions",
+    is_flag=True,
+    help="With --console: let the page create and delete topics, move replicas and elect leaders.",
+)
 @click.option("--restart", is_flag=True, help="Restart a node that ends by itself.")
 @click.option(
     "--faults", is_flag=True, help="Let `quorate chaos` cut links and drop messages of the nodes."
@@ -113,6 +118,7 @@ def up(
     port: int,
     detach: bool,
     console_port: int | None,
+    allow_actions: bool,
     restart: bool,
     faults: bool,
     until_eof: bool,
@@ -130,6 +136,8 @@ def up(
 
     If a minority of the controllers refuses to start, the others run. Each one that refuses is
     listed with its reason, and the exit code is 4."""
+    if allow_actions and console_port is None:
+        raise click.UsageError("--allow-actions needs --console")
     directory = ClusterDir(Path(root))
     shape = Shape(
         controllers=controllers,
@@ -167,7 +175,9 @@ def up(
     lifeline = lifeline_of_stdin() if until_eof else None
     bootstrap, console = addresses(entries), None
     if console_port is not None:
-        console = ConsoleProcess(bootstrap, command_config, console_port, directory.root, say)
+        console = ConsoleProcess(
+            bootstrap, command_config, console_port, directory.root, say, actions=allow_actions
+        )
     if shape.secured is not None:
         for line in ways_to_connect(shape.secured, bootstrap):
             say(line)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quorate.cli.client.errors import Refused
+from quorate.cli.client.errors import Refused, said_once
 from quorate.cli.reassign.plan import Assignment
 
 TopicPartition = tuple[str, int]
@@ -72,7 +72,7 @@ def read_json(path: str) -> Located:
     except json.JSONDecodeError as error:
         raise Refused(f"{path}:{error.lineno}: {error.msg}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{path}: {error}") from None
+        raise Refused(said_once(error, path)) from None
     if not isinstance(value, Located):
         raise Refused(f"{path}: the value must be an object")
     version = value.get("version", VERSION)

@@ -48,6 +48,11 @@ class Progress:
         """Show that the work still runs, if it is time for a line."""
         self._show(f"{self._clock_s() - self._began_s:.0f} s", None)
 
+    def note(self, state: Callable[[], str]) -> None:
+        """Show the text of `state` and the elapsed time, if it is time for a line."""
+        if self._clock_s() >= self._next_s:
+            self._show(f"{self._clock_s() - self._began_s:.0f} s, {state()}", None)
+
     def close(self) -> None:
         """Erase the line of a terminal."""
         if self._drawn and self._is_terminal:

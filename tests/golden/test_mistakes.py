@@ -57,7 +57,7 @@ MISTAKES = [
     (f"{RESET} --to-latest", 2, "--reset-offsets requires --topic or --all-topics"),
     (f"{RESET} --from-file @files/broken.json", 1, "broken.json:1: '{\"version\": 1,' must be ["),
     (f"{EXECUTE} @files/broken.json", 1, "@data/files/broken.json:2: Expecting value"),
-    (f"{EXECUTE} @files/none.json", 1, "@data/files/none.json: [Errno 2] No such file"),
+    (f"{EXECUTE} @files/none.json", 1, "@data/files/none.json: No such file"),
     (f"{EXECUTE} @files/absent.json", 1, NO_TOPIC),
     (f"{EXECUTE} @files/unknown-broker.json", 1, "Unknown broker id 9"),
     (f"{EXECUTE} @files/shorten.json", 1, "shorten.json:2: partitions[0].replicas must be a list"),

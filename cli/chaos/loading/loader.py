@@ -25,6 +25,7 @@ from quorate.cli.chaos.scenario.scenario import (
     Workload,
 )
 from quorate.cli.chaos.scenario.steps import STEPS
+from quorate.cli.client.errors import said_once
 from quorate.config.did_you_mean import did_you_mean
 from quorate.config.key import ConfigError
 from quorate.config.node_keys import NODE_KEYS
@@ -58,7 +59,7 @@ def load(name_or_path: str) -> Scenario:
     try:
         content = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+        raise ScenarioError(f"it cannot be read: {said_once(error, path)}") from None
     return parse(content, str(path), path.stem)
 
 

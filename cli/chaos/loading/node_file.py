@@ -13,6 +13,7 @@ from typing import Any
 from quorate.cli.chaos.loading.reading import Reading, ScenarioError, document_of
 from quorate.cli.chaos.scenario.keys import MAX_MS, Rule, Table, some_of, table, tables, whole
 from quorate.cli.chaos.scenario.scenario import EXPECT
+from quorate.cli.client.errors import said_once
 from quorate.config.listeners import SERVER, parse_servers
 from quorate.quorum.seams import Address
 
@@ -87,7 +88,7 @@ def load_nodes(path: Path) -> NodeList:
     try:
         content = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+        raise ScenarioError(f"it cannot be read: {said_once(error, path)}") from None
     return parse_nodes(content, str(path))
 
 

@@ -30,7 +30,8 @@ def test_the_console_of_a_cluster_reads_the_logs_and_the_runs_in_its_directory(
 
 
 async def test_it_ends_with_its_owner() -> None:
-    console = ConsoleProcess(NOTHING, None, 0)
+    console = ConsoleProcess(NOTHING, None, 0, actions=True)
+    assert console._options[-1] == "--allow-actions"
     line = await console.start()
     assert line.startswith("console at http://127.0.0.1:")
     process = console._process
