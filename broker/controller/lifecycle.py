@@ -271,12 +271,8 @@ class BrokerLifecycle:
         if state is not self.state:
             allowed = (self.state, state) in TRANSITIONS
             assert allowed, f"a broker must not change from {self.state} to {state}"
-            logger.info(
-                "broker %d is %s",
-                self._registration.broker_id,
-                state.value,
-                extra={"event": "broker-state"},
-            )
+            broker_id = self._registration.broker_id
+            logger.info("broker %d is %s", broker_id, state.value, extra={"event": "broker-state"})
             self.state = state
             self._on_state(state)
 
@@ -324,11 +320,9 @@ class BrokerLifecycle:
             self._failures = 0
             assert self.broker_epoch < 0, "the broker epoch is set once in an incarnation"
             self.broker_epoch = response.broker_epoch
+            broker_id, made = self._registration.broker_id, {"event": "registered"}
             logger.info(
-                "broker %d registered with epoch %d",
-                self._registration.broker_id,
-                self.broker_epoch,
-                extra={"event": "registered"},
+                "broker %d registered with epoch %d", broker_id, self.broker_epoch, extra=made
             )
             self._next(0)
             return

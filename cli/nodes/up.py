@@ -155,16 +155,11 @@ def up(
     elif command_config is None and is_secured(directory.root):
         raise Refused(f"{directory.root} was created with --secure: give it again")
     security = client_security(read_client_config(command_config))
-    explicit = {
-        name
-        for name in ("controllers", "brokers", "port")
-        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
-    }
+    explicit = explicit_options(context)
     refuse_if_running(directory)
     running = running_nodes(directory)
     if port and not directory.node_ids():
-        users = {(HOST, each): "the new cluster" for each in directory.ports(shape)}
-        require_free(users)
+        require_free({(HOST, each): "the new cluster" for each in directory.ports(shape)})
     configs = prepare(directory, shape, explicit, security.protocol)
     require_free(ports_of(configs, running))
     if console_port:
@@ -184,6 +179,15 @@ def up(
     if detach:
         sys.exit(detached(supervisor, readiness, lifeline, console))
     sys.exit(supervise(supervisor, readiness, sys.stdout.fileno(), lifeline, console))
+
+
+def explicit_options(context: click.Context) -> set[str]:
+    """Return the options about the shape of the cluster that the command line gives."""
+    return {
+        name
+        for name in ("controllers", "brokers", "port")
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+    }
 
 
 def refuse_if_running(directory: ClusterDir) -> None:

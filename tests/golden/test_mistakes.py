@@ -84,7 +84,7 @@ MISTAKES = [
     ),
     ("log-dirs @server --describe --broker-list 9", 1, "The given brokers do not exist from"),
     ("cluster unregister @server --id 9", 1, "Broker ID 9 is not currently registered"),
-    ("dump-log --files @data/none.log", 1, "No such file or directory: '@data/none.log'"),
+    ("dump-log --files @data/none.log", 1, "@data/none.log: No such file or directory"),
     (
         "storage format -t 4L6g3nShT-eMCtK--X86sw -c @data/node-2.properties",
         1,
