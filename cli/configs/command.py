@@ -54,6 +54,18 @@ class EntityType:
 ENTITY_TYPES = {"topics": EntityType(2, 1), "brokers": EntityType(4, 2, 3)}
 
 
+WITHOUT_CONFIGS = {
+    "broker-loggers": "Loggers of brokers have no configs here. log.level in the file of a node "
+    "is the level of its log",
+    "client-metrics": "There are no configs of client metrics, because brokers take no metrics "
+    "from clients (KIP-714)",
+    "groups": "There are no configs of groups: those of Kafka concern groups of the new protocols "
+    "(KIP-848, share and streams groups), and only groups of the classic protocol exist here. Set "
+    "session.timeout.ms and heartbeat.interval.ms on the consumer",
+}
+"""The entity types of Kafka that have no configs here, with the sentence that says so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entity:
     """A topic or a broker. The name "" means the default of all brokers."""
@@ -88,7 +100,7 @@ class Entity:
     "--entity-type",
     "entity_types",
     multiple=True,
-    type=click.Choice(sorted({*ENTITY_TYPES, *QUOTA_TYPES})),
+    type=click.Choice(sorted({*ENTITY_TYPES, *QUOTA_TYPES, *WITHOUT_CONFIGS})),
     help="The type of the entity. users and clients can be combined.",
 )
 @click.option(
@@ -149,6 +161,9 @@ def configs(
     if do_describe == do_alter:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
     types, names = entities_of(entity_types, click.get_current_context().meta[NAMES], short_forms)
+    for each in types:
+        if each in WITHOUT_CONFIGS:
+            raise Refused(WITHOUT_CONFIGS[each])
     quotas = checked_parts(types, names) if set(types) & set(QUOTA_TYPES) else []
     entity = None if quotas else entity_of(types, names)
     with connected(

@@ -219,6 +219,23 @@ def test_an_error_names_the_changes_that_it_has_prevented() -> None:
     assert [each.name for each in requests[-1].resources[0].configs] == ["retention.ms"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("groups", "only groups of the classic protocol exist here"),
+        ("client-metrics", "brokers take no metrics from clients"),
+        ("broker-loggers", "log.level in the file of a node"),
+    ],
+)
+def test_entities_without_configs_are_refused_with_a_sentence(kind: str, sentence: str) -> None:
+    for action in (("--describe",), ("--alter", "--add-config", "a=1")):
+        entity = ("--entity-type", kind, "--entity-name", "g")
+        result, requests = run(CONFIGS, "configs", *action, *entity)
+        assert result.exit_code == 1
+        assert sentence in result.output
+        assert not requests
+
+
 LOST = "the metadata quorum is lost, as node 4 sees it: it reaches 1 of 3 voters"
 
 
