@@ -8,6 +8,7 @@ from quorate.config.node_config import NodeConfig
 from quorate.quorum.node.opening.data_directory import LOCK_FILE, keep_private, require_formatted
 from quorate.quorum.node.opening.directory_replacement import finish_replacement
 from quorate.quorum.node.opening.metadata_opening import adopt
+from quorate.quorum.node.opening.missing_directory_ids import add_id, without_id
 from quorate.quorum.seams import DirectoryLock, Seams
 
 
@@ -46,11 +47,13 @@ def lock_directories(config: NodeConfig, seams: Seams) -> DirectoryLocks:
     that cannot be read are left out.
 
     Remove the access of other users, complete an interrupted replacement of the metadata directory,
-    and mark a directory that Apache Kafka formatted as new.
+    and mark a directory that Apache Kafka formatted as new. If it has no id, because
+    Kafka formatted it before 3.7, write one.
 
     Raise StorageError if a directory is not formatted or belongs to another node. Raise NodeRefused
-    if another process holds a lock. Nothing has changed then. Raise StorageError also if the
-    decision file of an interrupted replacement is damaged."""
+    if another process holds a lock. Nothing has changed then, apart from ids that were missing.
+    Raise StorageError also if the decision file of an interrupted replacement is damaged."""
+    _add_missing_ids(config, seams)
     found = require_formatted(seams.disk, config, repair=False)
     locks = DirectoryLocks(found.offline)
     try:
@@ -70,3 +73,13 @@ def lock_directories(config: NodeConfig, seams: Seams) -> DirectoryLocks:
         locks.release()
         raise
     return locks
+
+
+def _add_missing_ids(config: NodeConfig, seams: Seams) -> None:
+    for path in without_id(seams.disk, config):
+        locks = DirectoryLocks({})
+        try:
+            locks.take(seams, path)
+            add_id(seams.disk, path, seams.random)
+        finally:
+            locks.release()

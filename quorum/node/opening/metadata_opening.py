@@ -115,14 +115,19 @@ def adopt(disk: Disk, config: NodeConfig, directory_id: Uuid) -> None:
     a mark, or the copy of meta.properties that the first start of a node writes. The mark is
     durable on return.
     """
+    if config.is_controller and not is_used(disk, config):
+        write_mark(disk, config.metadata_log_dir, Mark(directory_id=directory_id))
+
+
+def is_used(disk: Disk, config: NodeConfig) -> bool:
+    """Return True if a node of Quorate has run on these directories. Block. Raise OSError."""
     parent = config.metadata_log_dir
     known = (
         f"{config.log_dir}/{META_COPY}",
         f"{parent}/{MARK_NAME}",
         f"{parent}/{METADATA_TOPIC}-0/{CATCHING_UP_NAME}",
     )
-    if config.is_controller and not any(disk.exists(each) for each in known):
-        write_mark(disk, parent, Mark(directory_id=directory_id))
+    return any(disk.exists(each) for each in known)
 
 
 def declare_new(disk: Disk, config: NodeConfig, me: ReplicaKey) -> None:
