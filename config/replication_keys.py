@@ -313,7 +313,8 @@ OURS = (
         "metrics.per.partition",
         INT,
         1000,
-        "The most partitions, topics and groups each that have samples of their own in /metrics.",
+        "The most partitions, topics, committed offsets of groups, and clients with a quota each "
+        "that have samples of their own in /metrics.",
         between(0, 100_000),
     ),
     Key(

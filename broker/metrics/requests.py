@@ -61,8 +61,9 @@ def of_fetch_sessions(sessions: SessionCache) -> Iterator[Metric]:
     yield service_table.FETCH_SESSIONS_ENDED.of(sessions.evicted_for_bytes)
 
 
-def of_quotas(quotas: BrokerQuotas, now_ms: int) -> Iterator[Metric]:
-    """Yield the rates and the throttle times of clients that have quotas, and the totals."""
+def of_quotas(quotas: BrokerQuotas, now_ms: int, bound: int) -> Iterator[Metric]:
+    """Yield the totals, and the rates and throttle times of at most `bound` clients with a
+    quota."""
     clients, addresses = quotas.clients, quotas.connection_rates
     totals = [
         *((each.key, each.throttled, each.throttled_ms) for each in clients.rates),
@@ -71,9 +72,11 @@ def of_quotas(quotas: BrokerQuotas, now_ms: int) -> Iterator[Metric]:
     yield metric_table.QUOTA_THROTTLED.each(((key,), count) for key, count, _ in totals)
     times = (((key,), throttled_ms / 1000) for key, _, throttled_ms in totals)
     yield metric_table.QUOTA_THROTTLE_TIME.each(times)
+    left_out = (((each.key,), max(0, each.tracked - bound)) for each in clients.rates)
+    yield metric_table.QUOTA_CLIENTS_LEFT_OUT.each(left_out)
     for rates, rate, throttle_time in (
         (clients.produce, metric_table.PRODUCE_RATE, metric_table.PRODUCE_THROTTLE),
         (clients.fetch, metric_table.FETCH_RATE, metric_table.FETCH_THROTTLE),
         (clients.request, metric_table.REQUEST_TIME, metric_table.REQUEST_THROTTLE),
     ):
-        yield from client_metrics(rates, rate, throttle_time, now_ms)
+        yield from client_metrics(rates, rate, throttle_time, now_ms, bound)

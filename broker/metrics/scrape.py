@@ -81,7 +81,7 @@ def broker_metrics(node: MetricSources) -> Iterator[Metric]:
     yield from of_flushes(replicas.logs)
     yield service_table.APPEND_TIME.of(replicas.registry.traffic.append_times)
     yield from of_recompressions(replicas.recompressions)
-    yield from of_quotas(node.quotas, node.core.clock.now_ms())
+    yield from of_quotas(node.quotas, node.core.clock.now_ms(), bound)
     if node.services.gates:
         yield from sasl_metrics(node.services.gates)
     if node.token_listeners:

@@ -14,7 +14,7 @@ Decisions:
 - The functions without Spark raise DamagedLog for damage. With `found`, they call it for each
   damage, and answer from the rest of the log.
 - Importing this package is cheap. Functions that need Spark import it when they are called. Spark
-  comes with `pip install quorate[spark]`.
+  comes with `pip install 'quorate[spark]'`.
 
 Input: directories of metadata logs, also of many clusters and on other filesystems. Outputs:
 DataFrames, temporary views, Parquet files, streams, one HTML page, or objects in Python.

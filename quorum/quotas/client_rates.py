@@ -104,6 +104,11 @@ class ClientRates:
         return self._buckets.items()
 
     @property
+    def tracked(self) -> int:
+        """Return the number of tracked buckets."""
+        return len(self._buckets)
+
+    @property
     def dropped(self) -> int:
         """Return the number of buckets that were dropped before they were idle."""
         return self._buckets.dropped

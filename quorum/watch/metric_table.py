@@ -210,6 +210,11 @@ QUOTA_THROTTLED = Counter(
 QUOTA_THROTTLE_TIME = Counter(
     "quorate_quota_throttle_seconds_total", "The sum of the throttle times.", ("quota",)
 )
+QUOTA_CLIENTS_LEFT_OUT = Gauge(
+    "quorate_metrics_left_out_quota_clients",
+    "Clients with a quota that have no samples of their own (metrics.per.partition).",
+    ("quota",),
+)
 PRODUCE_RATE = Gauge(
     "kafka_server_produce_byte_rate", "The use that producer_byte_rate bounds.", CLIENT
 )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 from tests.docs.notebook import NOTEBOOK, SPARK, cells, output, run, stored
 

@@ -114,3 +114,13 @@ def test_the_blocks_about_a_running_cluster(bash: Shell, tmp_path: Path) -> None
 @pytest.mark.timeout(240)
 def test_the_first_block(bash: Shell) -> None:
     run(bash, blocks(TOP)[0], "...\n...verdict  GOOD...\n...\n")
+
+
+def test_extras_are_quoted_wherever_pip_is_named() -> None:
+    """Some shells expand the brackets of an extra."""
+    files = subprocess.run(
+        ["git", "grep", "-lE", "pip install"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    unquoted = re.compile(r"pip install [a-z.][a-z0-9_.-]*\[")
+    found = [name for name in files.stdout.split() if unquoted.search((ROOT / name).read_text())]
+    assert found == []

@@ -154,7 +154,7 @@ def test_a_sound_page_has_no_defect(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_mkdocs_builds_the_site_without_a_warning_or_a_defect() -> None:
-    pytest.importorskip("mkdocs", reason="needs `make docs` or `pip install quorate[docs]`")
+    pytest.importorskip("mkdocs", reason="needs `make docs` or `pip install 'quorate[docs]'`")
     command = [sys.executable, "-m", "tests.docs.site"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert ended.returncode == 0, ended.stdout + ended.stderr

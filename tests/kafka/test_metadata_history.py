@@ -30,7 +30,7 @@ pytestmark = [
 
 @pytest.fixture
 def spark() -> Iterator[SparkSession]:
-    pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+    pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
     from quorate.quorum.analytics.spark.session import local_session
 
     with local_session("tests") as session:

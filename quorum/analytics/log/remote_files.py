@@ -37,7 +37,7 @@ def store_for(root: str, query: str) -> Store:
         import pyarrow as pa  # type: ignore[import-untyped]
         from pyarrow import fs
     except ImportError:
-        raise BadOption(f"{root}: reading it needs `pip install quorate[spark]`") from None
+        raise BadOption(f"{root}: reading it needs `pip install 'quorate[spark]'`") from None
     try:
         # Some schemes need a path, which is the authority of the URL here.
         made, _ = fs.FileSystem.from_uri(root + "/" + query)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
-    pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
-    pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+    pytest.importorskip("pyarrow", reason="needs `pip install 'quorate[spark]'`")
+    pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
     from quorate.quorum.analytics.log.errors import NoJava
     from quorate.quorum.analytics.spark.java import find_java
     from quorate.quorum.analytics.spark.session import local_session

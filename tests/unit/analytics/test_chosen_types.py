@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
-pytest.importorskip("pyspark", reason="the tables need `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
+pytest.importorskip("pyspark", reason="the tables need `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.log.errors import BadOption
 from quorate.quorum.analytics.log.segments import log_slices

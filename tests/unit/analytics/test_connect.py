@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="needs `pip install 'quorate[spark]'`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 pytest.importorskip("grpc_status", reason="needs `pip install 'pyspark[connect]'`")
 
 from quorate.quorum.analytics.tables import TABLES

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="needs `pip install 'quorate[spark]'`")
 pytest.importorskip("pyspark", minversion="4.2", reason="streams need Spark 4.2")
 
 from pyspark.sql import functions as f

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.page import digest as digested
 from quorate.quorum.analytics.page.digest import digest, tables_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.log.segments import SLICE_BYTES
 from quorate.quorum.analytics.spark.options import MAX_SLICE_BYTES, MAX_TASK_MIB

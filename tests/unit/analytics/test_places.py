@@ -13,7 +13,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.archives import unpacking
 from quorate.quorum.analytics.archives.extracted import PARTIAL

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 from click.testing import CliRunner
 

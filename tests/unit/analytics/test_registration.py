@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="needs `pip install 'quorate[spark]'`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.log.errors import NoJava
 from quorate.quorum.analytics.spark.java import find_java

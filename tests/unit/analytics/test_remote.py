@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
 
 from pyarrow import fs  # type: ignore[import-untyped]
 
@@ -78,7 +78,7 @@ def test_a_log_in_the_memory_of_fsspec() -> None:
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Iterator[str]:
     """Yield the address of an S3-compatible server that holds the log of a real Kafka."""
-    pytest.importorskip("moto", reason="needs `pip install moto[server]`")
+    pytest.importorskip("moto", reason="needs `pip install 'moto[server]'`")
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
 
 from quorate.quorum.analytics.log.errors import NewerRecord
 from quorate.quorum.analytics.log.segments import log_slices, metadata_dir, snapshot_slices

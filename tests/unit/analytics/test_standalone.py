@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="needs `pip install quorate[spark]`")
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="needs `pip install 'quorate[spark]'`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 

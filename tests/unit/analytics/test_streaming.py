@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
 pytest.importorskip("pyspark", minversion="4.2", reason="streams need Spark 4.2")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows

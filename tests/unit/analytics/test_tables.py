@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs `pip install quorate[spark]`")
+pytest.importorskip("pyspark", reason="needs `pip install 'quorate[spark]'`")
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from click.testing import CliRunner, Result

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
 pytest.importorskip("pyspark", minversion="4.1", reason="Spark has pushed conditions since 4.1")
 
 from pyspark.sql.datasource import (

@@ -106,7 +106,7 @@ def test_http_hides_secrets() -> None:
 
 
 def test_the_rows_of_tables_hide_secrets(directory: Path) -> None:
-    pytest.importorskip("pyarrow", reason="analytics needs `pip install quorate[spark]`")
+    pytest.importorskip("pyarrow", reason="analytics needs `pip install 'quorate[spark]'`")
     from tests.unit.analytics.test_rows import rows_of
 
     rows = rows_of(directory)

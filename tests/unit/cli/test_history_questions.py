@@ -139,7 +139,7 @@ def test_racks_and_the_range_of_a_report_as_functions(
     assert analytics.brokers_in_racks(at, ["r1"]) == [1, 2]
     assert analytics.what_if(tmp_path, racks=["r1"]).lost == (1, 2)
     assert analytics.what_if(tmp_path, [3], racks=["r1"]).lost == (1, 2, 3)
-    pytest.importorskip("pyspark", reason="a report needs `pip install quorate[spark]`")
+    pytest.importorskip("pyspark", reason="a report needs `pip install 'quorate[spark]'`")
     from quorate.quorum.analytics.page import report
     from quorate.quorum.analytics.page.scope import Scope
 
