@@ -24,7 +24,8 @@ PRESENCE = (
 )
 # (API, path without indexes): why the two may differ there.
 DIFFERENCES = {
-    ("ApiVersions", ".api_keys"): "transactions, ACLs, quotas, shares and the like are not offered",
+    ("ApiVersions", ".api_keys"): "transactions, delegation tokens, the new group protocols and "
+    "metrics of clients are not offered",
     ("ApiVersions", ".supported_features"): "only metadata.version and "
     "eligible.leader.replicas.version",
     ("Fetch", ".responses.partitions.aborted_transactions"): "null where Kafka says an empty list: "
