@@ -79,6 +79,14 @@ class SparseIndex:
         """True if the entries are in memory."""
         return self._memory is not None
 
+    @property
+    def whole(self) -> bool:
+        """True if no part of an entry follows the last one."""
+        if self._memory is not None:
+            return True
+        file = self._opened()
+        return file is None or file.size() % self._entry.size == 0
+
     def __len__(self) -> int:
         if self._memory is not None:
             return len(self._memory) // self._entry.size
@@ -201,6 +209,11 @@ class SegmentIndexes:
     def in_memory(self) -> bool:
         """True if both indexes are in memory."""
         return self._offsets.in_memory
+
+    @property
+    def whole(self) -> bool:
+        """True if both files end with a whole entry. A power cut may have left a part of one."""
+        return self._offsets.whole and self._times.whole
 
     def start(self) -> None:
         """Make both indexes empty, in memory."""

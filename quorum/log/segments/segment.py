@@ -289,14 +289,30 @@ class Segment(IndexedBatchFile):
         self._none_has_timestamp = self._indexes.max_timestamp_ms == NO_TIMESTAMP
 
     def _indexes_agree(self) -> bool:
-        """Return True if the last entries of both indexes agree with the batches they name."""
+        """Return True if the last entries of both indexes agree with the batches they name, and
+        the time index covers the end of the segment.
+
+        Indexes are never synced, so a power cut may leave the beginning of a file, whose last
+        entry is right. A lookup would then skip the segment, and retention would remove it early.
+        A cut is not found if a batch in the middle has the latest timestamp of the segment."""
         last = self._indexes.last()
-        if last is not None and not self._agrees(last):
+        if not self._indexes.whole or (last is not None and not self._agrees(last)):
             return False
         self._indexes.read_max_timestamp()
         if self._indexes.max_timestamp_ms == NO_TIMESTAMP:
             return True
+        if self._end_is_later(last[1] if last else 0):
+            return False
         return self._time_agrees(self._indexes.max_timestamp_ms, self._indexes.max_timestamp_offset)
+
+    def _end_is_later(self, position: int) -> bool:
+        """Return True if a batch from `position` on has a later timestamp than the time index. The
+        walk ends at a damaged header, which readers report."""
+        try:
+            batches = (header for _, header in self.walk(position))
+            return any(each.max_timestamp_ms > self._indexes.max_timestamp_ms for each in batches)
+        except CorruptLog:
+            return False
 
     def _time_agrees(self, timestamp_ms: int, offset: int) -> bool:
         """Return True if the batch that holds `offset` has this largest timestamp."""

@@ -204,3 +204,26 @@ def test_a_lookup_begins_again_after_a_truncation(monkeypatch: pytest.MonkeyPatc
         while True:
             next(lookup)
     assert end.value.value == TimestampOffset(6, 0, 0)
+
+
+@pytest.mark.parametrize("which", [0, 1, -1], ids=["first segment", "second", "active one"])
+def test_no_cut_of_a_time_index_hides_a_record_or_ages_a_segment(which: int) -> None:
+    """An index is not synced, so a power cut may leave any beginning of its file, whose last entry
+    then agrees with its batch. Lookups skipped such a segment, and retention by time removed it
+    while it had records that were not expired."""
+    disk = closed_log()
+    path = sorted(f"{PATH}/{name}" for name in disk.list(PATH) if name.endswith(".timeindex"))[
+        which
+    ]
+    content = disk.content(path)
+    assert len(content) > 2 * 12
+    segment = int(path.rpartition("/")[2].partition(".")[0])
+    newest_ms = Segment(disk, PATH, segment, 200).max_timestamp_ms
+    for size in range(len(content)):
+        disk.open(path).truncate(0)
+        disk.open(path).pwrite(content[:size], 0)
+        log = opened(disk)
+        for number in range(COUNT):
+            found = log.offset_for_timestamp(10 * number - 4)
+            assert found is not None and found.offset == number, (size, number, found)
+        assert Segment(disk, PATH, segment, 200).max_timestamp_ms == newest_ms, size
