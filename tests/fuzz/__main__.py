@@ -2,8 +2,10 @@
 
 python -m tests.fuzz TARGET... --seconds 60 --seed 1     guided by coverage
 python -m tests.fuzz TARGET... --inputs 5000 --seed 1    as `make test` does
+python -m tests.fuzz TARGET... --sweep                   every systematic input once
 python -m tests.fuzz replay TARGET HEX DATA
 python -m tests.fuzz replay TARGET SEED SEED:COUNT
+python -m tests.fuzz replay TARGET SWEEP COUNT
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import argparse
 import sys
 import time
 
-from tests.fuzz.engine import fixed, guided, replay
+from tests.fuzz.engine import fixed, guided, replay, swept
 from tests.fuzz.target import Crash
 from tests.fuzz.targets import TARGETS
 
@@ -36,13 +38,16 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help=f"of {', '.join(TARGETS)}; all without names")
     parser.add_argument("--seconds", type=float, default=60.0, help="for each target")
     parser.add_argument("--inputs", type=int, help="that many without coverage, not for a time")
+    parser.add_argument("--sweep", action="store_true", help="every systematic input once")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     chosen = parser.parse_args()
     crashes = 0
     for name in chosen.targets or TARGETS:
         opened = TARGETS[name].opened
         try:
-            if chosen.inputs is not None:
+            if chosen.sweep:
+                say(swept(name, opened, say))
+            elif chosen.inputs is not None:
                 say(fixed(name, opened, chosen.seed, chosen.inputs))
             else:
                 say(guided(name, opened, chosen.seed, chosen.seconds, say))

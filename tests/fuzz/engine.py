@@ -1,4 +1,5 @@
-"""Runs of a target: with a number of drawn inputs, or guided by coverage for a time.
+"""Runs of a target: with a number of drawn inputs, guided by coverage for a time, or with every
+systematic input once.
 
 A crash is attributed to the input after which it showed. Where only the inputs before it explain
 it, the seed of the run replays all of them.
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 from tests.attacks.nodes import memory_bytes
 from tests.fuzz.coverage import Coverage
@@ -22,9 +24,14 @@ from tests.fuzz.target import Crash, Opened, Target
 
 CHECK_EVERY = 2_000
 """Inputs between two checks that the target still serves."""
+MAX_INPUT_BYTES = 2 << 20
+"""Runs with drawn inputs have no time for larger ones. `swept` feeds the systematic ones of any
+size."""
 SAY_EVERY_S = 30.0
 MAX_CORPUS = 20_000
 MAX_CORPUS_BYTES = 128 << 20
+WARM_INPUTS = 500
+"""Inputs of a sweep after which the growth of memory is measured."""
 WARM_SHARE = 0.25
 """The growth of memory is measured after this part of a run."""
 
@@ -42,6 +49,8 @@ class Report:
     slowest_s: float = 0.0
     slowest: str = ""
     growth_bytes: int = 0
+    left_out: int = 0
+    """The inputs of a sweep that were not fed, because an honest node obeys them."""
 
     def __str__(self) -> str:
         return (
@@ -54,11 +63,13 @@ class Report:
 
 @dataclass(slots=True)
 class Run:
-    """One run of one target; `seed` says which inputs were drawn."""
+    """One run of one target. `seed` determines the inputs that were drawn."""
 
     name: str
     target: Target
     seed: int
+    sweeps: bool = False
+    """True if the inputs are the systematic ones in their order, so that no seed matters."""
     report: Report = field(init=False)
     _began_bytes: int = 0
     _began_s: float = field(default_factory=time.monotonic)
@@ -67,14 +78,15 @@ class Run:
     def __post_init__(self) -> None:
         self.report = Report(self.name)
 
-    def take(self, data: bytes) -> None:
+    def take(self, data: bytes, *, alone: bool = False) -> None:
         """Feed one input. Raise Crash if the target does not survive it."""
+        feed = self.target.feed_alone if alone else self.target.feed
         steps = self.target.steps
         if steps is not None:
             steps.longest_s = 0.0
         began_s = time.thread_time()
         try:
-            self.target.feed(data)
+            feed(data)
             self.report.inputs += 1
             if self.report.inputs % CHECK_EVERY == 0:
                 self.target.check()
@@ -100,7 +112,8 @@ class Run:
 
     @property
     def replay(self) -> str:
-        return f"SEED {self.seed}:{self.report.inputs + 1}"
+        number = self.report.inputs + 1
+        return f"SWEEP {number}" if self.sweeps else f"SEED {self.seed}:{number}"
 
     def end(self) -> None:
         """Let everything happen that waits for time, and check that the target still serves."""
@@ -132,13 +145,13 @@ def silent() -> Iterator[None]:
 def inputs(target: Target, seed: int) -> Iterator[bytes]:
     """Yield inputs without end: a sample of the systematic ones among drawn ones."""
     chance = random.Random(seed)
-    systematic = list(target.systematic())
+    systematic = [each for each in target.systematic() if len(each) <= MAX_INPUT_BYTES]
     chance.shuffle(systematic)
     while True:
         if systematic and chance.random() < 0.5:
             yield systematic.pop()
-        else:
-            yield target.drawn(chance)
+        elif len(data := target.drawn(chance)) <= MAX_INPUT_BYTES:
+            yield data
 
 
 def fixed(name: str, opened: Opened, seed: int, count: int) -> Report:
@@ -151,6 +164,29 @@ def fixed(name: str, opened: Opened, seed: int, count: int) -> Report:
                 run.is_warm()
             run.take(next(source))
         run.end()
+        run.lasted()
+        return run.report
+
+
+def swept(
+    name: str,
+    opened: Opened,
+    say: Callable[[str], None] = lambda _: None,
+    count: int | None = None,
+) -> Report:
+    """Feed every systematic input once, in their order, or the first `count`. Raise Crash."""
+    with silent(), opened() as target:
+        run = Run(name, target, 0, sweeps=True)
+        said_s = 0.0
+        for number, data in enumerate(islice(target.systematic(), count), 1):
+            run.take(data, alone=True)
+            if number == WARM_INPUTS:
+                run.is_warm()
+            if (spent_s := run.lasted()) > said_s + SAY_EVERY_S:
+                say(str(run.report))
+                said_s = spent_s
+        run.end()
+        run.report.left_out = target.left_out
         run.lasted()
         return run.report
 
@@ -196,10 +232,13 @@ def guided(
 
 
 def replay(name: str, opened: Opened, kind: str, what: str) -> None:
-    """Feed the input of a crash's line, or all inputs of its seed; raise Crash again."""
+    """Feed the input of a crash's line, or all inputs of its seed or sweep. Raise Crash again."""
     if kind == "SEED":
         seed, _, count = what.partition(":")
         fixed(name, opened, int(seed), int(count))
+        return
+    if kind == "SWEEP":
+        swept(name, opened, count=int(what))
         return
     with silent(), opened() as target:
         run = Run(name, target, 0)

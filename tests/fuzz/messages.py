@@ -13,6 +13,7 @@ from quorate.quorum.controller.state import messages as controller
 from quorate.quorum.ids import ZERO_UUID, EpochOffset, ReplicaKey, Uuid
 from quorate.quorum.metadata.records import Endpoint, FeatureRange
 from quorate.quorum.protocol.apis import APIS
+from quorate.quorum.protocol.schemas.topics import DeleteTopicsRequest
 from quorate.quorum.raft import messages as raft
 from quorate.quorum.raft.control_records import KRaftVersionFeature, Voter, VoterEndpoint
 from quorate.quorum.rpc.hello import VersionRange
@@ -25,6 +26,7 @@ from tests.attacks.node_frames import (
     node_frame,
     row,
 )
+from tests.attacks.raw import body_of
 from tests.fuzz.requests import body, versions
 
 Row = list[Any]
@@ -36,6 +38,7 @@ STRINGS = ("", "x", "x" * 255, "x" * 32_767, "x" * 40_000, "\x00", "é" * 100)
 BYTES = (b"", b"\x00", bytes(16), b"\xff" * 16, bytes(15), bytes(65_536))
 OTHERS: tuple[Any, ...] = (None, True, 1.5, float("nan"), [], [[]], [None] * 10)
 MANY = (0, 1, 2, 100, 5_000)
+DELETE_VERSION = 5
 SAFE_APIS = versions([key for key in APIS if key not in (20, 64, 57)])
 """Requests for an envelope: without deletions, unregistrations and features."""
 
@@ -53,7 +56,12 @@ class Sender:
 
 def originals(sender: Sender) -> list[Any]:
     """Return one plausible request of every kind."""
-    return [hello(sender.cluster_id), *raft_requests(sender), *broker_requests(sender)]
+    return [
+        hello(sender.cluster_id),
+        *raft_requests(sender),
+        *broker_requests(sender),
+        *controller_requests(sender),
+    ]
 
 
 def raft_requests(sender: Sender) -> list[Any]:
@@ -151,6 +159,30 @@ def broker_requests(sender: Sender) -> list[Any]:
             broker_id=me.id,
             broker_epoch=sender.broker_epoch,
             assignments=((change.topic_id, change.partition_id, me.directory_id),),
+        ),
+    ]
+
+
+def controller_requests(sender: Sender) -> list[Any]:
+    """Return one plausible request of each kind that a controller sends, and an envelope."""
+    endpoint = Endpoint(name="CONTROLLER", host="attacker", port=9)
+    feature = FeatureRange(
+        name="metadata.version", min_supported_version=7, max_supported_version=27
+    )
+    names = DeleteTopicsRequest(topic_names=("no-such-topic",), timeout_ms=1)
+    return [
+        controller.ControllerRegistrationRequest(
+            controller_id=sender.me.id,
+            incarnation_id=INCARNATION_ID,
+            endpoints=(endpoint,),
+            features=(feature,),
+        ),
+        controller.ReplicaLogsRequest(partitions=((sender.topic_id, 0),)),
+        controller.EnvelopeRequest(
+            api_key=names.API_KEY,
+            version=DELETE_VERSION,
+            client_id="fuzz",
+            body=body_of(names, DELETE_VERSION),
         ),
     ]
 

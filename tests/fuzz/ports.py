@@ -38,8 +38,9 @@ from tests.ports.obeyed import is_obeyed
 from tests.ports.requests import READ, World, create, produced
 
 STEP_S = 0.02
+ALONE_STEPS = 25
+"""Steps for which a systematic input waits for its answer."""
 SETTLE_S = 30.0
-MAX_INPUT_BYTES = 2 << 20
 SERVED_S = 60.0
 REPLICATION_KEYS = (ApiKey.FETCH,)
 CONNECT_TIMEOUT_MS = 5000
@@ -105,13 +106,27 @@ class Port(Target):
         self.steps = IncrementalWork(shared.node.loop)
 
     def feed(self, data: bytes) -> None:
-        if len(data) > MAX_INPUT_BYTES or self.leaves_out(data):
+        if self.leaves_out(data):
+            self.left_out += 1
             return
         if self.raw is None or self.raw.closed:
             self.raw = self.opened()
         self.raw.frames.clear()
         self.raw.link.send(data)
         self.shared.node.run(STEP_S)
+
+    def feed_alone(self, data: bytes) -> None:
+        """Feed an input over a connection on which no earlier input waits for its answer. The
+        connection of an input that is not answered in time is replaced."""
+        self.feed(data)
+        for _ in range(ALONE_STEPS):
+            raw = self.raw
+            if raw is None or raw.closed or raw.frames:
+                return
+            self.shared.node.run(STEP_S)
+        if self.raw is not None:
+            self.raw.link.abort()
+            self.raw = None
 
     def opened(self) -> Raw:
         return self.shared.connect(self.address, self.wire)
@@ -142,7 +157,7 @@ class KafkaPort(Port):
 
     def systematic(self) -> Iterator[bytes]:
         yield from self._valid
-        yield from requests.every_request(self._keys)
+        yield from (each.frame for each in requests.every_request(self._keys))
 
     def drawn(self, chance: random.Random) -> bytes:
         if chance.random() < 0.6:

@@ -57,10 +57,16 @@ class Target(ABC):
 
     steps: IncrementalWork | None = None
     """The steps of the target's event loop, if it has one that works in slices."""
+    left_out: int = 0
+    """The inputs that `feed` did not pass on, because an honest node obeys them."""
 
     @abstractmethod
     def feed(self, data: bytes) -> None:
         """Take one input. Raise nothing for bad input; any exception is a crash."""
+
+    def feed_alone(self, data: bytes) -> None:
+        """Take one input so that no earlier one can keep it from being read."""
+        self.feed(data)
 
     @abstractmethod
     def systematic(self) -> Iterator[bytes]:

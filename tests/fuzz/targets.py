@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.fuzz import answers, authentication, ports, produced, stored, streams, tools
+from tests.fuzz import (
+    answers,
+    authentication,
+    controller_answers,
+    directory_files,
+    ports,
+    produced,
+    stored,
+    streams,
+    tools,
+)
 from tests.fuzz.target import Opened
 
 
@@ -23,6 +33,7 @@ TARGETS: dict[str, Entry] = {
     "messages-of-a-broker": Entry(ports.messages_of_a_broker, 2_500),
     "node-messages-to-a-broker": Entry(ports.node_messages_to_a_broker, 2_000),
     "answers": Entry(answers.answers, 250),
+    "controller-answers": Entry(controller_answers.controller_answers, 60),
     "produced-batches": Entry(produced.produced_batches, 3_000),
     "http-port": Entry(ports.http_port, 800),
     "kafka-link": Entry(streams.kafka_link, 2_000),
@@ -35,5 +46,6 @@ TARGETS: dict[str, Entry] = {
     "archives": Entry(tools.archives, 300),
     "sasl-port": Entry(authentication.sasl_port, 400),
     "tls-records": Entry(authentication.tls_records, 300),
+    "directory-files": Entry(directory_files.directory_files, 2_000),
     "small-files": Entry(stored.small_files, 20_000),
 }

@@ -16,6 +16,7 @@ from quorate.quorum.seams import Address, Link, Wire
 from tests.ports.requests import READ, WRITTEN, World, preparation
 from tests.sim.world.cluster import CLIENT_PORT, CONTROLLER_PORT, Shape, SimCluster
 from tests.sim.world.loop import SimLoop
+from tests.sim.world.shape import Quorum
 from tests.sim.world.transport import SimTransport
 
 BROKER_ID = 2
@@ -54,13 +55,21 @@ class PortCluster:
     """The cluster and its virtual time. The test talks to its first broker."""
 
     def __init__(
-        self, loop: SimLoop, overrides: Mapping[str, str], controllers: int = 1, brokers: int = 1
+        self,
+        loop: SimLoop,
+        overrides: Mapping[str, str],
+        controllers: int = 1,
+        brokers: int = 1,
+        quorum: Quorum = Quorum.STATIC,
     ) -> None:
         self.loop = loop
         self.broker_id = controllers + 1
         self.broker_port = Address(f"b{self.broker_id}", CLIENT_PORT)
         shape = Shape(
-            controllers=controllers, brokers=brokers, overrides={**OVERRIDES, **overrides}
+            controllers=controllers,
+            brokers=brokers,
+            quorum=quorum,
+            overrides={**OVERRIDES, **overrides},
         )
         self.cluster = SimCluster(loop, "ports", shape)
         self.host = self.cluster.network.boot("client")
@@ -154,11 +163,20 @@ class PortCluster:
 def running(controllers: int = 1, brokers: int = 1, **overrides: str) -> Iterator[PortCluster]:
     """Run a cluster, whose first broker the test talks to. `overrides` are properties, with `_`
     for `.`."""
+    properties = {name.replace("_", "."): text for name, text in overrides.items()}
+    with running_quorum(Quorum.STATIC, controllers, brokers, properties) as node:
+        yield node
+
+
+@contextmanager
+def running_quorum(
+    quorum: Quorum, controllers: int, brokers: int, properties: Mapping[str, str]
+) -> Iterator[PortCluster]:
+    """Run a cluster whose voters are named as `quorum` says."""
     loop = SimLoop()
     asyncio.set_event_loop(loop)
     try:
-        properties = {name.replace("_", "."): text for name, text in overrides.items()}
-        node = PortCluster(loop, properties, controllers, brokers)
+        node = PortCluster(loop, properties, controllers, brokers, quorum)
         yield node
         node.cluster.close()
     finally:
