@@ -215,7 +215,28 @@ def test_an_append_without_a_descriptor_fails_alone(make_cluster: MakeCluster) -
     assert cluster.hosted(1, topic).log.end_offset == end_offset
     cluster.nodes[1].disk.before = lambda operation, path: None
     assert served(cluster, topic, 0) is ErrorCode.NONE
-    assert not cluster.offline_dirs
+    assert not cluster.failures and not cluster.offline_dirs
+
+
+def test_a_follower_without_a_descriptor_fetches_again(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(brokers=2, log_dirs=(A,))
+    topic = cluster.create("t", [led_by(1, 2)])
+    cluster.run(50)
+    refused: list[str] = []
+
+    def before(operation: str, path: str) -> None:
+        if operation == "pwrite" and path.endswith(".log"):
+            refused.append(path)
+            raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    cluster.nodes[2].disk.before = before
+    cluster.produce(1, topic)
+    cluster.run(50)
+    assert refused and cluster.hosted(2, topic).log.end_offset == 0
+    cluster.nodes[2].disk.before = lambda operation, path: None
+    cluster.run(3000)
+    assert cluster.hosted(2, topic).log.end_offset == 1
+    assert not cluster.failures and not cluster.offline_dirs
 
 
 def test_requests_that_wait_end_when_the_directory_fails(make_cluster: MakeCluster) -> None:

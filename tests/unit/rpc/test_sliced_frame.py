@@ -237,7 +237,7 @@ def test_the_elements_of_a_large_message_are_counted_in_slices() -> None:
         frame_header(1) + packed(envelope(SMALL_FRAME_BYTES), 1)[:-1],
         b"\xc4" + bytes(SMALL_FRAME_BYTES + 1),
         frame_header(1) + msgpack.packb([0] * messages.MAX_FRAME_ELEMENTS),
-        frame_header(2) + 2 * msgpack.packb([0] * (messages.MAX_FRAME_ELEMENTS // 2 + 1)),
+        frame_header(5) + 5 * msgpack.packb([2, 1, [0] * (messages.MAX_FRAME_ELEMENTS // 5)]),
         frame_header(1) + b"\xdd\xff\xff\xff\xff" + bytes(SMALL_FRAME_BYTES),
         frame_header(1) + b"\x81\x01\x01" + bytes(SMALL_FRAME_BYTES),
         frame_header(1) + b"\xc4\x01x" + bytes(SMALL_FRAME_BYTES),
