@@ -70,9 +70,6 @@ async def links_with_a_good_hello(target: Target) -> None:
                 each.close()
 
 
-PING = 0x89
-PINGS = 40_000
-CLOSED_WITHIN_S = 10.0
 FRAMES, QUICK_FRAMES = 20, 3
 
 
@@ -107,32 +104,3 @@ async def frames_full_of_messages(target: Target) -> None:
                 target.outcome["sent" if sent else "closed"] += 1
         for link in held:
             link.close()
-
-
-@attack(4)
-async def floods_of_pings(target: Target) -> None:
-    """Send empty pings to each controller before any Hello and after it, and read no answer."""
-    for address in target.controllers:
-        for hello in (False, True):
-            with suppress(OSError, TimeoutError):
-                link = await NodeLink.open(address)
-                if hello:
-                    await link.greet(target.cluster_id)
-                await link.send(web_socket(b"", PING) * PINGS, timeout_s=5)
-                target.outcome["closed" if await ends(link) else "open"] += 1
-                link.close()
-    if target.outcome["open"]:
-        raise Succeeded("a controller answers pings without end")
-
-
-async def ends(link: NodeLink) -> bool:
-    """Read everything that the node sends. Return True if it closes the link soon."""
-    try:
-        async with asyncio.timeout(CLOSED_WITHIN_S):
-            while await link.reader.read(1 << 16):
-                pass
-    except TimeoutError:
-        return False
-    except OSError:
-        return True
-    return True
