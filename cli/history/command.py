@@ -8,7 +8,6 @@ import json
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -28,9 +27,6 @@ from quorate.cli.history.text import json_lines, moment_lines, shown_lines
 from quorate.cli.suggesting_group import SuggestingGroup
 from quorate.cli.terminal.progress import waiting_for, waiting_until_closed
 from quorate.cli.terminal.safe_text import echo, echo_drawn
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 EXPORTS = ("parquet", "json", "csv")
 
@@ -168,10 +164,13 @@ def sql(query: str, directory: Path, strict: bool, output: str) -> None:
 )
 @strict_option
 def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, strict: bool) -> None:
-    """Write the tables of DIR as files. CSV files contain lists as JSON."""
+    """Write the tables of DIR as files. CSV files contain lists as JSON.
+
+    A table is one file. If the logs in DIR exceed 64 MiB, a large table is several files."""
     from quorate.quorum.analytics.log.errors import damage_said_plainly
     from quorate.quorum.analytics.spark.session import local_session
     from quorate.quorum.analytics.tables import TABLES, read_tables
+    from quorate.quorum.analytics.tables.writing import bytes_of, flat, write
 
     unknown = [name for name in wanted if name not in TABLES]
     if unknown:
@@ -185,22 +184,14 @@ def export(directory: Path, out: Path, wanted: tuple[str, ...], kind: str, stric
     ):
         needed = (*wanted, "warnings") if wanted else ()
         tables = read_tables(spark, source, only=needed, strict=strict)
+        log_bytes = bytes_of(source)
         for name in wanted or tables:
             paths.append(out / name)
-            write(tables[name], out / name, kind)
+            table = flat(tables[name]) if kind == "csv" else tables[name]
+            write(table, out / name, kind, log_bytes)
         print_warnings(tables["warnings"])
     for path in paths:
         echo(str(path))
-
-
-def write(table: DataFrame, path: Path, kind: str) -> None:
-    """Write a table as one file of the given format in a directory, which is replaced."""
-    from quorate.quorum.analytics.tables import flat
-
-    whole = (flat(table) if kind == "csv" else table).repartition(1).write.mode("overwrite")
-    # The path is absolute because Spark's Java process may have another working directory.
-    target = str(path.absolute())
-    whole.format(kind).option("header", "true").option("ignoreNullFields", "false").save(target)
 
 
 @history.command()

@@ -21,6 +21,7 @@ from quorate.quorum.analytics.spark.session import local_session
 from quorate.quorum.analytics.tables import read_log
 from quorate.quorum.analytics.tables.needs import needs_of
 from quorate.quorum.analytics.tables.warning_lines import warning_lines
+from quorate.quorum.analytics.tables.writing import bytes_of, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,7 +96,11 @@ def report(
         needs = needs_of(*TABLES_OF_PAGE)
         log = read_log(session, source_dir, needs=needs, strict=strict).cache()
         tables = tables_of(log)
-        written = [] if parquet_dir is None else write_parquet(tables.all(), parquet_dir)
+        written = (
+            []
+            if parquet_dir is None
+            else write_parquet(tables.all(), parquet_dir, bytes_of(source_dir))
+        )
         history = digest(session, log, tables, scope, source=str(source_dir), cluster_id=cluster_id)
         warned = warning_lines(tables.warnings)
         for table in (*tables.all().values(), log):
@@ -105,15 +110,16 @@ def report(
     return _summary(history, warned, out_html, written)
 
 
-def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path) -> list[str]:
-    """Write each table as one Parquet file into a directory of its name below `parquet_dir`, and
-    replace the directory's old content. Return the paths of the directories. Raise Spark's
+def write_parquet(tables: dict[str, DataFrame], parquet_dir: Path, log_bytes: int = 0) -> list[str]:
+    """Write each table as Parquet into a directory of its name below `parquet_dir`, and replace the
+    directory's old content. Return the paths of the directories.
+
+    A table is one file, or several if `log_bytes`, the size of the log, is large. Raise Spark's
     exception if that fails."""
     written = []
     for name, table in tables.items():
-        path = str(parquet_dir / name)
-        table.repartition(1).write.mode("overwrite").parquet(str((parquet_dir / name).absolute()))
-        written.append(path)
+        write(table, parquet_dir / name, "parquet", log_bytes)
+        written.append(str(parquet_dir / name))
     return written
 
 

@@ -13,7 +13,8 @@ Rules that hold for all tables:
 Files in reading order: `events.py`, `partition_states.py`, `min_isr.py`, `replica_runs.py`; then
 one file per table, with its name. `leadership.py` has `availability` too, `isr.py` has `elr`, and
 `topics.py` has `partitions`. `needs.py` has the record types and columns that each table is made
-of, `descriptions.py` the texts of columns, and `warning_lines.py` the lines of warnings.
+of, `descriptions.py` the texts of columns, `warning_lines.py` the lines of warnings, and
+`writing.py` the files of tables.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from quorate.quorum.analytics.log.clocks import latest_times
 from quorate.quorum.analytics.log.files import absolute
@@ -203,9 +203,3 @@ def views(
     for name, table in made.items():
         table.createOrReplaceTempView(name)
     return list(made)
-
-
-def flat(table: DataFrame) -> DataFrame:
-    """Return the table with nested columns as JSON texts, for formats without lists."""
-    nested = [name for name, kind in table.dtypes if kind.startswith(("array", "struct", "map"))]
-    return table.withColumns({name: f.to_json(name) for name in nested}) if nested else table
