@@ -17,6 +17,7 @@ help:
 	@echo "make test       run all tests except those of the next three targets  10 min"
 	@echo "make test-tools run the tests with a browser, promtool and linters      3 min"
 	@echo "make test-kafka run the tests with Apache Kafka 4.1.1 (Java, Maven)    10 min"
+	@echo "make test-old-kafka    compare with Kafka 3.3.2 and 3.6.2 (Java, Maven)   2 min"
 	@echo "make test-long  run the long tests: scenarios, seeds, fuzzers            6 h"
 	@echo "make docs       write the generated pages, build the documentation site in build/site"
 	@echo "make demo       run a cluster and a client, kill two nodes, compare    3 min"
@@ -68,6 +69,16 @@ $(QUORATE_KAFKA_LIBS):
 
 test-kafka: $(STAMP) | $(QUORATE_KAFKA_LIBS)
 	QUORATE_KAFKA_LIBS="$(QUORATE_KAFKA_LIBS)" $(BIN)/pytest -q -m "kafka and not long" $(ARGS)
+
+# Older releases whose metadata logs are read. `make test-kafka` does not fetch them.
+OLD_KAFKA := 3.3.2 3.6.2
+
+.kafka/%:
+	mvn --quiet --file tests/kafka/pom.xml dependency:copy-dependencies -Dkafka.version="$*" \
+		-DoutputDirectory="$(abspath $@)"
+
+test-old-kafka: $(STAMP) | $(OLD_KAFKA:%=.kafka/%)
+	$(BIN)/pytest -q -m kafka $(ARGS) tests/kafka/test_old_versions.py
 
 # With the jars that `make test-kafka` fetched, also the long tests that need them. The tests in
 # virtual time need one core and no clock, so they run beside those with real processes.
