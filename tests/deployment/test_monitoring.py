@@ -215,6 +215,16 @@ def test_compose_mounts_the_rules_and_the_dashboards() -> None:
     assert provider["options"]["path"] == mounted["./config/deployment/dashboards"]
 
 
+def test_each_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not() -> None:
+    """`test_promtool_accepts_the_rules_and_the_dashboards` runs the cases."""
+    alerts = {each["alert"] for each in ALERTS}
+    tests = yaml.safe_load((Path(__file__).parent / "alerts_test.yml").read_text())["tests"]
+    cases = [each for test in tests for each in test["alert_rule_test"]]
+    assert {each["alertname"] for each in cases if each["exp_alerts"]} == alerts
+    quiet = {each["alertname"] for each in cases if not each["exp_alerts"]}
+    assert alerts - quiet == set()
+
+
 @pytest.mark.tools
 def test_promtool_accepts_the_rules_and_the_dashboards(tmp_path: Path) -> None:
     """`promtool test rules` also lets some alerts fire."""
