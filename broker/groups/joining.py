@@ -99,9 +99,11 @@ class Joining:
         """
         request = join.request
         names = [each.name for each in request.protocols]
-        if not self._has_room(group, request.member_id) or not self._has_memory(group, join):
+        if not self._has_room(group, request.member_id):
             group.remove(request.member_id)
             join.reply.send(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        elif not self._has_memory(group, join):
+            self._refuse_memory(group, join)
         elif not group.supports(request.protocol_type, names):
             join.reply.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         elif request.member_id == NO_MEMBER:
@@ -137,6 +139,17 @@ class Joining:
         others_bytes = group.held_bytes - (0 if member is None else size_of(member.protocols))
         metadata_bytes = sum(len(each.name) + len(each.metadata) for each in join.request.protocols)
         return others_bytes + metadata_bytes <= MAX_GROUP_BYTES
+
+    def _refuse_memory(self, group: Group, join: Join) -> None:
+        """Refuse the join, and remove the member that sent it. Its waiting requests get
+        UNKNOWN_MEMBER_ID, and the other members rebalance."""
+        member_id = join.request.member_id
+        join.reply.send(join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        if member_id in group.members:
+            self._rebalance.remove(group, member_id)
+            self._rebalance.after_removal(group)
+        else:
+            group.remove(member_id)
 
     # --- without a member id
 

@@ -79,6 +79,7 @@ class AskedJoin(Asked):
 
     def __init__(self, member_id: str) -> None:
         super().__init__(lambda error: join_refused(error, member_id))
+        self.member_id = member_id
 
     @property
     def answer(self) -> JoinGroupResponse:

@@ -79,6 +79,24 @@ def test_a_group_whose_members_hold_too_much_refuses_a_join(
     assert not protocols.answers, "it has room, and waits for the others"
 
 
+def test_a_member_that_is_refused_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its partitions stayed without a consumer, and its earlier JoinGroup without an answer."""
+    monkeypatch.setattr(joining, "MAX_GROUP_BYTES", 20 * KIB)
+    world = World()
+    ids = world.stable(2)
+    refused = world.join(ids[1], metadata=bytes(20 * KIB))
+    assert refused.answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.heartbeat(ids[0], world.group.generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    other = world.new_member()
+    again = world.join(other.member_id, metadata=bytes(20 * KIB))
+    assert again.answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert other.answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    last = world.join(ids[0], metadata=bytes(20 * KIB))
+    assert last.answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.state() is State.EMPTY
+    assert counted(world) == 0
+
+
 def test_assignments_that_are_too_large_are_not_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebalance, "MAX_GROUP_BYTES", 20 * KIB)
     world = World()
