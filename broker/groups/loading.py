@@ -36,6 +36,8 @@ from quorate.quorum.state_in_doubt import StateInDoubt
 
 SLICE_BYTES = 256 * 1024
 """Maximum size of one read from the log, in bytes. A larger batch is read alone."""
+RETRY_MS = 100
+"""The pause before a read is repeated for which the process had no file descriptor."""
 
 Done = Callable[[Exception | None], None]
 """Receives None after a success, or the error that ended the loading."""
@@ -88,8 +90,11 @@ class Loading:
             return
         except StateInDoubt:
             raise
+        except OutOfFiles:  # nothing was read
+            self._clock.call_later(RETRY_MS, self._step)
+            return
         except OSError as error:
-            if not (isinstance(error, OutOfFiles) or self._survives(error)):
+            if not self._survives(error):
                 raise
             self._finish(error)
             return

@@ -48,6 +48,10 @@ class GroupCommit:
         if not self._running and not self._failed:
             self._start()
 
+    def close(self) -> None:
+        """Repeat no flush that lacks a file descriptor. One that runs is completed."""
+        self._work.close()
+
     def _start(self) -> None:
         assert not self._failed, "no flush may follow a failed one"
         self._running, self._requested = True, False

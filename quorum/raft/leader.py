@@ -44,6 +44,7 @@ from quorate.quorum.raft.states import Leader, Progress, ResignedLeader, ServedS
 from quorate.quorum.raft.transitions import become_unattached, learn_from_response
 from quorate.quorum.raft.voter_history import key_of
 from quorate.quorum.seams import Buffer
+from quorate.quorum.state_in_doubt import changing
 
 
 def become_leader(core: Core, granted: Collection[int]) -> None:
@@ -92,7 +93,9 @@ def append_control(core: Core, state: Leader, records: Sequence[ControlRecord]) 
         Record(offset, core.wall_ms, *encode_control(record))
         for offset, record in enumerate(records, base_offset)
     ]
-    _append(core, state, core.wall_ms, build_batch(rows, leader_epoch=core.epoch, flags=CONTROL))
+    batch = build_batch(rows, leader_epoch=core.epoch, flags=CONTROL)
+    _append_to_log(core, core.wall_ms, batch)
+    _replicate(core, state, base_offset, batch)
     membership.on_leader_append(core, base_offset, records)
 
 
@@ -115,18 +118,25 @@ def append(core: Core, wall_ms: int, values: Sequence[bytes]) -> int:
     if len(batch) > core.settings.max_batch_bytes:
         raise BatchTooLarge(len(batch), core.settings.max_batch_bytes)
     try:
-        _append(core, state, wall_ms, batch)
+        base_offset = _append_to_log(core, wall_ms, batch)
     except OutOfFiles:  # the log is unchanged
         resign(core, state)
         raise NotLeader(core.epoch, NO_NODE) from None
+    with changing("Raft's state after an append"):
+        _replicate(core, state, base_offset, batch)
     return core.log.end_offset - 1
 
 
-def _append(core: Core, state: Leader, wall_ms: int, batch: Buffer) -> None:
-    """Append the batch, and send it to the voters that wait, before it is durable here."""
+def _append_to_log(core: Core, wall_ms: int, batch: Buffer) -> int:
+    """Append the batch, and return its base offset."""
     base_offset = core.log.end_offset
     core.log.append(batch, wall_ms=wall_ms)
     assert core.log.end_offset > base_offset and core.log.last_epoch == core.epoch
+    return base_offset
+
+
+def _replicate(core: Core, state: Leader, base_offset: int, batch: Buffer) -> None:
+    """Send the appended batch to the voters that wait, before it is durable here."""
     state.served_slice = ServedSlice(base_offset, core.log.end_offset, batch)
     complete_voter_fetches(core, state)
     core.flush()

@@ -157,7 +157,8 @@ class PartitionFetchState:
                     hosted.traffic.reassignment_bytes_in += len(result.records)
                 if partition.producers.wanted:
                     context.load_producers(hosted)
-        except OutOfFiles:  # the log is unchanged
+        except OutOfFiles:  # no batch is lost, but an empty log may begin at a lower offset now
+            partition.high_watermark = min(partition.high_watermark, hosted.log.end_offset)
             return FetchAction.BACK_OFF
         except CorruptBatch as error:
             logger.warning("%r: the leader sent damaged records: %s; retrying", hosted, error)

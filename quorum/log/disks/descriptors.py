@@ -61,8 +61,8 @@ class _Reserve:
 reserve = _Reserve()
 
 
-def descriptor(open_one: Callable[[], int], path: str, free_one: Callable[[], bool]) -> int:
-    """Return the result of `open_one`, which opens `path`. Do not wait.
+def descriptor(open_one: Callable[[], T], path: str, free_one: Callable[[], bool]) -> T:
+    """Return the result of `open_one`, which opens `path`, or files below it. Do not wait.
 
     `free_one` closes another file, and returns False if there is none. Raise OutOfFiles, or the
     OSError of `open_one` if it has another reason."""

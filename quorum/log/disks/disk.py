@@ -110,9 +110,9 @@ class OsDisk:
             self._open_files.pop(file, None)
         reserve.fill()
 
-    def descriptor(self, open_one: Callable[[], int], path: str) -> int:
-        """Return the result of `open_one`, a descriptor of `path`. `descriptors.py` describes the
-        steps if the process has none left. Raise OutOfFiles."""
+    def descriptor(self, open_one: Callable[[], T], path: str) -> T:
+        """Return the result of `open_one`, which opens `path`, or files below it. `descriptors.py`
+        describes the steps if the process has no descriptor left. Raise OutOfFiles."""
         return descriptor(open_one, path, self._free_one)
 
     def patiently(self, work: Callable[[], T]) -> T:
@@ -141,11 +141,7 @@ class OsDisk:
 
     def list(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
-        fd = self._open_dir(path)
-        try:
-            return sorted(os.listdir(fd))
-        finally:
-            os.close(fd)
+        return sorted(self.patiently(lambda: self.descriptor(lambda: os.listdir(path), path)))
 
     def make_dir(self, path: str) -> None:
         """Create one directory in an existing one. The name is not synced."""
@@ -171,7 +167,7 @@ class OsDisk:
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory with everything in it."""
-        shutil.rmtree(path)
+        self.patiently(lambda: self.descriptor(lambda: shutil.rmtree(path), path))
 
     def sync_dir(self, path: str) -> None:
         """Make the names in a directory durable."""

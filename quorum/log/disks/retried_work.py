@@ -26,12 +26,22 @@ class RetriedWork:
         self._disk = disk
         self._clock = clock
         self._next_line_ms = 0
+        self._closed = False
+
+    def close(self) -> None:
+        """Repeat no work any more. Another process, or another node of this one, may open the files
+        from now on. `done` is not called for work that lacks a file descriptor."""
+        self._closed = True
 
     def submit(
         self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]
     ) -> None:
         """Run `work` in the disk's thread, as `Disk.submit` does. Repeat it RETRY_MS after it
         raised OutOfFiles. `done` gets its result or any other exception."""
+
+        def again() -> None:
+            if not self._closed:
+                self._disk.submit(work, ended)
 
         def ended(result: T | None, error: BaseException | None) -> None:
             if not isinstance(error, OutOfFiles):
@@ -40,6 +50,6 @@ class RetriedWork:
             if self._clock.now_ms() >= self._next_line_ms:
                 self._next_line_ms = self._clock.now_ms() + LINE_INTERVAL_MS
                 logger.warning("the process has no file descriptor left: retrying after %s", error)
-            self._clock.call_later(RETRY_MS, lambda: self._disk.submit(work, ended))
+            self._clock.call_later(RETRY_MS, again)
 
         self._disk.submit(work, ended)

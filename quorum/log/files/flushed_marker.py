@@ -7,6 +7,8 @@ Kafka has no such file and ignores it.
 
 from __future__ import annotations
 
+import contextlib
+
 from crc32c import crc32c
 
 from quorate.quorum.log.files.checkpoints import MAX_STATE_FILE_BYTES, read_small
@@ -42,9 +44,11 @@ class FlushedMarker:
         self._disk.sync_dir(self._directory)
 
     def raise_to(self, offset: int) -> None:
-        """Write a higher offset, up to which the log was synced. A lower one changes nothing."""
+        """Write a higher offset, up to which the log was synced. A lower one changes nothing. If
+        the process has no file descriptor left, the marker stays lower until the next call."""
         if offset > self.offset:
-            self._write(offset)
+            with contextlib.suppress(OutOfFiles):
+                self._write(offset)
 
     def lower_to(self, offset: int) -> None:
         """Write a lower offset and sync it. Block. A higher one changes nothing."""

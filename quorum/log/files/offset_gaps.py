@@ -11,6 +11,7 @@ the same segment: consecutive segments join without a gap, so that a missing seg
 
 from __future__ import annotations
 
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.seams import Disk
 
 GAPS_NAME = "quorate-offset-gaps"
@@ -23,4 +24,8 @@ def allow_gaps(disk: Disk, directory: str) -> None:
     path = f"{directory}/{GAPS_NAME}"
     if not disk.exists(path):
         disk.open(path, create=True).close()
-        disk.sync_dir(directory)
+        try:
+            disk.sync_dir(directory)
+        except OutOfFiles:  # the next call must sync, too
+            disk.remove(path)
+            raise

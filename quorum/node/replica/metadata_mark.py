@@ -214,7 +214,7 @@ class MarkFile:
         self._write(replace(self.mark, has_records=True, catching_up=False))
         if self._disk.exists(self._flag):
             self._disk.remove(self._flag)
-            self._disk.sync_dir(self._directory)
+        self._disk.sync_dir(self._directory)  # also if an earlier try has removed the file
 
     def _write(self, mark: Mark) -> None:
         write_mark(self._disk, self._parent, mark)

@@ -134,6 +134,7 @@ class MetadataReplica:
     def close(self) -> None:
         """Stop immediately, without a resignation. Requests without an answer get none."""
         self._running = False
+        self._work.close()
         self._flushes.close()
         if self._timer is not None:
             self._timer.cancel()
@@ -323,12 +324,10 @@ class MetadataReplica:
             if isinstance(error, OSError):
                 self._fail(error)
                 return
-            if error is not None:
-                left_out = self._log_limit.passes("snapshot")
-                if left_out is not None:
-                    logger.warning(
-                        "received a damaged snapshot, fetching it again: %s%s", error, left_out
-                    )
+            if error is not None and (left_out := self._log_limit.passes("snapshot")) is not None:
+                logger.warning(
+                    "received a damaged snapshot, fetching it again: %s%s", error, left_out
+                )
             self._checked = contents
             quorum = STATIC_VOTERS if contents is None else contents.quorum
             self.put(self.raft.snapshot_checked, snapshot, size_bytes, quorum)

@@ -47,6 +47,7 @@ class ReplicaFlushes:
 
     def close(self) -> None:
         """Cancel the timer. A flush that runs is completed."""
+        self._commit.close()
         if self._timer is not None:
             self._timer.cancel()
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batches.batch import batches
 from quorate.quorum.log.disks.retried_work import RetriedWork
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.log.segments.file_removal import remove_segments
 from quorate.quorum.log.segments.retention import expired_snapshots
 from quorate.quorum.metadata.image import MetadataImage
@@ -102,6 +103,7 @@ class SnapshotGenerator:
         """Stop. A snapshot that is not complete stays behind as a part file. Work that the disk's
         thread has already begun is completed."""
         self._closed = True
+        self._work.close()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -111,11 +113,21 @@ class SnapshotGenerator:
                 return
             try:
                 then()
+            except OutOfFiles:
+                self._begin_anew()
             except Exception as error:  # The disk failed, or the image cannot be encoded.
                 self.close()
                 self._on_failed(error)
 
         self._timer = self._clock.call_later(delay_ms, run)
+
+    def _begin_anew(self) -> None:
+        """Discard an unfinished snapshot, because the process has no file descriptor left. A later
+        check begins another one."""
+        snapshot, self._writing = self._writing, None
+        if snapshot is not None:
+            self._snapshots.drop_part(snapshot)
+        self._arm(CHECK_MS, self._check)
 
     # -- when ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import pytest
 
 from quorate.broker.groups.coordinator import MAX_LOADING_WAIT_MS, GroupCoordinator
 from quorate.broker.groups.expiration import Expiration
+from quorate.broker.groups.loading import RETRY_MS
 from quorate.broker.groups.partition_of import partition_of
 from quorate.broker.groups.records import (
     GroupRecord,
@@ -26,6 +27,7 @@ from quorate.broker.replication.partitions.hosted_partition import HostedPartiti
 from quorate.quorum.ids import EpochOffset, Uuid
 from quorate.quorum.log.batches.batch import build_batch
 from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.metadata.image import MetadataImage
 from quorate.quorum.metadata.internal_topics import OFFSETS_TOPIC
 from quorate.quorum.metadata.records import (
@@ -269,6 +271,26 @@ def test_a_disk_that_fails_during_the_loading_takes_its_directory_offline(
         with pytest.raises(OSError, match="EIO"):
             world.load()
     assert world.replicas.disk_errors == [failure]
+
+
+def test_a_loading_waits_for_a_file_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shard stayed without a coordinator until its partition had another leader."""
+    world = World()
+    world.write(3)
+    world.create()
+    world.ask()
+
+    def read(*arguments: Any) -> bytes:
+        raise OutOfFiles(errno.EMFILE, "Too many open files", "/a/__consumer_offsets-0/0.log")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.replicas.hosted.log, "read", read)
+        world.load()
+    assert world.said == []
+    world.clock.advance(RETRY_MS)
+    world.load()
+    assert world.said == [3]
+    assert not world.replicas.disk_errors and not world.coordinator.failed_shards
 
 
 @pytest.mark.parametrize(

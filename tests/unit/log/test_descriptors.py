@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import random
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from quorate.quorum.log.disks.descriptors import RESERVED, reserve
 from quorate.quorum.log.disks.disk import OsDisk
 from quorate.quorum.log.disks.retried_work import RETRY_MS, RetriedWork
 from quorate.quorum.log.files.errors import OutOfFiles
+from quorate.quorum.log.files.flushed_marker import FlushedMarker
 from tests.sim.world.disk import SimDisk
 from tests.unit.rpc.kafka.fakes import FakeClock
 
@@ -154,3 +156,66 @@ def test_other_errors_are_not_repeated() -> None:
         later.popleft()()
     clock.advance(RETRY_MS)
     assert len(errors) == 1 and isinstance(errors[0], OSError)
+
+
+def test_closed_work_is_not_repeated() -> None:
+    """The next node that opens the directory must not find an older election there."""
+    later: deque[Callable[[], None]] = deque()
+    disk, clock = SimDisk(random.Random(1), later.append), FakeClock()
+    tries: list[None] = []
+
+    def work() -> None:
+        tries.append(None)
+        raise OutOfFiles(errno.EMFILE, "Too many open files", "/d/quorum-state")
+
+    repeated = RetriedWork(disk, clock)
+    repeated.submit(work, lambda result, error: pytest.fail("ended"))
+    for _ in range(3):
+        while later:
+            later.popleft()()
+        repeated.close()
+        clock.advance(RETRY_MS)
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize("name", ["listdir", "rmtree"])
+def test_directories_are_read_and_removed_with_the_descriptors_of_idle_files(
+    tmp_path: Path, table: Table, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    disk = OsDisk()
+    (tmp_path / "d").mkdir()
+    idle = [disk.open(f"{tmp_path}/{each}", create=True) for each in range(3)]
+    owner = os if name == "listdir" else shutil
+    really = getattr(owner, name)
+
+    def refuse(*arguments: object) -> object:
+        if disk.open_files > 1:  # it needs two descriptors
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return really(*arguments)
+
+    monkeypatch.setattr(owner, name, refuse)
+    if name == "listdir":
+        assert disk.list(str(tmp_path)) == ["0", "1", "2", "d"]
+    else:
+        disk.remove_tree(f"{tmp_path}/d")
+        assert not (tmp_path / "d").exists()
+    assert disk.open_files == 1 < len(idle)
+    disk.close()
+
+
+def test_a_flush_counts_although_its_marker_lacks_a_descriptor() -> None:
+    """The marker is a lower bound. The next flush raises it."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs("/d")
+    marker = FlushedMarker(disk, "/d")
+    marker.raise_to(1)
+
+    def before(operation: str, path: str) -> None:
+        raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    disk.before = before
+    marker.raise_to(5)
+    assert marker.offset == 1
+    disk.before = lambda operation, path: None
+    marker.raise_to(5)
+    assert FlushedMarker(disk, "/d").offset == 5

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
 
 from quorate.quorum.log.batches.batch import read_header
-from quorate.quorum.log.files.errors import BrokenChain, CorruptLog, OffsetOutOfRange
+from quorate.quorum.log.files.errors import (
+    BrokenChain,
+    CorruptLog,
+    OffsetOutOfRange,
+    OutOfFiles,
+)
 from quorate.quorum.log.files.offset_gaps import GAPS_NAME
 from quorate.quorum.log.files.settings import LogSettings
 from quorate.quorum.log.log import Log
@@ -47,6 +53,28 @@ def test_a_follower_appends_and_reads_gaps() -> None:
         *(20, 20, 20),
     ]
     log.check()
+
+
+def test_the_marker_is_synced_also_if_a_descriptor_was_missing_before() -> None:
+    """The second try found the marker, and did not sync its name."""
+    disk = SimDisk(random.Random(0))
+    disk.make_dirs(PATH)
+    log = Log.open(disk, PATH, SETTINGS, wall_ms=0, clean=False)
+    log.append(batch(0, 1, [b"a"]), wall_ms=0)
+    synced: list[str] = []
+
+    def before(operation: str, path: str) -> None:
+        if operation == "sync_dir" and path == PATH:
+            synced.append(path)
+            if len(synced) == 1:
+                raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    disk.before = before
+    with pytest.raises(OutOfFiles):
+        log.append(batch(5, 1, [b"b"]), wall_ms=0, gaps=True)
+    assert log.end_offset == 1
+    log.append(batch(5, 1, [b"b"]), wall_ms=0, gaps=True)
+    assert len(synced) == 2 and disk.exists(f"{PATH}/{GAPS_NAME}")
 
 
 def test_other_appends_refuse_gaps() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from quorate.config.node_config import NodeConfig
 from quorate.quorum.ids import ReplicaKey, Uuid
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.log.files.flushed_marker import FLUSHED_MARKER_NAME
 from quorate.quorum.node.opening.meta_properties import META_COPY
 from quorate.quorum.node.opening.metadata_opening import (
@@ -246,6 +248,28 @@ def test_catching_up_ends() -> None:
     opened.storage.close()
     assert not disk.exists(f"{METADATA}/{CATCHING_UP_NAME}")
     assert not start(disk).lost
+
+
+def test_catching_up_ends_durably_although_a_descriptor_was_missing() -> None:
+    """The second try found no file, and did not sync its removal."""
+    disk = lived()
+    mark = used(catching_up=True)
+    write_mark(disk, ROOT, mark)
+    file = MarkFile(disk, ROOT, METADATA, mark)
+    file.begin_catching_up()
+    synced: list[str] = []
+
+    def before(operation: str, path: str) -> None:
+        if operation == "sync_dir" and path == METADATA:
+            synced.append(path)
+            if len(synced) == 1:
+                raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    disk.before = before
+    with pytest.raises(OutOfFiles):
+        file.caught_up()
+    file.caught_up()
+    assert len(synced) == 2 and not disk.exists(f"{METADATA}/{CATCHING_UP_NAME}")
 
 
 def test_a_crash_while_catching_up_ends_leaves_it_restricted_or_whole() -> None:

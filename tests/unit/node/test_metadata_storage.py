@@ -3,6 +3,7 @@ directories in which the log and the snapshots contradict each other."""
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batches.batch import assign
 from quorate.quorum.log.files.archive import ArchiveRefused
-from quorate.quorum.log.files.errors import CorruptLog
+from quorate.quorum.log.files.errors import CorruptLog, OutOfFiles
 from quorate.quorum.log.snapshots.snapshots import snapshot_name, snapshot_of
 from quorate.quorum.metadata.snapshot_file import read_snapshot, write_snapshot
 from quorate.quorum.offline.storage_format import control, voters_snapshot
@@ -74,6 +75,25 @@ def test_a_snapshot_is_due_after_some_time_but_only_of_something_new() -> None:
     assert node.latest() == EpochOffset(1, 1)
     run(clock, 30_000)
     assert list(node.storage.snapshots) == [EpochOffset(1, 1)]
+
+
+@pytest.mark.parametrize("operation", ["open", "truncate", "pwrite"])
+def test_a_snapshot_waits_for_a_file_descriptor(operation: str) -> None:
+    """Peers that hold all descriptors of the process must not stop the node."""
+    node = opened()
+    failed: list[str] = []
+
+    def before(each: str, path: str) -> None:
+        if each == operation and path.endswith(".part") and len(failed) < 3:
+            failed.append(path)
+            raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    _, clock = node.generator()
+    node.append(7)
+    node.disk.before = before
+    run(clock, 20_000)
+    assert len(failed) == 3 and not node.failures
+    assert node.latest() == EpochOffset(1, 7)
 
 
 def test_a_snapshot_is_due_when_the_latest_is_found_damaged() -> None:

@@ -11,13 +11,14 @@ from quorate.quorum.ids import EpochOffset
 from quorate.quorum.log.batches.batch import batches, build_value_batch
 from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.protocol.errors import ErrorCode
-from quorate.quorum.raft import effects
+from quorate.quorum.raft import effects, leader
 from quorate.quorum.raft.effects import Role
 from quorate.quorum.raft.election import Election
 from quorate.quorum.raft.errors import BatchTooLarge, NotLeader
 from quorate.quorum.raft.follower import OBSERVER_PAUSE_MS
 from quorate.quorum.raft.messages import FetchRequest, FetchResponse, VoteRequest
 from quorate.quorum.raft.settings import RaftSettings
+from quorate.quorum.state_in_doubt import StateInDoubt
 from tests.unit.raft.harness import CLUSTER_ID, WALL_OFFSET_MS, RaftCluster, key
 
 
@@ -646,6 +647,23 @@ def test_a_leader_without_a_descriptor_for_its_log_resigns(
     leaders = [each for each in (1, 2, 3) if cluster.core(each).role is Role.LEADER]
     assert len(leaders) == 1
     cluster.append(leaders[0], b"b")
+
+
+def test_a_lack_of_descriptors_after_an_append_stops_the_leader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """NotLeader would say that nothing was appended."""
+    cluster = RaftCluster(voters=3)
+    cluster.elect(1)
+    end_offset = cluster.nodes[1].log.end_offset
+
+    def refuse(*arguments: object) -> None:
+        raise OutOfFiles(errno.EMFILE, "Too many open files", "0.log")
+
+    monkeypatch.setattr(leader, "complete_voter_fetches", refuse)
+    with pytest.raises(StateInDoubt, match="after an append"):
+        cluster.append(1, b"a")
+    assert cluster.nodes[1].log.end_offset == end_offset + 1
 
 
 def test_a_follower_without_a_descriptor_for_its_log_fetches_again(

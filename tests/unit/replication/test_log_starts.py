@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 
 from quorate.broker.replication.appends.delete_records import DeletionRequest, DeletionResult
 from quorate.quorum.ids import Uuid
 from quorate.quorum.log.batches.batch import build_batch
 from quorate.quorum.log.batches.record import Record
+from quorate.quorum.log.files.errors import OutOfFiles
 from quorate.quorum.protocol.hot.produce import ProducePartition, ProducePartitionResult
 from tests.unit.replication.cluster import ReplicaCluster, led_by
 
@@ -52,6 +54,33 @@ def test_new_replica_of_a_log_that_starts_in_the_midst_of_a_batch(
     assert cluster.content(2, topic) == cluster.content(1, topic)
     partition = cluster.image.partition(topic, 0)
     assert partition is not None and partition.isr == (1, 2)
+
+
+def test_such_a_replica_that_lacks_a_descriptor_begins_again(make_cluster: MakeCluster) -> None:
+    """The log was already reset to the start of the batch when its file could not be opened. Its
+    high watermark stayed above its end."""
+    cluster = make_cluster(brokers=2)
+    disk = cluster.kill(2)
+    topic = cluster.create("t", [led_by(1, 2, isr=(1,))])
+    cluster.run(20)
+    produce(cluster, 1, topic, 10)
+    delete(cluster, 1, "t", 4)
+    cluster.start(2, disk)
+    failed: list[str] = []
+
+    def before(operation: str, path: str) -> None:
+        if operation == "pwrite" and path.endswith(".log") and len(failed) < 3:
+            failed.append(path)
+            raise OutOfFiles(errno.EMFILE, "Too many open files", path)
+
+    cluster.nodes[2].disk.before = before
+    cluster.run(20)
+    for _ in range(60):
+        cluster.run(100)
+        follower = cluster.hosted(2, topic)
+        assert follower.partition.high_watermark <= follower.log.end_offset
+    assert len(failed) == 3
+    assert cluster.offsets(topic) == {1: (10, 10), 2: (10, 10)}
 
 
 def test_follower_whose_log_starts_above_where_it_has_to_cut(make_cluster: MakeCluster) -> None:
