@@ -20,7 +20,7 @@ from tests.attacks.node_frames import (
     web_socket,
 )
 from tests.attacks.registry import attack
-from tests.attacks.target import NotServed, Succeeded, Target
+from tests.attacks.target import NOT_CONNECTED, NotServed, Succeeded, Target
 
 LINKS, QUICK_LINKS = 4_500, 300
 AT_ONCE = 20
@@ -78,7 +78,6 @@ async def frames_full_of_messages(target: Target) -> None:
     """Send frames of 4,096 votes and fetches from offset 0 to each controller, and read nothing."""
     me = ReplicaKey(ATTACKER_ID, DIRECTORY_ID)
     for address in target.controllers:
-        held = await greeted(target, address, 2)
         vote = VoteRequest(
             cluster_id=target.cluster_id,
             voter=me,
@@ -97,10 +96,24 @@ async def frames_full_of_messages(target: Target) -> None:
             max_bytes=1 << 20,
             high_watermark=0,
         )
-        for link, message in zip(held, (vote, fetch), strict=False):
+        for message in (vote, fetch):
             full = [row(message, number) for number in range(MAX_MESSAGES_PER_FRAME)]
-            for _ in range(QUICK_FRAMES if target.quick else FRAMES):
-                sent = await link.send(web_socket(node_frame(*full)), timeout_s=5)
-                target.outcome["sent" if sent else "closed"] += 1
-        for link in held:
-            link.close()
+            frames = QUICK_FRAMES if target.quick else FRAMES
+            await send_frames(target, address, web_socket(node_frame(*full)), frames)
+
+
+async def send_frames(target: Target, address: Address, frame: bytes, count: int) -> None:
+    try:
+        link = await NodeLink.open(address)
+    except (OSError, TimeoutError):
+        target.outcome[NOT_CONNECTED] += 1
+        return
+    try:
+        await link.greet(target.cluster_id)
+        for _ in range(count):
+            if link.reader.at_eof() or not await link.send(frame, timeout_s=5):
+                target.outcome["closed"] += 1
+                return
+            target.outcome["sent"] += 1
+    finally:
+        link.close()
