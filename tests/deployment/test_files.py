@@ -24,6 +24,74 @@ def test_every_key_of_a_sample_is_in_effect(path: Path) -> None:
     assert config.log_dir == "/var/lib/quorate/data"
 
 
+OF_NODES = {"log.level", "log.format"}
+OF_BROKERS = {
+    "auto.create.topics.enable",
+    "default.replication.factor",
+    "log.retention.bytes",
+    "log.retention.hours",
+    "metrics.per.partition",
+    "min.insync.replicas",
+    "offsets.topic.replication.factor",
+}
+OF_CONTROLLERS = {"broker.session.timeout.ms", "controller.quorum.fetch.timeout.ms"}
+OF_SECURE_NODES = {
+    "authorizer.class.name",
+    "listener.security.protocol.map",
+    "quorate.http.token.file",
+    "super.users",
+}
+OF_PRODUCTION = {"num.partitions", "unclean.leader.election.enable"}
+IMPORTANT = {
+    "broker": OF_NODES
+    | OF_BROKERS
+    | OF_SECURE_NODES
+    | OF_PRODUCTION
+    | {
+        "broker.heartbeat.interval.ms",
+        "broker.rack",
+        "connections.max.idle.ms",
+        "log.flush.interval.messages",
+        "log.segment.bytes",
+        "max.connections",
+        "message.max.bytes",
+        "num.replica.fetchers",
+        "offsets.retention.minutes",
+        "queued.max.request.bytes",
+        "quorate.queued.max.response.bytes",
+        "replica.lag.time.max.ms",
+    },
+    "combined": OF_NODES
+    | OF_BROKERS
+    | OF_CONTROLLERS
+    | OF_SECURE_NODES
+    | OF_PRODUCTION
+    | {"replica.lag.time.max.ms"},
+    "controller": OF_NODES
+    | OF_CONTROLLERS
+    | OF_SECURE_NODES
+    | OF_PRODUCTION
+    | {
+        "auto.leader.rebalance.enable",
+        "controller.quorum.election.timeout.ms",
+        "leader.imbalance.per.broker.percentage",
+        "metadata.log.max.record.bytes.between.snapshots",
+        "metadata.log.max.snapshot.interval.ms",
+        "metadata.max.retention.ms",
+        "quorate.metadata.archive.dir",
+    },
+    "single": OF_NODES | OF_BROKERS,
+}
+"""The keys that an operator decides on, by sample. A sample may have them as a comment."""
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=[path.stem for path in SAMPLES])
+def test_a_sample_has_the_keys_that_an_operator_decides_on(path: Path) -> None:
+    keys = re.findall(r"^#?([a-z][a-z.]+)=", path.read_text(), re.MULTILINE)
+    assert sorted(IMPORTANT[path.stem] - set(keys)) == []
+    assert sorted(key for key in set(keys) if keys.count(key) > 1) == []
+
+
 VALUES_OF_TOPICS = (
     "num.partitions",
     "default.replication.factor",
