@@ -8,7 +8,8 @@ starving, every second request is a client's while both wait.
 The queue is bounded in requests and in bytes. MAX_QUEUED requests of nodes may wait, and as many of
 clients, because clients must not take the places of heartbeats. Of one client source,
 MAX_QUEUED_PER_SOURCE may wait. The bounds in bytes hold in the same way, but a request of any size
-may wait alone.
+may wait alone. A source that is refused once is refused until none of its requests wait. Otherwise
+a small request would overtake a large one that its broker sends again.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ MAX_QUEUED_BYTES_PER_SOURCE = 64 << 20
 class _Requests(Generic[R]):
     """The requests of the nodes or of one source, the oldest first, with their sizes."""
 
-    __slots__ = ("held", "held_bytes")
+    __slots__ = ("held", "held_bytes", "refuses")
 
     def __init__(self) -> None:
         self.held: deque[tuple[R, int]] = deque()
         self.held_bytes = 0
+        self.refuses = False
+        """True after a request of this source was refused."""
 
     def push(self, request: R, size_bytes: int) -> None:
         self.held.append((request, size_bytes))
@@ -74,22 +77,29 @@ class ControllerQueue(Generic[R]):
                 return False
             nodes.push(request, size_bytes)
         else:
-            if self._length - len(self._nodes.held) >= MAX_QUEUED or (
-                self._client_bytes and self._client_bytes + size_bytes > MAX_QUEUED_BYTES
-            ):
-                return False
             requests = self._clients.get(source)
+            if self._refuses(requests, size_bytes):
+                return False
             if requests is None:
                 requests = self._clients[source] = _Requests()
-            elif (
-                len(requests.held) >= MAX_QUEUED_PER_SOURCE
-                or requests.held_bytes + size_bytes > MAX_QUEUED_BYTES_PER_SOURCE
-            ):
-                return False
             requests.push(request, size_bytes)
             self._client_bytes += size_bytes
         self._length += 1
         return True
+
+    def _refuses(self, requests: _Requests[R] | None, size_bytes: int) -> bool:
+        """Return True if a request of this size does not fit behind those of its source."""
+        refuses = self._length - len(self._nodes.held) >= MAX_QUEUED or bool(
+            self._client_bytes and self._client_bytes + size_bytes > MAX_QUEUED_BYTES
+        )
+        if requests is None:
+            return refuses
+        requests.refuses |= (
+            refuses
+            or len(requests.held) >= MAX_QUEUED_PER_SOURCE
+            or requests.held_bytes + size_bytes > MAX_QUEUED_BYTES_PER_SOURCE
+        )
+        return requests.refuses
 
     def pop(self) -> R:
         """Take the next request. Raise IndexError if the queue is empty."""

@@ -57,11 +57,28 @@ def test_the_queue_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [queue.push("n", None, 50) for _ in range(3)] == [True, True, False], (
         "the nodes have a bound of their own"
     )
-    assert queue.push("y", "other", 10)
-    assert sorted(popped(queue)) == ["n", "n", "x", "x", "y", "y"]
+    assert queue.push("z", "third", 10)
+    assert sorted(popped(queue)) == ["n", "n", "x", "x", "y", "z"]
     assert [queue.push("x", "one", 60) for _ in range(2)] == [True, False], "all bytes are free"
     assert queue.clear() == ["x"]
     assert queue.push("x", "one", 60) and queue.push("n", None, 100)
+
+
+def test_no_request_overtakes_a_larger_one_that_was_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broker sends the refused one again. A later request of the same client would be decided
+    before it."""
+    monkeypatch.setattr(controller_queue, "MAX_QUEUED_BYTES_PER_SOURCE", 60)
+    queue: ControllerQueue[str] = ControllerQueue()
+    assert queue.push("first", "one", 30) and queue.push("second", "one", 20)
+    assert not queue.push("large", "one", 30)
+    assert not queue.push("small", "one", 1)
+    assert queue.pop() == "first"
+    assert not queue.push("small", "one", 1)
+    assert queue.pop() == "second"
+    assert queue.push("large", "one", 30) and queue.push("small", "one", 1)
+    assert popped(queue) == ["large", "small"]
 
 
 def test_a_request_of_any_size_may_wait_alone(monkeypatch: pytest.MonkeyPatch) -> None:
