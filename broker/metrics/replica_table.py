@@ -58,6 +58,9 @@ AT_MIN_ISR = Gauge(
     f"{REPLICA_MANAGER}atminisrpartitioncount",
     "Partitions led here that have just min.insync.replicas.",
 )
+PRODUCER_IDS = Gauge(
+    f"{REPLICA_MANAGER}produceridcount", "Idempotent producers whose state is in memory."
+)
 OFFLINE_REPLICAS = Gauge(
     f"{REPLICA_MANAGER}offlinereplicacount", "Replicas that belong here and are not open yet."
 )
@@ -125,6 +128,7 @@ IS_AT_MIN_ISR = Gauge(
     "kafka_cluster_partition_atminisr", "1 if at the min ISR, on the leader.", PARTITION
 )
 LOG_SIZE = Gauge("kafka_log_log_size", "Bytes on disk.", PARTITION)
+LOG_SEGMENTS = Gauge("kafka_log_log_numlogsegments", "Segments.", PARTITION)
 LOG_END_OFFSET = Gauge("kafka_log_log_logendoffset", "Log end offset.", PARTITION)
 HIGH_WATERMARK = Gauge(
     "quorate_partition_high_watermark", "Records below it are committed.", PARTITION
@@ -154,6 +158,14 @@ REASSIGNMENT_BYTES_IN = Counter(
 KEYLESS_RECORDS = Counter(
     f"{TOPICS}nokeycompactedtopicrecords_total",
     "Records without a key that compacted topics refused.",
+    TOPIC,
+)
+REJECTED_BYTES = Counter(
+    f"{TOPICS}bytesrejected_total", "Bytes of batches of producers that are too large.", TOPIC
+)
+DAMAGED_BATCHES = Counter(
+    f"{TOPICS}invalidmessagecrcrecords_total",
+    "Batches of producers that fail their CRC.",
     TOPIC,
 )
 

@@ -71,6 +71,8 @@ def of_replicas(replicas: list[Replica], unopened: int) -> Iterator[Metric]:
     yield replica_table.UNDER_MIN_ISR.of(sum(each.under_min_isr for each in replicas))
     yield replica_table.AT_MIN_ISR.of(sum(each.at_min_isr for each in replicas))
     yield replica_table.OFFLINE_REPLICAS.of(unopened)
+    producers = (each.hosted.partition.producers.loaded for each in replicas)
+    yield replica_table.PRODUCER_IDS.of(sum(len(each) for each in producers if each is not None))
     yield replica_table.REASSIGNING.of(sum(each.leads and each.reassigning for each in replicas))
 
 
@@ -103,6 +105,7 @@ OF_PARTITION: tuple[tuple[Gauge, Callable[[Replica], float]], ...] = (
     (replica_table.IS_UNDER_MIN_ISR, lambda each: each.under_min_isr),
     (replica_table.IS_AT_MIN_ISR, lambda each: each.at_min_isr),
     (replica_table.LOG_SIZE, lambda each: each.hosted.log.size_bytes),
+    (replica_table.LOG_SEGMENTS, lambda each: len(each.hosted.log.sealed_segments) + 1),
     (replica_table.LOG_END_OFFSET, lambda each: each.hosted.log.end_offset),
     (replica_table.HIGH_WATERMARK, lambda each: each.hosted.partition.high_watermark),
     (replica_table.LOG_START_OFFSET, lambda each: each.hosted.log.start_offset),

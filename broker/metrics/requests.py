@@ -30,13 +30,16 @@ DELAYED = {
 def of_requests(ports: Collection[KafkaServer]) -> Iterator[Metric]:
     """Yield the counts and times of client requests."""
     requests: defaultdict[str, int] = defaultdict(int)
+    sizes: defaultdict[str, int] = defaultdict(int)
     failures: defaultdict[str, int] = defaultdict(int)
     for port in ports:
         for api_key, route in port.routes.items():
             name = APIS[api_key].name
             requests[name] += route.requests
+            sizes[name] += route.request_bytes
             failures[name] += route.failures
     yield service_table.CLIENT_REQUESTS.each(((name,), count) for name, count in requests.items())
+    yield service_table.CLIENT_REQUEST_BYTES.each(((name,), size) for name, size in sizes.items())
     times = dict(request_times(port.routes for port in ports))
     totals = {name: times.get((name, "total"), Histogram()) for name in requests}
     yield service_table.CLIENT_REQUEST_TIME.each(

@@ -15,6 +15,9 @@ REQUEST = ("request",)
 # --- requests of clients
 
 CLIENT_REQUESTS = Counter(f"{REQUESTS}requests_total", "Requests of clients.", REQUEST)
+CLIENT_REQUEST_BYTES = Counter(
+    "quorate_request_bytes_total", "Bytes of the requests of clients.", REQUEST
+)
 CLIENT_REQUEST_TIME = Summary(f"{REQUESTS}totaltimems", "From receipt to answer, ms.", REQUEST)
 CLIENT_REQUEST_STAGES = Durations(
     "quorate_request_seconds",

@@ -23,6 +23,8 @@ OF_TOPIC: tuple[tuple[Counter, Callable[[TopicTraffic], int]], ...] = (
     (replica_table.REPLICATION_BYTES_OUT, lambda each: each.replication_bytes_out),
     (replica_table.REASSIGNMENT_BYTES_IN, lambda each: each.reassignment_bytes_in),
     (replica_table.KEYLESS_RECORDS, lambda each: each.keyless_records),
+    (replica_table.REJECTED_BYTES, lambda each: each.rejected_bytes),
+    (replica_table.DAMAGED_BATCHES, lambda each: each.damaged_batches),
 )
 
 

@@ -355,6 +355,7 @@ class RecordAppender:
             errors = [RecordError(index, record_text) for index in error.indexes]
             return failed(each, error.code, text)._replace(record_errors=errors)
         except KafkaError as error:
+            traffic.refused(error.code, len(data))
             return failed(each, error.code, error.message, hosted)
         except CorruptBatch as error:
             return failed(each, ErrorCode.CORRUPT_MESSAGE, str(error))

@@ -11,6 +11,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 
 from quorate.quorum.histogram import Histogram
+from quorate.quorum.protocol.errors import ErrorCode
+
+TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+"""The errors of batches that are too large for the topic."""
 
 
 @dataclass(slots=True)
@@ -21,7 +25,8 @@ class TopicTraffic:
     `bytes_out` counts the bytes that consumers read. Replication has its own counters.
     `reassignment_bytes_in` is the part of `replication_bytes_in` that a new replica of a
     reassignment fetched. `keyless_records` counts the records without a key for which a compacted
-    topic refused their batch.
+    topic refused their batch. `rejected_bytes` counts the bytes of batches that are too large, and
+    `damaged_batches` those of producers that fail their CRC.
 
     `produce_requests` and `fetch_requests` count each partition of a request once, also if it
     failed. `failed_produce_requests` counts failed appends, but no failure of the wait for other
@@ -41,6 +46,15 @@ class TopicTraffic:
     replication_bytes_out: int = 0
     reassignment_bytes_in: int = 0
     keyless_records: int = 0
+    rejected_bytes: int = 0
+    damaged_batches: int = 0
+
+    def refused(self, error: ErrorCode, batch_bytes: int) -> None:
+        """Count a batch that was refused with `error`."""
+        if error in TOO_LARGE:
+            self.rejected_bytes += batch_bytes
+        elif error is ErrorCode.CORRUPT_MESSAGE:
+            self.damaged_batches += 1
 
     def add(self, other: TopicTraffic) -> None:
         """Add the counters of `other` to these."""

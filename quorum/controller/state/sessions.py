@@ -112,6 +112,13 @@ class Sessions:
             self._deadlines.add((deadline_ms, session.broker_id))
         session.deadline_ms = deadline_ms
 
+    def silent_ms(self, now_ms: int) -> dict[int, int]:
+        """Return the time since the last contact of each unfenced broker, by its id."""
+        return {
+            broker_id: max(0, now_ms - (deadline_ms - self._timeout_ms))
+            for deadline_ms, broker_id in self._deadlines
+        }
+
     def is_valid(self, broker_id: int, now_ms: int) -> bool:
         """Return True if the broker, fenced or not, has a session that has not expired at
         `now_ms`."""

@@ -12,6 +12,23 @@ STATS = "kafka_controller_controllerstats_"
 ACTIVE = Gauge(f"{CONTROLLER}activecontrollercount", "1 on the active controller, else 0.")
 ACTIVE_BROKERS = Gauge(f"{CONTROLLER}activebrokercount", "Registered brokers that are not fenced.")
 FENCED_BROKERS = Gauge(f"{CONTROLLER}fencedbrokercount", "Registered brokers that are fenced.")
+SHUTTING_DOWN_BROKERS = Gauge(
+    f"{CONTROLLER}controlledshutdownbrokercount", "Registered brokers in a controlled shutdown."
+)
+BROKER_STATE = Gauge(
+    f"{CONTROLLER}brokerregistrationstate",
+    "The state of each registered broker: 10 fenced, 20 in a controlled shutdown, 30 active.",
+    ("broker",),
+)
+SINCE_HEARTBEAT = Gauge(
+    f"{CONTROLLER}timesincelastheartbeatreceivedms",
+    "The time since the last heartbeat of each unfenced broker, ms, on the active controller.",
+    ("broker",),
+)
+IGNORED_STATIC_VOTERS = Gauge(
+    f"{CONTROLLER}ignoredstaticvoters",
+    "1 if controller.quorum.voters is set and the metadata log has the voters.",
+)
 TOPICS = Gauge(f"{CONTROLLER}globaltopiccount", "Topics.")
 PARTITIONS = Gauge(f"{CONTROLLER}globalpartitioncount", "Partitions.")
 OFFLINE_PARTITIONS = Gauge(f"{CONTROLLER}offlinepartitionscount", "Partitions without a leader.")

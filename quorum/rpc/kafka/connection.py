@@ -267,7 +267,7 @@ class Connection:
         if not route.api.serves(version):
             self._unsupported(route.api, version, correlation_id, frame)
             return None
-        route.requests += 1
+        route.count(len(frame))
         context = self.server.new_context(self, api_key, version, correlation_id)
         context.request_bytes = len(frame)
         context.frame = frame

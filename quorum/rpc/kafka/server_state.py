@@ -54,8 +54,14 @@ class Route:
     handle: Handler | RawHandler
     raw: bool
     requests: int = 0
+    request_bytes: int = 0
     failures: int = 0
     times: RequestTimes = field(default_factory=RequestTimes)
+
+    def count(self, request_bytes: int) -> None:
+        """Count a request, whose frame has this size."""
+        self.requests += 1
+        self.request_bytes += request_bytes
 
 
 class ServerState:
