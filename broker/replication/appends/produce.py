@@ -332,8 +332,7 @@ class RecordAppender:
             text = f"{hosted.topic} is written by its coordinators only"
             return failed(each, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         partition = hosted.partition
-        if records is None:
-            records = memoryview(b"")
+        records = memoryview(b"") if records is None else records
         if not waited and self.recompressions.must_wait(hosted, records):
             raise MustRecompress(hosted)
         data = bytearray(records) if records.readonly else records
@@ -350,7 +349,7 @@ class RecordAppender:
                 internal=internal,
             )
         except KeylessRecords as error:
-            hosted.traffic.keyless_records += error.count
+            traffic.keyless_records += error.count
             text, record_text = error.texts(repr(hosted))
             errors = [RecordError(index, record_text) for index in error.indexes]
             return failed(each, error.code, text)._replace(record_errors=errors)
