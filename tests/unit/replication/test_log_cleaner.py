@@ -176,6 +176,30 @@ def test_the_checkpoint_is_written_and_survives_a_restart(make_cluster: MakeClus
         assert values(cluster, topic) == latest
 
 
+def test_without_its_checkpoint_the_cleaner_begins_at_the_log_start(
+    make_cluster: MakeCluster,
+) -> None:
+    """It cleans the whole log again, and writes the checkpoint again."""
+    cluster = compacted(make_cluster)
+    topic = cluster.create("t", [led_by(1)])
+    cluster.run(50)
+    send(cluster, topic, 200)
+    cluster.run(3000)
+    cleaned = cluster.nodes[1].replicas.logs.cleaner_offset(T0)
+    assert cleaned is not None
+    for stop in (cluster.shut_down, cluster.kill):
+        disk = stop(1)
+        disk.remove(f"{LOG_DIR}/{checkpoints.CLEANER_OFFSETS_NAME}")
+        cluster.start(1, disk)
+        cluster.run(50)
+        assert cluster.nodes[1].replicas.logs.cleaner_offset(T0) is None
+        latest = send(cluster, topic, 200)
+        cluster.run(3000)
+        again = cluster.nodes[1].replicas.logs.cleaner_offset(T0)
+        assert again is not None and again > cleaned
+        assert values(cluster, topic) == latest
+
+
 def test_the_checkpoint_is_raised_behind_the_last_replacement(make_cluster: MakeCluster) -> None:
     """Below the checkpoint each key has one record. A tombstone there may be removed, and must have
     no earlier record of its key."""

@@ -909,6 +909,27 @@ def test_a_log_may_be_outdated_while_the_directory_that_the_metadata_names_is_of
     assert cluster.assigned[1, (topic, 0)] == cluster.directory_id(1, A)
 
 
+def test_a_move_that_lost_its_future_log_is_forgotten(cluster: ReplicaCluster) -> None:
+    """The future directory is the only memory of a move. The replica stays where it is."""
+    cluster.on_assigned = lambda broker_id, key, directory, accepted: None
+    topic = cluster.create("t", [placed_in(cluster, A)])
+    cluster.run(50)
+    produce(cluster, topic, 6)
+    alter(cluster, "t-0", B)
+    cluster.run(500)
+    before = contents(cluster, topic)
+    (future,) = future_directories(cluster, B, "t-0")
+    disk = cluster.shut_down(1)
+    disk.remove_tree(f"{B}/{future}")
+    committed(cluster)
+    cluster.start(1, disk)
+    cluster.run(1000)
+    assert not cluster.hosted(1, topic).moving
+    assert homes(cluster, "t-0") == [A] and contents(cluster, topic) == before
+    alter(cluster, "t-0", B)
+    moved(cluster, "t-0", B)
+
+
 @pytest.mark.parametrize("is_offline", [False, True])
 def test_a_future_log_takes_the_place_of_a_log_that_is_gone(
     cluster: ReplicaCluster, is_offline: bool

@@ -149,9 +149,25 @@ def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(
     assert not any(name.endswith("-delete") for name in node.disk.list(LOG_DIR))
 
 
+def test_nothing_needs_the_directory_of_a_deleted_partition(cluster: ReplicaCluster) -> None:
+    cluster.create("t", [ALONE])
+    cluster.run(20)
+    cluster.delete("t")
+    cluster.run(20)
+    disk = cluster.kill(1)
+    (deleted,) = (name for name in disk.list(LOG_DIR) if name.endswith("-delete"))
+    disk.remove_tree(f"{LOG_DIR}/{deleted}")
+    cluster.start(1, disk)
+    new = cluster.create("t", [ALONE])
+    cluster.run(20)
+    produced(cluster, new, 3)
+    assert cluster.offsets(new)[1][0] == 3
+
+
 def test_strays_are_set_aside_not_deleted(cluster: ReplicaCluster) -> None:
+    """No node reads a stray, so that its loss changes nothing."""
     topic = cluster.create("t", [ALONE])
-    cluster.create("u", [ALONE])
+    kept = cluster.create("u", [ALONE])
     cluster.run(20)
     produced(cluster, topic, 3)
     disk = cluster.kill(1)
@@ -162,6 +178,11 @@ def test_strays_are_set_aside_not_deleted(cluster: ReplicaCluster) -> None:
     assert len(strays) == 1
     assert strays[0].startswith("t-0.")
     assert node.disk.exists(f"{LOG_DIR}/u-0")
+    disk = cluster.kill(1)
+    disk.remove_tree(f"{LOG_DIR}/{strays[0]}")
+    cluster.start(1, disk)
+    cluster.run(20)
+    produced(cluster, kept, 3)
 
 
 def test_directory_of_another_topic_of_the_same_name_is_set_aside(cluster: ReplicaCluster) -> None:
