@@ -40,6 +40,7 @@ OWN_STYLE = """
 .track i.over, .key i.hatched { background:
   repeating-linear-gradient(45deg,var(--silent) 0 5px,var(--silent2) 5px 8px); }
 .dense .tall .track i { font-size:11px; padding-left:3px; } .dense .tall > span { font-size:12px; }
+.tall.lane > span { line-height:26px; }
 .head { position:relative; } .head .marks { top:0; z-index:2; } .head .marks b { opacity:.6; }
 @media print { .head.pinned { position:relative; top:0; } }
 .s-standby { background:var(--track); }

@@ -35,9 +35,10 @@ p { margin:.2rem 0 .6rem; } .soft { color:var(--soft); } code { font-size:.92em;
   min-width:46rem; }
 @media (max-width:40rem) { .scale { --label:6.5rem; } body { padding:1rem; } }
 .lane { display:flex; align-items:center; height:22px; } .dense .lane { height:14px; }
-.lane > span { flex:0 0 var(--label); position:sticky; left:0; z-index:3; overflow:hidden;
-  text-overflow:ellipsis; white-space:nowrap; padding-right:.5rem; background:var(--panel);
-  font-size:12px; } .dense .lane > span { font-size:10px; }
+.lane > span { flex:0 0 calc(var(--label) + .5rem); position:sticky; left:-.5rem; z-index:3;
+  overflow:hidden; text-overflow:ellipsis; white-space:nowrap; margin-left:-.5rem;
+  padding:0 .5rem; background:var(--panel); font-size:12px; line-height:22px; }
+.dense .lane > span { font-size:10px; line-height:14px; }
 .track { position:relative; flex:1; height:76%; background:var(--track); border-radius:2px; }
 .track i { position:absolute; top:0; bottom:0; min-width:1px; overflow:hidden; font-style:normal;
   font-size:11px; line-height:1.5; padding-left:3px; color:var(--on);
@@ -48,11 +49,13 @@ i.lost { min-width:2px; z-index:1; color:var(--fg); background:repeating-linear-
   45deg,var(--lost) 0 5px,var(--lost2) 5px 8px); }
 i.idle { background:transparent; }
 .axis { height:20px; position:sticky; top:-.5rem; z-index:4; background:var(--panel); }
-.dense .axis { height:20px; } .axis > span, .dense .axis > span { font-size:11px; }
+.dense .axis { height:20px; }
+.axis > span, .dense .axis > span { font-size:11px; line-height:20px; }
 .axis .track { background:none; overflow:hidden; }
 .axis em { position:absolute; font-style:normal; font-size:11px;
   color:var(--soft); white-space:nowrap; border-left:1px solid var(--line); padding-left:3px; }
-.rule { font-size:11px; color:var(--soft); margin:.6rem 0 .1rem; position:sticky; left:0; }
+.rule { width:max-content; font-size:11px; color:var(--soft); margin:.6rem 0 .1rem;
+  position:sticky; left:0; }
 table { border-collapse:collapse; width:100%; background:var(--panel); font-size:13px; }
 .frame { border:1px solid var(--line); border-radius:8px; overflow:auto; max-height:60vh; }
 th,td { text-align:left; padding:.28rem .6rem; border-bottom:1px solid var(--line);

@@ -27,6 +27,7 @@ function inside(node) {
     && box.top >= view.top - 1 && box.bottom <= view.bottom + 1;
 }
 function view() {
+  chart.scrollIntoView();
   const drawn = [...document.querySelectorAll('#lanes .axis em')].filter(inside);
   const first = document.querySelector('#lanes .head .lane[data-name^=broker] .track i');
   return {
@@ -35,6 +36,13 @@ function view() {
     nodes: [...document.querySelectorAll('#lanes .head .lane > span')].filter(inside).length,
     names: [...document.querySelectorAll('#lanes .rule ~ .lane > span')].filter(inside).length,
     box: first.getBoundingClientRect().width,
+    through: [...document.querySelectorAll('#lanes .lane > span')].filter(inside).filter(name => {
+      const box = name.getBoundingClientRect(), view = chart.getBoundingClientRect();
+      return [1, box.height / 2, box.height - 1].some(y => {
+        const top = document.elementFromPoint(view.left + 3, box.top + y);
+        return top && top.tagName === 'I';
+      }) || box.height < name.parentElement.getBoundingClientRect().height - 1;
+    }).length,
   };
 }
 const cut = [...document.querySelectorAll('.axis em')].filter(node => {
@@ -106,6 +114,7 @@ def test_ticks_and_lanes_of_nodes_zoom_with_the_partitions(partitions: int, widt
     assert zoomed["box"] > 5 * plain["box"], "boxes of nodes are as long as those of partitions"
     assert zoomed["nodes"] == plain["nodes"] == 2, "lanes of nodes stay in view"
     assert zoomed["names"] >= 3, "lanes keep their names"
+    assert zoomed["through"] == 0, "no box shows beside, above or below a name"
 
 
 def test_the_lanes_of_nodes_stay_if_no_partition_matches() -> None:
